@@ -1,1 +1,41 @@
-//! placeholder
+//! The vocabulary of HTTP and its wire machines: bytes and time in, values out.
+//!
+//! This room does no I/O, reads no clock and, on the way of a static request, allocates nothing.
+//! Whatever comes from a peer ends in a value or in a [`refusal::Refusal`]; it never reaches a panic.
+//!
+//! | In | Module | Out |
+//! |---|---|---|
+//! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | the bytes after a head | [`h1::body`] | the content, piece by piece |
+//! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
+//! | `Host` or an authority | [`host`] | host and port |
+//! | `Accept-Encoding`, `Accept` | [`negotiate`] | which representation the client gets |
+//! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
+//! | `Range` and a length | [`range`] | the byte ranges to send |
+//! | [`prepared::Prepared`] | [`h1::encode`] | the bytes of a response head |
+//! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
+//!
+//! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],
+//! [`media`], [`coding`] and [`page`] are the words all the others are made of.
+
+#![forbid(unsafe_code)]
+
+pub mod coding;
+pub mod conditional;
+pub mod date;
+pub mod field;
+pub mod grammar;
+pub mod h1;
+pub mod host;
+pub mod limits;
+pub mod media;
+pub mod method;
+pub mod negotiate;
+pub mod page;
+pub mod prepared;
+pub mod range;
+pub mod refusal;
+pub mod request;
+pub mod status;
+pub mod target;
+pub mod version;

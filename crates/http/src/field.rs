@@ -1,0 +1,264 @@
+//! The fields of a message (RFC 9110 §5), and the known ones found in one pass.
+
+/// One field line, white space around the value taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name as sent; compare without case.
+    pub name: &'a [u8],
+    /// The value as sent.
+    pub value: &'a [u8],
+}
+
+/// The field lines of a head, in the order they came.
+#[derive(Clone, Copy)]
+pub struct Fields<'a> {
+    lines: &'a [httparse::Header<'a>],
+}
+
+impl<'a> Fields<'a> {
+    /// No fields.
+    pub const EMPTY: Fields<'static> = Fields { lines: &[] };
+
+    pub(crate) fn new(lines: &'a [httparse::Header<'a>]) -> Fields<'a> {
+        Fields { lines }
+    }
+
+    /// How many lines.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// All lines in order.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + Clone + use<'a> {
+        self.lines.iter().map(|line| Field { name: line.name.as_bytes(), value: line.value })
+    }
+
+    /// The value of the first line of that name, compared without case.
+    #[must_use]
+    pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    }
+
+    /// The values of all lines of that name, compared without case.
+    pub fn all<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        self.iter()
+            .filter(move |field| field.name.eq_ignore_ascii_case(name))
+            .map(|field| field.value)
+    }
+}
+
+impl core::fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        f.debug_map().entries(self.iter().map(|x| (text(x.name), text(x.value)))).finish()
+    }
+}
+
+macro_rules! known_fields {
+    ($($variant:ident $name:literal $doc:literal,)*) => {
+        /// The fields a server looks at itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum KnownField {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl KnownField {
+            /// Every known field.
+            pub const ALL: &'static [KnownField] = &[$(KnownField::$variant),*];
+
+            /// The name in its usual spelling.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(KnownField::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+known_fields! {
+    Accept "Accept" "RFC 9110 §12.5.1.",
+    AcceptEncoding "Accept-Encoding" "RFC 9110 §12.5.3.",
+    Connection "Connection" "RFC 9110 §7.6.1.",
+    ContentLength "Content-Length" "RFC 9110 §8.6.",
+    Expect "Expect" "RFC 9110 §10.1.1.",
+    Host "Host" "RFC 9110 §7.2.",
+    IfMatch "If-Match" "RFC 9110 §13.1.1.",
+    IfModifiedSince "If-Modified-Since" "RFC 9110 §13.1.3.",
+    IfNoneMatch "If-None-Match" "RFC 9110 §13.1.2.",
+    IfRange "If-Range" "RFC 9110 §13.1.5.",
+    IfUnmodifiedSince "If-Unmodified-Since" "RFC 9110 §13.1.4.",
+    Range "Range" "RFC 9110 §14.2.",
+    Referer "Referer" "RFC 9110 §10.1.3.",
+    TransferEncoding "Transfer-Encoding" "RFC 9112 §6.1.",
+    Upgrade "Upgrade" "RFC 9110 §7.8.",
+    UserAgent "User-Agent" "RFC 9110 §10.1.5.",
+}
+
+impl KnownField {
+    /// The known field of a name, compared without case. A switch on the length leaves one or two
+    /// names to compare.
+    #[inline]
+    #[must_use]
+    pub fn of(name: &[u8]) -> Option<KnownField> {
+        use KnownField as K;
+        match name.len() {
+            4 => either(name, &[(b"host", K::Host)]),
+            5 => either(name, &[(b"range", K::Range)]),
+            6 => either(name, &[(b"accept", K::Accept), (b"expect", K::Expect)]),
+            7 => either(name, &[(b"referer", K::Referer), (b"upgrade", K::Upgrade)]),
+            8 => either(name, &[(b"if-match", K::IfMatch), (b"if-range", K::IfRange)]),
+            10 => either(name, &[(b"user-agent", K::UserAgent), (b"connection", K::Connection)]),
+            13 => either(name, &[(b"if-none-match", K::IfNoneMatch)]),
+            14 => either(name, &[(b"content-length", K::ContentLength)]),
+            15 => either(name, &[(b"accept-encoding", K::AcceptEncoding)]),
+            17 => either(
+                name,
+                &[
+                    (b"if-modified-since", K::IfModifiedSince),
+                    (b"transfer-encoding", K::TransferEncoding),
+                ],
+            ),
+            19 => either(name, &[(b"if-unmodified-since", K::IfUnmodifiedSince)]),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    const fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+/// Where the first line of each known field stands, and which came more than once.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    first: [u8; KnownField::ALL.len()],
+    seen: u32,
+    repeated: u32,
+}
+
+// Positions are bytes and the sets are words.
+const _: () = assert!(crate::limits::FIELDS_MAX <= u8::MAX as usize);
+const _: () = assert!(KnownField::ALL.len() <= u32::BITS as usize);
+
+impl Known {
+    /// Finds them in one pass over the fields.
+    #[inline]
+    #[must_use]
+    pub fn find(fields: &Fields<'_>) -> Known {
+        let mut known = Known { first: [0; KnownField::ALL.len()], seen: 0, repeated: 0 };
+        for (position, line) in (0u8..=u8::MAX).zip(fields.lines) {
+            let Some(field) = KnownField::of(line.name.as_bytes()) else { continue };
+            let bit = field.bit();
+            if known.seen & bit == 0 {
+                known.seen |= bit;
+                known.first[field as usize] = position;
+            } else {
+                known.repeated |= bit;
+            }
+        }
+        known
+    }
+
+    /// Whether the field came at all.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, field: KnownField) -> bool {
+        self.seen & field.bit() != 0
+    }
+
+    /// Whether any of the fields came.
+    #[inline]
+    #[must_use]
+    pub fn has_any(&self, fields: &[KnownField]) -> bool {
+        let set = fields.iter().fold(0, |set, field| set | field.bit());
+        self.seen & set != 0
+    }
+
+    /// Whether the field came in more than one line.
+    #[inline]
+    #[must_use]
+    pub fn repeated(&self, field: KnownField) -> bool {
+        self.repeated & field.bit() != 0
+    }
+
+    /// The value of the first line. `fields` are those the positions were found in.
+    #[inline]
+    #[must_use]
+    pub fn value<'a>(&self, fields: &Fields<'a>, field: KnownField) -> Option<&'a [u8]> {
+        if !self.has(field) {
+            return None;
+        }
+        fields.lines.get(usize::from(self.first[field as usize])).map(|line| line.value)
+    }
+
+    /// The values of all lines in order; free when there is none, a step when there is one.
+    #[inline]
+    #[must_use]
+    pub fn values<'a>(&self, fields: &Fields<'a>, field: KnownField) -> Values<'a> {
+        let lines = if self.has(field) {
+            let from = fields.lines.get(usize::from(self.first[field as usize])..);
+            let from = from.unwrap_or_default();
+            if self.repeated(field) { from } else { from.get(..1).unwrap_or_default() }
+        } else {
+            &[]
+        };
+        Values { lines, field }
+    }
+}
+
+/// Iterator over the values of one known field.
+#[derive(Clone)]
+pub struct Values<'a> {
+    lines: &'a [httparse::Header<'a>],
+    field: KnownField,
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while let [line, rest @ ..] = self.lines {
+            self.lines = rest;
+            if KnownField::of(line.name.as_bytes()) == Some(self.field) {
+                return Some(line.value);
+            }
+        }
+        None
+    }
+}
+
+/// The field among candidates of one length that the name spells.
+#[inline(always)]
+fn either<const N: usize>(
+    name: &[u8],
+    candidates: &[(&[u8; N], KnownField)],
+) -> Option<KnownField> {
+    let name: &[u8; N] = name.try_into().ok()?;
+    candidates.iter().find(|(lower, _)| spells(name, lower)).map(|&(_, field)| field)
+}
+
+/// Whether `name` is `lower` in any case. `lower` has only small letters and hyphens, and setting
+/// bit 0x20 maps no other token character onto those.
+#[inline(always)]
+fn spells<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
+    let mut difference = 0;
+    for index in 0..N {
+        difference |= (name[index] | 0x20) ^ lower[index];
+    }
+    difference == 0
+}

@@ -1,0 +1,276 @@
+//! Response heads on the wire (RFC 9112 §4, §5): prepared pieces copied one after the other.
+//!
+//! Everything appends to a byte buffer and never looks back. The caller keeps the capacity of the
+//! buffer, so nothing is allocated once it has grown.
+
+use crate::date;
+use crate::field::Field;
+use crate::prepared::{ContentRange, Prepared};
+use crate::status::status_line_h1;
+
+/// What a response says about the connection (RFC 9112 §9.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionFields {
+    /// An HTTP/1.1 connection that stays open: nothing to say.
+    Stay,
+    /// The connection closes after this response.
+    Close,
+    /// An HTTP/1.0 client asked to keep the connection, and may.
+    KeepAlive {
+        /// How long an idle connection is kept.
+        timeout_seconds: u32,
+        /// How many more requests it may have, when that is limited.
+        max_requests: Option<u32>,
+    },
+}
+
+/// How the content of a response is framed (RFC 9112 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// The status or method allows no content, and no field says anything.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Length not known: the chunked coding.
+    Chunked,
+    /// Length not known, and the client is HTTP/1.0: the end of the connection is the end.
+    UntilClose,
+}
+
+/// Appends the head of a ready answer, blank line included.
+///
+/// `tail` holds whole field lines that are the same for every response of a listener (`Date`,
+/// `Server`), rendered once a second, without the blank line.
+#[inline]
+pub fn prepared(
+    out: &mut Vec<u8>,
+    answer: &Prepared<'_>,
+    connection: ConnectionFields,
+    tail: &[u8],
+) {
+    out.extend_from_slice(status_line_h1(answer.status));
+    out.extend_from_slice(answer.shared.h1);
+    if let Some(tag) = answer.etag {
+        etag(out, tag);
+    }
+    if let Some(time) = answer.last_modified {
+        last_modified(out, time);
+    }
+    if has_rare_fields(answer) {
+        rare_fields(out, answer);
+    }
+    if let Some(bytes) = answer.content_length {
+        content_length(out, bytes);
+    }
+    finish(out, connection, tail);
+}
+
+/// Appends the head of a dynamic answer, blank line included.
+///
+/// `fields` must not hold the fields this machine owns: `Connection`, `Content-Length`, `Date`,
+/// `Keep-Alive`, `Transfer-Encoding`. Names must be tokens and values must hold no CR, LF or NUL
+/// (checked with [`is_safe`] where they come in); a line that is not safe is left out here, so
+/// that no response can be split.
+pub fn head<'f>(
+    out: &mut Vec<u8>,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>>,
+    body: BodyLength,
+    connection: ConnectionFields,
+    tail: &[u8],
+) {
+    out.extend_from_slice(status_line_h1(status));
+    field_lines(out, fields);
+    match body {
+        BodyLength::None | BodyLength::UntilClose => {}
+        BodyLength::Length(bytes) => content_length(out, bytes),
+        BodyLength::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    finish(out, connection, tail);
+}
+
+/// Appends an interim response, blank line included (RFC 9110 §15.2). `status` is 100..=199.
+pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
+    out.extend_from_slice(status_line_h1(status));
+    field_lines(out, fields);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The interim response that lets a client send its content (RFC 9110 §15.2.1).
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Appends what stands before the data of a chunk (RFC 9112 §7.1). `bytes` is not 0, which would
+/// end the content; [`CHUNK_END`] follows the data.
+pub fn chunk_prefix(out: &mut Vec<u8>, bytes: u64) {
+    debug_assert_ne!(bytes, 0, "an empty chunk ends the content");
+    let mut digits = [0; 16];
+    let mut at = digits.len();
+    let mut rest = bytes;
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789abcdef"[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What stands after the data of a chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// Appends the last chunk and the trailer section; lines that are not safe are left out.
+pub fn last_chunk<'f>(out: &mut Vec<u8>, trailers: impl Iterator<Item = Field<'f>>) {
+    out.extend_from_slice(b"0\r\n");
+    field_lines(out, trailers);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a field can go on the wire: the name is a token, the value has only bytes a value may
+/// have (RFC 9110 §5.5).
+#[must_use]
+pub fn is_safe(field: &Field<'_>) -> bool {
+    crate::grammar::is_token(field.name)
+        && field.value.iter().all(|&byte| crate::grammar::is_value_byte(byte))
+}
+
+/// Appends a `Date` line for a listener's tail.
+pub fn date_line(out: &mut Vec<u8>, now: date::UnixSeconds) {
+    out.extend_from_slice(b"Date: ");
+    out.extend_from_slice(&date::format(now));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal.
+#[inline]
+pub fn decimal(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0; 20];
+    let at = decimal_digits(&mut digits, value);
+    out.extend_from_slice(digits.get(at..).unwrap_or_default());
+}
+
+/// Writes the digits at the end of the array; gives where they start.
+#[inline]
+fn decimal_digits(digits: &mut [u8; 20], mut value: u64) -> usize {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return at;
+        }
+    }
+}
+
+#[inline]
+fn etag(out: &mut Vec<u8>, tag: &[u8]) {
+    out.extend_from_slice(b"ETag: \"");
+    out.extend_from_slice(tag);
+    out.extend_from_slice(b"\"\r\n");
+}
+
+#[inline]
+fn last_modified(out: &mut Vec<u8>, time: date::UnixSeconds) {
+    let mut line = *b"Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    line[15..15 + date::DATE_BYTES].copy_from_slice(&date::format(time));
+    out.extend_from_slice(&line);
+}
+
+#[inline]
+fn content_length(out: &mut Vec<u8>, bytes: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    decimal(out, bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn finish(out: &mut Vec<u8>, connection: ConnectionFields, tail: &[u8]) {
+    match connection {
+        ConnectionFields::Stay => {}
+        ConnectionFields::Close => out.extend_from_slice(b"Connection: close\r\n"),
+        ConnectionFields::KeepAlive { timeout_seconds, max_requests } => {
+            keep_alive(out, timeout_seconds, max_requests);
+        }
+    }
+    out.extend_from_slice(tail);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cold]
+fn keep_alive(out: &mut Vec<u8>, timeout_seconds: u32, max_requests: Option<u32>) {
+    out.extend_from_slice(b"Connection: keep-alive\r\nKeep-Alive: timeout=");
+    decimal(out, u64::from(timeout_seconds));
+    if let Some(max) = max_requests {
+        out.extend_from_slice(b", max=");
+        decimal(out, u64::from(max));
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn has_rare_fields(answer: &Prepared<'_>) -> bool {
+    answer.location.is_some()
+        || answer.content_location.is_some()
+        || answer.content_range.is_some()
+        || answer.content_type.is_some()
+        || answer.allow.is_some()
+}
+
+fn rare_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
+    if let Some(location) = answer.location {
+        out.extend_from_slice(b"Location: ");
+        out.extend_from_slice(location.path);
+        if let Some(query) = location.query {
+            out.push(b'?');
+            out.extend_from_slice(query);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    for (name, value) in [
+        (&b"Content-Type: "[..], answer.content_type),
+        (b"Content-Location: ", answer.content_location),
+        (b"Allow: ", answer.allow),
+    ] {
+        if let Some(value) = value {
+            out.extend_from_slice(name);
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    if let Some(range) = answer.content_range {
+        out.extend_from_slice(b"Content-Range: ");
+        content_range(out, range);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends the value of `Content-Range` (RFC 9110 §14.4); a multipart heading needs it too.
+pub fn content_range(out: &mut Vec<u8>, range: ContentRange) {
+    out.extend_from_slice(b"bytes ");
+    let total = match range {
+        ContentRange::Bytes { first, last, total } => {
+            decimal(out, first);
+            out.push(b'-');
+            decimal(out, last);
+            total
+        }
+        ContentRange::Unsatisfied { total } => {
+            out.push(b'*');
+            total
+        }
+    };
+    out.push(b'/');
+    decimal(out, total);
+}
+
+fn field_lines<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
+    for field in fields.filter(is_safe) {
+        out.extend_from_slice(field.name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(field.value);
+        out.extend_from_slice(b"\r\n");
+    }
+}

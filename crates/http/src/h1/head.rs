@@ -1,0 +1,390 @@
+//! Request heads (RFC 9112 §2 to §6): `httparse` finds the parts, this module says no to whatever
+//! two servers could read differently.
+
+use core::mem::MaybeUninit;
+
+use httparse::{EMPTY_HEADER, Error, Header, Status};
+
+use crate::field::{Fields, Known, KnownField};
+use crate::grammar;
+use crate::host;
+use crate::limits::{FIELDS_MAX, LEADING_EMPTY_LINES_MAX, Limits, METHOD_MAX_BYTES};
+use crate::method::Method;
+use crate::refusal::Refusal;
+use crate::request::{Framing, RequestHead};
+use crate::target::Target;
+use crate::version::Version;
+
+/// Room for the field lines of one head; creating it writes next to nothing.
+pub struct HeadStorage<'b> {
+    lines: [MaybeUninit<Header<'b>>; FIELDS_MAX],
+    /// Of a request in HTTP/1.2 to 1.9, which `httparse` reads in two steps.
+    later_minor: Option<[Header<'b>; FIELDS_MAX]>,
+}
+
+impl HeadStorage<'_> {
+    /// Empty storage.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        HeadStorage { lines: [const { MaybeUninit::uninit() }; FIELDS_MAX], later_minor: None }
+    }
+}
+
+impl Default for HeadStorage<'_> {
+    fn default() -> Self {
+        HeadStorage::new()
+    }
+}
+
+/// What the front of a connection's input is.
+#[derive(Debug)]
+pub enum Parsed<'h> {
+    /// Not yet a whole head. Call again with more input and this number, which saves looking at
+    /// the same bytes twice: a head that comes byte by byte costs linear work.
+    Partial {
+        /// How many bytes of the input need not be looked at again.
+        scanned: usize,
+    },
+    /// A whole head.
+    Head {
+        /// The head.
+        head: RequestHead<'h>,
+        /// Its length: leading empty lines, request line, field lines and the blank line.
+        bytes: usize,
+    },
+}
+
+/// Reads the request head at the front of `input`.
+///
+/// `scanned` is 0 at first and what [`Parsed::Partial`] gave after that, as long as `input` only
+/// grows at its end.
+///
+/// Refuses as soon as it is sure: a partial head that is over a limit, or malformed already, is
+/// not waited for. Whatever is refused, the connection must close.
+pub fn parse<'b: 'h, 'h>(
+    input: &'b [u8],
+    scanned: usize,
+    storage: &'h mut HeadStorage<'b>,
+    limits: &Limits,
+) -> Result<Parsed<'h>, Refusal> {
+    let start = leading_empty_lines(input)?;
+    if scanned > start && !has_blank_line(input, start, scanned)? {
+        return partial(input, start, limits);
+    }
+    let text = input.get(start..).unwrap_or_default();
+    let fields_max = limits.fields.min(FIELDS_MAX);
+    let mut request = httparse::Request::new(&mut []);
+    let lines = storage.lines.get_mut(..fields_max).unwrap_or_default();
+    match request.parse_with_uninit_headers(text, lines) {
+        Ok(Status::Complete(bytes)) => {
+            let line = RequestLine {
+                method: request.method.unwrap_or_default().as_bytes(),
+                target: request.path.unwrap_or_default().as_bytes(),
+                version: if request.version == Some(0) { Version::Http10 } else { Version::Http11 },
+            };
+            let fields = Fields::new(request.headers);
+            complete(input, start + bytes, line, fields, limits)
+        }
+        Ok(Status::Partial) => partial(input, start, limits),
+        Err(Error::Version) => {
+            later_version(input, start, fields_max, &mut storage.later_minor, limits)
+        }
+        Err(error) => Err(refusal_of(error, input, start, limits)),
+    }
+}
+
+/// The parts of a request line.
+#[derive(Clone, Copy)]
+struct RequestLine<'h> {
+    method: &'h [u8],
+    target: &'h [u8],
+    version: Version,
+}
+
+/// Checks a whole head and makes the value of it.
+#[inline]
+fn complete<'h>(
+    input: &'h [u8],
+    bytes: usize,
+    line: RequestLine<'h>,
+    fields: Fields<'h>,
+    limits: &Limits,
+) -> Result<Parsed<'h>, Refusal> {
+    if line.method.len() > METHOD_MAX_BYTES {
+        return Err(Refusal::MethodTooLong);
+    }
+    if line.target.len() > limits.target_bytes {
+        return Err(Refusal::TargetTooLong);
+    }
+    if bytes > limits.head_bytes {
+        return Err(Refusal::HeadTooLarge);
+    }
+    if !lines_end_in_crlf(input.get(..bytes).unwrap_or_default()) {
+        return Err(Refusal::LineEnd);
+    }
+    let method = Method::from_token(line.method);
+    let target = Target::parse(method, line.target).map_err(|_| Refusal::Target)?;
+    let known = Known::find(&fields);
+    let authority = authority(line.version, &target, &fields, &known)?;
+    let framing = framing(line.version, &fields, &known, limits)?;
+    let keep_alive = keep_alive(line.version, &fields, &known);
+    let expect_continue = expects_continue(line.version, framing, &fields, &known)?;
+    let head = RequestHead {
+        method,
+        method_token: line.method,
+        version: line.version,
+        target,
+        authority,
+        fields,
+        known,
+        framing,
+        keep_alive,
+        expect_continue,
+    };
+    Ok(Parsed::Head { head, bytes })
+}
+
+/// Every CR is followed by LF and every LF preceded by CR (RFC 9112 §2.2): in each pair of
+/// neighbours, either both or none.
+#[inline]
+fn lines_end_in_crlf(head: &[u8]) -> bool {
+    let pairs = head.iter().zip(head.get(1..).unwrap_or_default());
+    let lone =
+        pairs.fold(false, |lone, (&byte, &next)| lone | ((byte == b'\r') != (next == b'\n')));
+    !lone && head.first() != Some(&b'\n') && head.last() != Some(&b'\r')
+}
+
+/// RFC 9112 §3.2: exactly one valid `Host` in 1.1, at most one in 1.0.
+#[inline]
+fn authority<'h>(
+    version: Version,
+    target: &Target<'h>,
+    fields: &Fields<'h>,
+    known: &Known,
+) -> Result<Option<&'h [u8]>, Refusal> {
+    let host = known.value(fields, KnownField::Host);
+    match host {
+        Some(host) if !known.repeated(KnownField::Host) => {
+            host::split(host).map_err(|_| Refusal::Host)?;
+        }
+        None if version == Version::Http10 => {}
+        _ => return Err(Refusal::Host),
+    }
+    Ok(target.authority.or(host))
+}
+
+/// RFC 9112 §6.3, in the strict reading: whatever is ambiguous is refused.
+#[inline]
+fn framing(
+    version: Version,
+    fields: &Fields<'_>,
+    known: &Known,
+    limits: &Limits,
+) -> Result<Framing, Refusal> {
+    if known.has(KnownField::TransferEncoding) {
+        return transfer_encoding(version, fields, known);
+    }
+    let Some(length) = known.value(fields, KnownField::ContentLength) else {
+        return Ok(Framing::None);
+    };
+    if known.repeated(KnownField::ContentLength)
+        || length.is_empty()
+        || !length.iter().all(u8::is_ascii_digit)
+    {
+        return Err(Refusal::ContentLength);
+    }
+    match grammar::decimal(length) {
+        Some(0) => Ok(Framing::None),
+        Some(bytes) if bytes <= limits.body_bytes => Ok(Framing::Length(bytes)),
+        // RFC 9110 §8.6 asks to expect numbers beyond any integer type.
+        _ => Err(Refusal::ContentTooLarge),
+    }
+}
+
+/// The only one accepted is a single `chunked`, in HTTP/1.1, without `Content-Length`.
+fn transfer_encoding(
+    version: Version,
+    fields: &Fields<'_>,
+    known: &Known,
+) -> Result<Framing, Refusal> {
+    let value = known.value(fields, KnownField::TransferEncoding).unwrap_or_default();
+    if version == Version::Http10
+        || known.has(KnownField::ContentLength)
+        || known.repeated(KnownField::TransferEncoding)
+    {
+        return Err(Refusal::TransferEncoding);
+    }
+    if value.eq_ignore_ascii_case(b"chunked") {
+        return Ok(Framing::Chunked);
+    }
+    // RFC 9112 §6.3 wants 400 where `chunked` is there but not last, or last but not only once;
+    // §6.1 wants 501 for a coding that is not known.
+    let chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let count = grammar::list(value).filter(|coding| chunked(coding)).count();
+    let last = grammar::list(value).last();
+    match (count, last) {
+        (_, None) => Err(Refusal::TransferEncoding),
+        (0, Some(last)) if !grammar::is_token(last) => Err(Refusal::TransferEncoding),
+        (0, Some(_)) => Err(Refusal::TransferCoding),
+        (1, Some(last)) if chunked(last) => Err(Refusal::TransferCoding),
+        _ => Err(Refusal::TransferEncoding),
+    }
+}
+
+/// RFC 9112 §9.3.
+#[inline]
+fn keep_alive(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
+    let mut asked = version != Version::Http10;
+    for value in known.values(fields, KnownField::Connection) {
+        for option in grammar::list(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                return false;
+            }
+            asked |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+    asked
+}
+
+/// RFC 9110 §10.1.1: `100-continue` is the only expectation there is; one in HTTP/1.0 is ignored,
+/// and one without content has nothing to wait for.
+#[inline]
+fn expects_continue(
+    version: Version,
+    framing: Framing,
+    fields: &Fields<'_>,
+    known: &Known,
+) -> Result<bool, Refusal> {
+    if !known.has(KnownField::Expect) || version == Version::Http10 {
+        return Ok(false);
+    }
+    for value in known.values(fields, KnownField::Expect) {
+        if !value.eq_ignore_ascii_case(b"100-continue") {
+            return Err(Refusal::Expectation);
+        }
+    }
+    Ok(framing != Framing::None)
+}
+
+/// Length of the empty lines before the request line (RFC 9112 §2.2).
+#[inline]
+fn leading_empty_lines(input: &[u8]) -> Result<usize, Refusal> {
+    let mut rest = input;
+    let mut lines = 0;
+    while let [b'\r' | b'\n', ..] = rest {
+        match rest {
+            [b'\r'] => break,
+            [b'\r', b'\n', tail @ ..] => rest = tail,
+            _ => return Err(Refusal::LineEnd),
+        }
+        lines += 1;
+        if lines > LEADING_EMPTY_LINES_MAX {
+            return Err(Refusal::EmptyLines);
+        }
+    }
+    Ok(input.len() - rest.len())
+}
+
+/// Whether a blank line ends in the bytes from `scanned` on. Before them there is none.
+fn has_blank_line(input: &[u8], start: usize, scanned: usize) -> Result<bool, Refusal> {
+    let fresh = input.get(scanned..).unwrap_or_default();
+    for at in memchr::memchr_iter(b'\n', fresh) {
+        let line = input.get(start..scanned + at).unwrap_or_default();
+        if line.ends_with(b"\r\n\r") {
+            return Ok(true);
+        }
+        if !line.ends_with(b"\r") {
+            return Err(Refusal::LineEnd);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a partial head may still become one within the limits.
+fn partial<'h>(input: &[u8], start: usize, limits: &Limits) -> Result<Parsed<'h>, Refusal> {
+    let text = input.get(start..).unwrap_or_default();
+    if text.len() > limits.target_bytes.min(METHOD_MAX_BYTES) {
+        request_line_fits(text, limits)?;
+    }
+    if input.len() >= limits.head_bytes {
+        return Err(Refusal::HeadTooLarge);
+    }
+    Ok(Parsed::Partial { scanned: input.len() })
+}
+
+/// Whether method and target of a request line, whole or not, are within the limits.
+fn request_line_fits(text: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    // The longest line that fits is short, so this looks at a bounded number of bytes.
+    let longest = METHOD_MAX_BYTES + 1 + limits.target_bytes + 1;
+    let line = text.get(..longest).unwrap_or(text);
+    let mut parts = line.splitn(3, |&byte| byte == b' ' || byte == b'\r' || byte == b'\n');
+    if parts.next().unwrap_or_default().len() > METHOD_MAX_BYTES {
+        return Err(Refusal::MethodTooLong);
+    }
+    if parts.next().unwrap_or_default().len() > limits.target_bytes {
+        return Err(Refusal::TargetTooLong);
+    }
+    Ok(())
+}
+
+/// The refusal of what `httparse` cannot read.
+#[cold]
+fn refusal_of(error: Error, input: &[u8], start: usize, limits: &Limits) -> Refusal {
+    match error {
+        Error::TooManyHeaders => Refusal::TooManyFields,
+        Error::HeaderName | Error::HeaderValue | Error::Status => Refusal::FieldLine,
+        Error::Version => Refusal::Version,
+        Error::NewLine => Refusal::LineEnd,
+        Error::Token => {
+            let text = input.get(start..).unwrap_or_default();
+            request_line_fits(text, limits).err().unwrap_or(Refusal::RequestLine)
+        }
+    }
+}
+
+/// `httparse` knows 1.0 and 1.1. RFC 9110 §2.5 wants 1.2 to 1.9 served as 1.1, and §15.6.6 has 505
+/// for other major versions; the rest is no version.
+#[cold]
+fn later_version<'b: 'h, 'h>(
+    input: &'b [u8],
+    start: usize,
+    fields_max: usize,
+    storage: &'h mut Option<[Header<'b>; FIELDS_MAX]>,
+    limits: &Limits,
+) -> Result<Parsed<'h>, Refusal> {
+    let text = input.get(start..).unwrap_or_default();
+    let mut parts = text.splitn(3, |&byte| byte == b' ');
+    let method = parts.next().unwrap_or_default();
+    let target = parts.next().unwrap_or_default();
+    let version = parts.next().unwrap_or_default();
+    let lines = match version {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9', b'\r', b'\n', lines @ ..] => lines,
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b'\r', b'\n', ..] => {
+            return Err(Refusal::Version);
+        }
+        short if may_become_version(short) => return partial(input, start, limits),
+        _ => return Err(Refusal::RequestLine),
+    };
+    let storage = storage.insert([EMPTY_HEADER; FIELDS_MAX]);
+    let room = storage.get_mut(..fields_max).unwrap_or_default();
+    match httparse::parse_headers(lines, room) {
+        Ok(Status::Complete((bytes, fields))) => {
+            let line = RequestLine { method, target, version: Version::Http11 };
+            let bytes = input.len() - lines.len() + bytes;
+            complete(input, bytes, line, Fields::new(fields), limits)
+        }
+        Ok(Status::Partial) => partial(input, start, limits),
+        Err(error) => Err(refusal_of(error, input, start, limits)),
+    }
+}
+
+/// Whether the bytes are the front of some `HTTP/D.D` CRLF.
+fn may_become_version(bytes: &[u8]) -> bool {
+    const SHAPE: &[u8] = b"HTTP/0.0\r\n";
+    bytes.len() < SHAPE.len()
+        && bytes.iter().zip(SHAPE).all(|(byte, shape)| match shape {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == shape,
+        })
+}

@@ -1,0 +1,5 @@
+//! The HTTP/1 wire machine, server side (RFC 9112): heads in, content in, heads out.
+
+pub mod body;
+pub mod encode;
+pub mod head;

@@ -1,0 +1,88 @@
+//! Request methods (RFC 9110 §9).
+
+/// The methods this server knows by name. Everything else is [`Method::Other`]; its token stays
+/// with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `GET`, RFC 9110 §9.3.1.
+    Get,
+    /// `HEAD`, RFC 9110 §9.3.2.
+    Head,
+    /// `POST`, RFC 9110 §9.3.3.
+    Post,
+    /// `PUT`, RFC 9110 §9.3.4.
+    Put,
+    /// `DELETE`, RFC 9110 §9.3.5.
+    Delete,
+    /// `CONNECT`, RFC 9110 §9.3.6.
+    Connect,
+    /// `OPTIONS`, RFC 9110 §9.3.7.
+    Options,
+    /// `TRACE`, RFC 9110 §9.3.8.
+    Trace,
+    /// `PATCH`, RFC 5789.
+    Patch,
+    /// Any other token.
+    Other,
+}
+
+impl Method {
+    /// The method of a token. Methods are case-sensitive (RFC 9110 §9.1).
+    #[inline]
+    #[must_use]
+    pub fn from_token(token: &[u8]) -> Method {
+        match token {
+            b"GET" => Method::Get,
+            b"HEAD" => Method::Head,
+            b"POST" => Method::Post,
+            b"PUT" => Method::Put,
+            b"DELETE" => Method::Delete,
+            b"CONNECT" => Method::Connect,
+            b"OPTIONS" => Method::Options,
+            b"TRACE" => Method::Trace,
+            b"PATCH" => Method::Patch,
+            _ => Method::Other,
+        }
+    }
+
+    /// The token on the wire; empty for [`Method::Other`], whose token only the request knows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+            Method::Connect => "CONNECT",
+            Method::Options => "OPTIONS",
+            Method::Trace => "TRACE",
+            Method::Patch => "PATCH",
+            Method::Other => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Method;
+
+    #[test]
+    fn every_known_token_comes_back() {
+        for token in
+            ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
+        {
+            let method = Method::from_token(token.as_bytes());
+            assert_ne!(method, Method::Other, "{token}");
+            assert_eq!(method.as_str(), token);
+        }
+    }
+
+    /// RFC 9110 §9.1: "The method token is case-sensitive".
+    #[test]
+    fn case_matters() {
+        for token in ["get", "Get", "GETX", "GE", "", "BREW"] {
+            assert_eq!(Method::from_token(token.as_bytes()), Method::Other, "{token:?}");
+        }
+    }
+}

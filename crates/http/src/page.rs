@@ -1,0 +1,109 @@
+//! The built-in error pages: small static bytes, as HTML or as text.
+
+/// A page and its media type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The value of `Content-Type`.
+    pub content_type: &'static [u8],
+    /// The content.
+    pub body: &'static [u8],
+}
+
+macro_rules! html {
+    ($code:literal, $title:literal, $text:literal) => {
+        concat!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+            $code,
+            " ",
+            $title,
+            "</title>\n<style>\n",
+            ":root{color-scheme:light dark}\n",
+            "body{margin:15vh auto;max-width:32rem;padding:0 1.5rem;",
+            "font:1rem/1.5 system-ui,sans-serif}\n",
+            "h1{font-size:1.5rem;margin:0}\np{margin:.5rem 0;opacity:.75}\n",
+            "</style>\n</head>\n<body>\n<h1>",
+            $code,
+            " ",
+            $title,
+            "</h1>\n<p>",
+            $text,
+            "</p>\n</body>\n</html>\n"
+        )
+    };
+}
+
+macro_rules! pages {
+    ($($code:literal $title:literal $text:literal,)*) => {
+        /// The page of a status, as HTML or as plain text. A status without a page of its own
+        /// gets that of its class: 400 below 500, else 500.
+        #[must_use]
+        pub const fn page(status: u16, text: bool) -> Page {
+            let (html, plain) = match status {
+                $($code => (
+                    html!($code, $title, $text),
+                    concat!($code, " ", $title, "\n", $text, "\n"),
+                ),)*
+                0..500 => return page(400, text),
+                _ => return page(500, text),
+            };
+            if text {
+                Page { content_type: b"text/plain; charset=utf-8", body: plain.as_bytes() }
+            } else {
+                Page { content_type: b"text/html; charset=utf-8", body: html.as_bytes() }
+            }
+        }
+
+        #[cfg(test)]
+        const CODES: &[u16] = &[$($code),*];
+    };
+}
+
+pages! {
+    400 "Bad Request" "The request is malformed.",
+    403 "Forbidden" "This is not for you to see.",
+    404 "Not Found" "There is nothing at this address.",
+    405 "Method Not Allowed" "This resource does not support the method.",
+    408 "Request Timeout" "The request took too long to arrive.",
+    412 "Precondition Failed" "The resource has changed since you last saw it.",
+    413 "Content Too Large" "The request carries more content than the server accepts.",
+    414 "URI Too Long" "The address is longer than the server accepts.",
+    416 "Range Not Satisfiable" "The resource has no such part.",
+    417 "Expectation Failed" "The server cannot meet the expectation of the request.",
+    421 "Misdirected Request" "This server does not serve that host.",
+    429 "Too Many Requests" "Please slow down.",
+    431 "Request Header Fields Too Large" "The request head is larger than the server accepts.",
+    500 "Internal Server Error" "Something went wrong on the server.",
+    501 "Not Implemented" "The server does not know how to do this.",
+    502 "Bad Gateway" "The server behind this one gave no usable answer.",
+    503 "Service Unavailable" "The server is too busy. Please try again in a moment.",
+    504 "Gateway Timeout" "The server behind this one did not answer in time.",
+    505 "HTTP Version Not Supported" "The server does not speak this version of HTTP.",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CODES, page};
+
+    #[test]
+    fn every_page_says_its_status_and_reason() {
+        for &code in CODES {
+            let title = format!("{code} {}", crate::status::reason(code));
+            let html = core::str::from_utf8(page(code, false).body).unwrap();
+            let text = core::str::from_utf8(page(code, true).body).unwrap();
+            assert!(html.contains(&format!("<title>{title}</title>")), "{code}");
+            assert!(html.contains(&format!("<h1>{title}</h1>")), "{code}");
+            assert!(text.starts_with(&format!("{title}\n")), "{code}");
+            assert!(page(code, false).content_type.starts_with(b"text/html"));
+            assert!(page(code, true).content_type.starts_with(b"text/plain"));
+        }
+    }
+
+    #[test]
+    fn other_statuses_get_the_page_of_their_class() {
+        assert_eq!(page(418, true), page(400, true));
+        assert_eq!(page(507, false), page(500, false));
+        assert_eq!(page(0, false), page(400, false));
+        assert_eq!(page(u16::MAX, true), page(500, true));
+    }
+}

@@ -1,0 +1,61 @@
+//! The head of a request, the same value for every protocol.
+
+use crate::field::{Fields, Known, KnownField, Values};
+use crate::method::Method;
+use crate::target::Target;
+use crate::version::Version;
+
+/// A request head. Everything borrows from the bytes it was read from.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'h> {
+    /// The method.
+    pub method: Method,
+    /// Its token as sent; the name of a [`Method::Other`].
+    pub method_token: &'h [u8],
+    /// The version of the message.
+    pub version: Version,
+    /// The target, split.
+    pub target: Target<'h>,
+    /// The authority the request is for: that of an absolute target wins over `Host`
+    /// (RFC 9112 §3.2.2). Valid by [`crate::host::split`]. `None` only in HTTP/1.0.
+    pub authority: Option<&'h [u8]>,
+    /// All field lines.
+    pub fields: Fields<'h>,
+    /// Where the known ones stand.
+    pub known: Known,
+    /// How the content is framed.
+    pub framing: Framing,
+    /// Whether the client may have another request on this connection (RFC 9112 §9.3): 1.1
+    /// unless it said `close`, 1.0 only when it asked.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1);
+    /// never when there is none.
+    pub expect_continue: bool,
+}
+
+impl<'h> RequestHead<'h> {
+    /// The value of the first line of a known field.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, field: KnownField) -> Option<&'h [u8]> {
+        self.known.value(&self.fields, field)
+    }
+
+    /// The values of all lines of a known field.
+    #[inline]
+    #[must_use]
+    pub fn values(&self, field: KnownField) -> Values<'h> {
+        self.known.values(&self.fields, field)
+    }
+}
+
+/// How the content of a request is framed (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No content.
+    None,
+    /// So many bytes; never 0, which is [`Framing::None`].
+    Length(u64),
+    /// The chunked coding.
+    Chunked,
+}

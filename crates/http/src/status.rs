@@ -1,0 +1,164 @@
+//! Status codes: reason phrases and ready HTTP/1.1 status lines (RFC 9110 §15).
+
+macro_rules! statuses {
+    ($($code:literal $reason:literal,)*) => {
+        /// The reason phrase of a status code; `"Unknown"` for a code the registry does not know.
+        #[must_use]
+        pub const fn reason(status: u16) -> &'static str {
+            match status {
+                $($code => $reason,)*
+                _ => "Unknown",
+            }
+        }
+
+        const LINES: [&[u8]; LINE_COUNT] = {
+            let mut lines: [&[u8]; LINE_COUNT] = [b""; LINE_COUNT];
+            $(lines[$code - FIRST as usize] =
+                concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n").as_bytes();)*
+            lines
+        };
+
+        #[cfg(test)]
+        const KNOWN: &[u16] = &[$($code),*];
+    };
+}
+
+/// The whole HTTP/1.1 status line with its CRLF, for every code of the registry.
+///
+/// A server answers with the highest version it speaks, so the line says `HTTP/1.1` to a 1.0
+/// client too (RFC 9110 §2.5). A code the table does not have gives the line of the `x00` code of
+/// its class, which is how a client would read it (RFC 9110 §15), and 500 outside of 100..=599.
+#[inline]
+#[must_use]
+pub fn status_line_h1(status: u16) -> &'static [u8] {
+    match LINE_TABLE.get(usize::from(status.wrapping_sub(FIRST))) {
+        Some(line) if !line.is_empty() => line,
+        _ => class_line(status),
+    }
+}
+
+/// Whether a response with this status has no content whatever the method (RFC 9110 §6.4.1).
+#[inline]
+#[must_use]
+pub const fn never_has_content(status: u16) -> bool {
+    status < 200 || status == 204 || status == 304
+}
+
+#[cold]
+fn class_line(status: u16) -> &'static [u8] {
+    match status {
+        100..=199 => LINE_TABLE[0],
+        200..=299 => LINE_TABLE[100],
+        300..=399 => LINE_TABLE[200],
+        400..=499 => LINE_TABLE[300],
+        _ => LINE_TABLE[400],
+    }
+}
+
+const FIRST: u16 = 100;
+const LINE_COUNT: usize = 500;
+static LINE_TABLE: [&[u8]; LINE_COUNT] = LINES;
+
+statuses! {
+    100 "Continue",
+    101 "Switching Protocols",
+    102 "Processing",
+    103 "Early Hints",
+    200 "OK",
+    201 "Created",
+    202 "Accepted",
+    203 "Non-Authoritative Information",
+    204 "No Content",
+    205 "Reset Content",
+    206 "Partial Content",
+    207 "Multi-Status",
+    208 "Already Reported",
+    226 "IM Used",
+    300 "Multiple Choices",
+    301 "Moved Permanently",
+    302 "Found",
+    303 "See Other",
+    304 "Not Modified",
+    305 "Use Proxy",
+    307 "Temporary Redirect",
+    308 "Permanent Redirect",
+    400 "Bad Request",
+    401 "Unauthorized",
+    402 "Payment Required",
+    403 "Forbidden",
+    404 "Not Found",
+    405 "Method Not Allowed",
+    406 "Not Acceptable",
+    407 "Proxy Authentication Required",
+    408 "Request Timeout",
+    409 "Conflict",
+    410 "Gone",
+    411 "Length Required",
+    412 "Precondition Failed",
+    413 "Content Too Large",
+    414 "URI Too Long",
+    415 "Unsupported Media Type",
+    416 "Range Not Satisfiable",
+    417 "Expectation Failed",
+    421 "Misdirected Request",
+    422 "Unprocessable Content",
+    423 "Locked",
+    424 "Failed Dependency",
+    425 "Too Early",
+    426 "Upgrade Required",
+    428 "Precondition Required",
+    429 "Too Many Requests",
+    431 "Request Header Fields Too Large",
+    451 "Unavailable For Legal Reasons",
+    500 "Internal Server Error",
+    501 "Not Implemented",
+    502 "Bad Gateway",
+    503 "Service Unavailable",
+    504 "Gateway Timeout",
+    505 "HTTP Version Not Supported",
+    506 "Variant Also Negotiates",
+    507 "Insufficient Storage",
+    508 "Loop Detected",
+    510 "Not Extended",
+    511 "Network Authentication Required",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_code_has_its_own_line() {
+        for &code in KNOWN {
+            let line = format!("HTTP/1.1 {code} {}\r\n", reason(code));
+            assert_eq!(status_line_h1(code), line.as_bytes());
+        }
+    }
+
+    /// RFC 9110 §15: an unknown code is treated as the x00 code of its class.
+    #[test]
+    fn unknown_codes_fall_to_their_class() {
+        for (code, line) in [
+            (199, "HTTP/1.1 100 Continue\r\n"),
+            (299, "HTTP/1.1 200 OK\r\n"),
+            (399, "HTTP/1.1 300 Multiple Choices\r\n"),
+            (499, "HTTP/1.1 400 Bad Request\r\n"),
+            (599, "HTTP/1.1 500 Internal Server Error\r\n"),
+            (0, "HTTP/1.1 500 Internal Server Error\r\n"),
+            (99, "HTTP/1.1 500 Internal Server Error\r\n"),
+            (600, "HTTP/1.1 500 Internal Server Error\r\n"),
+            (u16::MAX, "HTTP/1.1 500 Internal Server Error\r\n"),
+        ] {
+            assert_eq!(status_line_h1(code), line.as_bytes(), "{code}");
+        }
+    }
+
+    /// RFC 9110 §6.4.1: "All 1xx (Informational), 204 (No Content), and 304 (Not Modified)
+    /// responses do not include content."
+    #[test]
+    fn statuses_without_content() {
+        let without: Vec<u16> = (100..600).filter(|&code| never_has_content(code)).collect();
+        let expected: Vec<u16> = (100..200).chain([204, 304]).collect();
+        assert_eq!(without, expected);
+    }
+}

@@ -1,0 +1,269 @@
+//! Request targets (RFC 9112 §3.2) and the one place where a path is decoded.
+
+use crate::grammar::hex_digit;
+use crate::host;
+use crate::method::Method;
+
+/// The four forms of RFC 9112 §3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `/path?query`, §3.2.1.
+    Origin,
+    /// `http://authority/path?query`, §3.2.2.
+    Absolute,
+    /// `host:port`, of `CONNECT` alone, §3.2.3.
+    Authority,
+    /// `*`, of `OPTIONS` alone, §3.2.4; also an absolute form without path on `OPTIONS`.
+    Asterisk,
+}
+
+/// The scheme of an absolute form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+/// A request target, split but not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The bytes as sent.
+    pub raw: &'a [u8],
+    /// Which form they had.
+    pub form: Form,
+    /// The path as sent. It starts with `/`, except that it is `*` in asterisk form and empty in
+    /// authority form.
+    pub path: &'a [u8],
+    /// The query, without the question mark.
+    pub query: Option<&'a [u8]>,
+    /// The authority of the absolute and the authority form: a valid [`host::Authority`].
+    pub authority: Option<&'a [u8]>,
+    /// The scheme of the absolute form.
+    pub scheme: Option<Scheme>,
+}
+
+/// The bytes are no target of the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetError;
+
+/// Why a path names no resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// A percent sign without two hexadecimal digits, or no slash at the front: 400.
+    Malformed,
+    /// A dot segment that leads above the root: 400.
+    AboveRoot,
+    /// `%2F` or `%00`, which are in no key: 404. The slash of a name and the slash between names
+    /// must not be confused (RFC 3986 §2.2).
+    NeverMatches,
+}
+
+impl PathError {
+    /// The status of the answer.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            PathError::Malformed | PathError::AboveRoot => 400,
+            PathError::NeverMatches => 404,
+        }
+    }
+}
+
+impl<'a> Target<'a> {
+    /// Splits a target. Its bytes must be in the set of RFC 3986 (unreserved, reserved and the
+    /// percent sign) without `#`, since a target has no fragment.
+    #[inline]
+    pub fn parse(method: Method, raw: &'a [u8]) -> Result<Target<'a>, TargetError> {
+        let form = Form::Origin;
+        if raw.first() == Some(&b'/') && method != Method::Connect {
+            let (path, query) = split_query(raw)?;
+            return Ok(Target { raw, form, path, query, authority: None, scheme: None });
+        }
+        other_form(method, raw)
+    }
+
+    /// The path as the site's key: see [`decode_path`].
+    #[inline]
+    pub fn decoded_path<'s>(&self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], PathError>
+    where
+        'a: 's,
+    {
+        decode_path(self.path, scratch)
+    }
+}
+
+/// Decodes percent escapes once and removes dot segments once (RFC 3986 §5.2.4), for every
+/// protocol alike. `%2E` counts as a dot; empty segments stay.
+///
+/// A path without `%` and without a segment that starts with a dot comes back untouched; any
+/// other is written to `scratch`, whose capacity is kept between requests.
+#[inline]
+pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+    if path.first() != Some(&b'/') {
+        return Err(PathError::Malformed);
+    }
+    if is_plain(path) { Ok(path) } else { decode_slowly(path, scratch) }
+}
+
+/// No escape, and no segment that starts with a dot.
+#[inline]
+fn is_plain(path: &[u8]) -> bool {
+    // The first byte is a slash, so the second of each pair covers the rest.
+    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
+    !pairs.fold(false, |found, (&before, &byte)| {
+        found | (byte == b'%') | ((before == b'/') & (byte == b'.'))
+    })
+}
+
+fn decode_slowly<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+    out.clear();
+    out.reserve(path.len());
+    let mut never_matches = false;
+    let mut rest = path;
+    // Each turn takes one slash and the segment behind it.
+    while let Some((b'/', tail)) = rest.split_first() {
+        let start = out.len();
+        out.push(b'/');
+        rest = decode_segment(tail, out, &mut never_matches)?;
+        match out.get(start..).unwrap_or_default() {
+            // "/." leaves its slash when it is the last segment, else nothing.
+            b"/." => out.truncate(start + usize::from(rest.is_empty())),
+            b"/.." => {
+                let parent = out.get(..start).and_then(|before| memchr::memrchr(b'/', before));
+                let parent = parent.ok_or(PathError::AboveRoot)?;
+                out.truncate(parent + usize::from(rest.is_empty()));
+            }
+            _ => {}
+        }
+    }
+    if never_matches {
+        return Err(PathError::NeverMatches);
+    }
+    Ok(out)
+}
+
+/// Decodes up to the next slash; gives what is left, the slash first.
+fn decode_segment<'p>(
+    segment: &'p [u8],
+    out: &mut Vec<u8>,
+    never_matches: &mut bool,
+) -> Result<&'p [u8], PathError> {
+    let mut rest = segment;
+    loop {
+        match rest {
+            [] | [b'/', ..] => return Ok(rest),
+            [b'%', tail @ ..] => {
+                let &[high, low, ref tail @ ..] = tail else { return Err(PathError::Malformed) };
+                let (Some(high), Some(low)) = (hex_digit(high), hex_digit(low)) else {
+                    return Err(PathError::Malformed);
+                };
+                let byte = high << 4 | low;
+                let in_no_key = byte == b'/' || byte == 0;
+                *never_matches |= in_no_key;
+                // The result is not used then, and a slash would look like the end of a segment.
+                out.push(if in_no_key { b'%' } else { byte });
+                rest = tail;
+            }
+            [byte, tail @ ..] => {
+                out.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+}
+
+/// Splits at the first question mark and checks every byte.
+#[inline]
+fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
+    let mut found = 0;
+    for &byte in bytes {
+        found |= CLASS[usize::from(byte)];
+    }
+    if found & FORBIDDEN != 0 {
+        return Err(TargetError);
+    }
+    if found & QUESTION == 0 {
+        return Ok((bytes, None));
+    }
+    match memchr::memchr(b'?', bytes).and_then(|at| bytes.split_at_checked(at)) {
+        Some((path, query)) => Ok((path, query.get(1..))),
+        None => Ok((bytes, None)),
+    }
+}
+
+/// Everything but the origin form.
+#[cold]
+fn other_form(method: Method, raw: &[u8]) -> Result<Target<'_>, TargetError> {
+    if method == Method::Connect {
+        return authority_form(raw);
+    }
+    if raw == b"*" {
+        if method != Method::Options {
+            return Err(TargetError);
+        }
+        let form = Form::Asterisk;
+        return Ok(Target { raw, form, path: b"*", query: None, authority: None, scheme: None });
+    }
+    absolute_form(method, raw)
+}
+
+/// `host:port`; the port is not optional (RFC 9110 §9.3.6).
+fn authority_form(raw: &[u8]) -> Result<Target<'_>, TargetError> {
+    let authority = host::split(raw).map_err(|_| TargetError)?;
+    if authority.port.is_none() {
+        return Err(TargetError);
+    }
+    let form = Form::Authority;
+    Ok(Target { raw, form, path: b"", query: None, authority: Some(raw), scheme: None })
+}
+
+/// `http://authority[/path][?query]`, scheme in any case (RFC 3986 §3.1).
+fn absolute_form(method: Method, raw: &[u8]) -> Result<Target<'_>, TargetError> {
+    let (scheme, rest) = scheme(raw).ok_or(TargetError)?;
+    let end = rest.iter().position(|&byte| byte == b'/' || byte == b'?').unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    host::split(authority).map_err(|_| TargetError)?;
+    let (path, query) = split_query(rest)?;
+    let (form, path): (Form, &[u8]) = match (path, query, method) {
+        // RFC 9112 §3.2.4: OPTIONS on a URI without path and query is about the server.
+        (b"", None, Method::Options) => (Form::Asterisk, b"*"),
+        (b"", _, _) => (Form::Absolute, b"/"),
+        _ => (Form::Absolute, path),
+    };
+    Ok(Target { raw, form, path, query, authority: Some(authority), scheme: Some(scheme) })
+}
+
+fn scheme(raw: &[u8]) -> Option<(Scheme, &[u8])> {
+    for (prefix, scheme) in [(&b"http://"[..], Scheme::Http), (b"https://", Scheme::Https)] {
+        if let Some((front, rest)) = raw.split_at_checked(prefix.len())
+            && front.eq_ignore_ascii_case(prefix)
+        {
+            return Some((scheme, rest));
+        }
+    }
+    None
+}
+
+const FORBIDDEN: u8 = 1;
+const QUESTION: u8 = 2;
+
+static CLASS: [u8; 256] = {
+    let mut table = [FORBIDDEN; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let c = byte as u8;
+        let unreserved = c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_' | b'~');
+        let gen_delims = matches!(c, b':' | b'/' | b'[' | b']' | b'@');
+        let sub_delims = matches!(c, b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
+            || matches!(c, b'*' | b'+' | b',' | b';' | b'=');
+        if unreserved || gen_delims || sub_delims || c == b'%' {
+            table[byte] = 0;
+        } else if c == b'?' {
+            table[byte] = QUESTION;
+        }
+        byte += 1;
+    }
+    table
+};
