@@ -1,1 +1,189 @@
-//! Media types.
+//! Conditional requests (RFC 9110 §13).
+
+use crate::date::{self, UnixSeconds};
+use crate::field::KnownField;
+use crate::grammar::trim;
+use crate::limits::LIST_MEMBERS_MAX;
+use crate::method::Method;
+use crate::request::RequestHead;
+
+/// What the selected representation is compared by. It exists: the preconditions of a resource
+/// that does not are not evaluated (RFC 9110 §13.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Validators<'a> {
+    /// The opaque tag of the representation that would be sent (every coding has its own), without
+    /// quotes; a strong one.
+    pub etag: Option<&'a [u8]>,
+    /// When it last changed.
+    pub last_modified: Option<UnixSeconds>,
+}
+
+/// What the preconditions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer as if there were none.
+    Proceed,
+    /// 304.
+    NotModified,
+    /// 412.
+    PreconditionFailed,
+}
+
+/// Evaluates the preconditions in the order of RFC 9110 §13.2.2, steps 1 to 4. Step 5 is
+/// [`if_range_holds`]. `now` only tells the century of a two-digit year.
+#[inline]
+#[must_use]
+pub fn evaluate(head: &RequestHead<'_>, validators: &Validators<'_>, now: UnixSeconds) -> Verdict {
+    if head.known.has_any(&PRECONDITIONS) {
+        evaluate_present(head, validators, now)
+    } else {
+        Verdict::Proceed
+    }
+}
+
+/// Step 5 of RFC 9110 §13.2.2: whether a `Range` may be honoured, as far as `If-Range` says.
+///
+/// A date is a strong validator only when the representation is at least one second older than
+/// `now` (RFC 9110 §8.8.2.2); it must be the very date of `Last-Modified`.
+#[must_use]
+pub fn if_range_holds(
+    head: &RequestHead<'_>,
+    validators: &Validators<'_>,
+    now: UnixSeconds,
+) -> bool {
+    let Some(value) = head.value(KnownField::IfRange) else { return true };
+    if head.known.repeated(KnownField::IfRange) {
+        return false;
+    }
+    let mut rest = value;
+    match next_tag(&mut rest) {
+        Some(tag) => rest.is_empty() && !tag.weak && Some(tag.opaque) == validators.etag,
+        None => match (date::parse(value, now), validators.last_modified) {
+            (Some(date), Some(modified)) => {
+                date == modified && now.saturating_sub(modified) >= STRONG_AFTER_SECONDS
+            }
+            _ => false,
+        },
+    }
+}
+
+const PRECONDITIONS: [KnownField; 4] = [
+    KnownField::IfMatch,
+    KnownField::IfNoneMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfUnmodifiedSince,
+];
+
+/// A second change within the same second would carry the same date.
+const STRONG_AFTER_SECONDS: i64 = 1;
+
+fn evaluate_present(
+    head: &RequestHead<'_>,
+    validators: &Validators<'_>,
+    now: UnixSeconds,
+) -> Verdict {
+    // RFC 9110 §13.2.1: no precondition on methods that select no representation.
+    if matches!(head.method, Method::Connect | Method::Options | Method::Trace) {
+        return Verdict::Proceed;
+    }
+    let reads = matches!(head.method, Method::Get | Method::Head);
+
+    if head.known.has(KnownField::IfMatch) {
+        if !names_tag(head, KnownField::IfMatch, validators.etag, Comparison::Strong) {
+            return Verdict::PreconditionFailed;
+        }
+    } else if let Some(modified) = validators.last_modified
+        && let Some(date) = date_of(head, KnownField::IfUnmodifiedSince, now)
+        && modified > date
+    {
+        return Verdict::PreconditionFailed;
+    }
+
+    if head.known.has(KnownField::IfNoneMatch) {
+        if names_tag(head, KnownField::IfNoneMatch, validators.etag, Comparison::Weak) {
+            return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
+        }
+    } else if reads
+        && let Some(modified) = validators.last_modified
+        && let Some(date) = date_of(head, KnownField::IfModifiedSince, now)
+        && modified <= date
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
+}
+
+/// The date of a field. One that came twice, or is no date, counts as absent (RFC 9110 §13.1.3).
+fn date_of(head: &RequestHead<'_>, field: KnownField, now: UnixSeconds) -> Option<UnixSeconds> {
+    if head.known.repeated(field) {
+        return None;
+    }
+    date::parse(head.value(field)?, now)
+}
+
+/// How two entity tags are compared (RFC 9110 §8.8.3.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+/// Whether the field is `*` or has a tag that equals that of the representation. What follows a
+/// malformed member of a line is not looked at.
+fn names_tag(
+    head: &RequestHead<'_>,
+    field: KnownField,
+    etag: Option<&[u8]>,
+    comparison: Comparison,
+) -> bool {
+    let mut members = 0;
+    for value in head.values(field) {
+        if trim(value) == b"*" {
+            return true;
+        }
+        let mut rest = value;
+        while let Some(tag) = next_tag(&mut rest) {
+            let comparable = comparison == Comparison::Weak || !tag.weak;
+            if comparable && Some(tag.opaque) == etag {
+                return true;
+            }
+            members += 1;
+            if members == LIST_MEMBERS_MAX {
+                return false;
+            }
+        }
+    }
+    false
+}
+
+/// An entity tag (RFC 9110 §8.8.3).
+struct EntityTag<'a> {
+    weak: bool,
+    opaque: &'a [u8],
+}
+
+/// Takes the next member off a list of entity tags; `None` at the end and when it is malformed. A
+/// backslash in a tag is itself, not an escape.
+fn next_tag<'a>(rest: &mut &'a [u8]) -> Option<EntityTag<'a>> {
+    let mut text = *rest;
+    while let [b' ' | b'\t' | b',', tail @ ..] = text {
+        text = tail;
+    }
+    let (weak, text) = match text {
+        [b'W', b'/', b'"', tail @ ..] => (true, tail),
+        [b'"', tail @ ..] => (false, tail),
+        _ => return None,
+    };
+    let close = memchr::memchr(b'"', text)?;
+    let opaque = text.get(..close)?;
+    if !opaque.iter().all(|&byte| byte >= 0x21 && byte != 0x7f) {
+        return None;
+    }
+    let tail = trim(text.get(close + 1..)?);
+    *rest = match tail {
+        [] => tail,
+        [b',', tail @ ..] => tail,
+        _ => return None,
+    };
+    Some(EntityTag { weak, opaque })
+}

@@ -16,9 +16,7 @@ pub const LAST: UnixSeconds = 253_402_300_799;
 #[inline]
 #[must_use]
 pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
-    let since_year_zero = time.clamp(FIRST, LAST).abs_diff(FIRST);
-    let days = (since_year_zero / DAY) as u32;
-    let second = (since_year_zero % DAY) as u32;
+    let (days, second) = days_and_seconds(time);
     let (year, month, day) = civil(days);
 
     let mut text = *b"Sat, 00 Jan 0000 00:00:00 GMT";
@@ -34,7 +32,62 @@ pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
     text
 }
 
-const DAY: u64 = 86_400;
+/// Reads a date in any of the three forms of RFC 9110 §5.6.7; `None` when it is none of them or
+/// no day of the calendar. The name of the day is read but not compared with the date.
+///
+/// `now` gives a two-digit year its century: the date is at most 50 years ahead.
+#[must_use]
+pub fn parse(text: &[u8], now: UnixSeconds) -> Option<UnixSeconds> {
+    imf_fixdate(text).or_else(|| asctime(text)).or_else(|| rfc850(text, now))
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`
+fn imf_fixdate(text: &[u8]) -> Option<UnixSeconds> {
+    let text: &[u8; DATE_BYTES] = text.try_into().ok()?;
+    let [n0, n1, n2, b',', b' ', d0, d1, b' ', m0, m1, m2, b' ', rest @ ..] = text else {
+        return None;
+    };
+    let [y0, y1, y2, y3, b' ', time @ .., b' ', b'G', b'M', b'T'] = rest else { return None };
+    short_day_name([*n0, *n1, *n2])?;
+    let year = number(&[*y0, *y1, *y2, *y3])?;
+    seconds(year, month([*m0, *m1, *m2])?, number(&[*d0, *d1])?, time_of_day(time)?)
+}
+
+/// `Sun Nov  6 08:49:37 1994`
+fn asctime(text: &[u8]) -> Option<UnixSeconds> {
+    let text: &[u8; 24] = text.try_into().ok()?;
+    let [n0, n1, n2, b' ', m0, m1, m2, b' ', d0, d1, b' ', rest @ ..] = text else { return None };
+    let [time @ .., b' ', y0, y1, y2, y3] = rest else { return None };
+    short_day_name([*n0, *n1, *n2])?;
+    let day = if *d0 == b' ' { number(&[*d1])? } else { number(&[*d0, *d1])? };
+    let year = number(&[*y0, *y1, *y2, *y3])?;
+    seconds(year, month([*m0, *m1, *m2])?, day, time_of_day(time)?)
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`
+fn rfc850(text: &[u8], now: UnixSeconds) -> Option<UnixSeconds> {
+    let comma = memchr::memchr(b',', text)?;
+    let (name, rest) = text.split_at_checked(comma)?;
+    if !LONG_DAY_NAMES.contains(&name) {
+        return None;
+    }
+    let rest: &[u8; 24] = rest.try_into().ok()?;
+    let [b',', b' ', d0, d1, b'-', m0, m1, m2, b'-', y0, y1, b' ', rest @ ..] = rest else {
+        return None;
+    };
+    let [time @ .., b' ', b'G', b'M', b'T'] = rest else { return None };
+    let (month, day) = (month([*m0, *m1, *m2])?, number(&[*d0, *d1])?);
+    let time = time_of_day(time)?;
+    let year_of_century = number(&[*y0, *y1])?;
+    let (this_year, this_month, this_day, now_time) = split(now);
+    let year = this_year - this_year % 100 + year_of_century;
+    // RFC 9110 §5.6.7: more than 50 years in the future means the most recent year in the past
+    // with the same two digits.
+    let is_far = (year, month, day, time) > (this_year + 50, this_month, this_day, now_time);
+    seconds(if is_far { year.checked_sub(100)? } else { year }, month, day, time)
+}
+
+const DAY_SECONDS: u64 = 86_400;
 
 const NAMES_FROM_SATURDAY: [[u8; 3]; 7] =
     [*b"Sat", *b"Sun", *b"Mon", *b"Tue", *b"Wed", *b"Thu", *b"Fri"];
@@ -43,6 +96,20 @@ const MONTHS: [[u8; 3]; 12] = [
     *b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct",
     *b"Nov", *b"Dec",
 ];
+
+/// Days since 0000-01-01 and seconds of the day, after clamping.
+#[inline]
+fn days_and_seconds(time: UnixSeconds) -> (u32, u32) {
+    let since_year_zero = time.clamp(FIRST, LAST).abs_diff(FIRST);
+    ((since_year_zero / DAY_SECONDS) as u32, (since_year_zero % DAY_SECONDS) as u32)
+}
+
+/// Year, month, day and second of the day.
+fn split(time: UnixSeconds) -> (u32, u32, u32, u32) {
+    let (days, second) = days_and_seconds(time);
+    let (year, month, day) = civil(days);
+    (year, month, day, second)
+}
 
 /// Year, month 1..=12 and day 1..=31 of a day counted from 0000-01-01.
 ///
@@ -79,3 +146,48 @@ fn two_digits(value: u32) -> [u8; 2] {
 fn put<const N: usize>(text: &mut [u8; DATE_BYTES], at: usize, piece: [u8; N]) {
     text[at..at + N].copy_from_slice(&piece);
 }
+
+/// The time of a civil date; `None` when the calendar has no such day.
+fn seconds(year: u32, month: u32, day: u32, time: u32) -> Option<UnixSeconds> {
+    let is_leap = year.is_multiple_of(if year.is_multiple_of(100) { 400 } else { 4 });
+    let month_days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if day == 0 || day > month_days {
+        return None;
+    }
+    // Years that begin in March, as in `civil`; one more era keeps January of year 0 positive.
+    let year = year + 400 - u32::from(month <= 2);
+    let month = if month <= 2 { month + 9 } else { month - 3 };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let days = days - DAYS_PER_ERA + DAYS_BEFORE_MARCH_OF_LEAP_YEAR;
+    Some(FIRST + i64::from(days) * DAY_SECONDS as i64 + i64::from(time))
+}
+
+/// `08:49:37` in seconds. A leap second (60) counts as the first second of the next minute.
+fn time_of_day(text: &[u8]) -> Option<u32> {
+    let &[h0, h1, b':', m0, m1, b':', s0, s1] = text else { return None };
+    let (hour, minute, second) = (number(&[h0, h1])?, number(&[m0, m1])?, number(&[s0, s1])?);
+    (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
+}
+
+/// Digits only; at most four of them.
+fn number(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |value, byte| {
+        byte.is_ascii_digit().then(|| value * 10 + u32::from(byte - b'0'))
+    })
+}
+
+/// 1 to 12.
+fn month(name: [u8; 3]) -> Option<u32> {
+    (1..).zip(MONTHS).find(|&(_, month)| month == name).map(|(number, _)| number)
+}
+
+fn short_day_name(name: [u8; 3]) -> Option<()> {
+    NAMES_FROM_SATURDAY.contains(&name).then_some(())
+}
+
+const LONG_DAY_NAMES: [&[u8]; 7] =
+    [b"Saturday", b"Sunday", b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday"];

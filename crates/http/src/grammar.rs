@@ -56,7 +56,7 @@ impl<'a> Iterator for List<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         while !self.rest.is_empty() {
-            let end = member_end(self.rest);
+            let end = find_unquoted(self.rest, b',').unwrap_or(self.rest.len());
             let (member, rest) = self.rest.split_at(end);
             self.rest = rest.get(1..).unwrap_or_default();
             let member = trim(member);
@@ -98,23 +98,23 @@ pub const fn hex_digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Index of the comma that ends the first member, or the length.
-fn member_end(bytes: &[u8]) -> usize {
+/// Position of the first `wanted` outside of quoted strings (RFC 9110 §5.6.4).
+#[must_use]
+pub fn find_unquoted(bytes: &[u8], wanted: u8) -> Option<usize> {
     let mut quoted = false;
     let mut escaped = false;
-    for (index, &byte) in bytes.iter().enumerate() {
+    bytes.iter().position(|&byte| {
         if escaped {
             escaped = false;
         } else if quoted {
             escaped = byte == b'\\';
             quoted = byte != b'"';
-        } else if byte == b'"' {
-            quoted = true;
-        } else if byte == b',' {
-            return index;
+        } else {
+            quoted = byte == b'"';
+            return byte == wanted;
         }
-    }
-    bytes.len()
+        false
+    })
 }
 
 static TOKEN: [bool; 256] = {

@@ -1,1 +1,120 @@
-//! Media types.
+//! Media types (RFC 9110 §8.3.1): the few questions a static server asks about one.
+
+/// A media type, split. Names compare without case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaType<'a> {
+    /// `text` of `text/html; charset=utf-8`.
+    pub top: &'a [u8],
+    /// `html`.
+    pub sub: &'a [u8],
+    /// `charset=utf-8`, white space taken off; empty when there are none.
+    pub parameters: &'a [u8],
+}
+
+impl<'a> MediaType<'a> {
+    /// Splits `type "/" subtype *( OWS ";" OWS parameter )`; `None` when that is not its form.
+    /// Parameters are not checked.
+    #[must_use]
+    pub fn parse(value: &'a [u8]) -> Option<MediaType<'a>> {
+        let (essence, parameters) = match memchr::memchr(b';', value) {
+            Some(at) => (value.get(..at)?, value.get(at + 1..)?),
+            None => (value, &[][..]),
+        };
+        let essence = crate::grammar::trim(essence);
+        let slash = memchr::memchr(b'/', essence)?;
+        let (top, sub) = (essence.get(..slash)?, essence.get(slash + 1..)?);
+        if !crate::grammar::is_token(top) || !crate::grammar::is_token(sub) {
+            return None;
+        }
+        Some(MediaType { top, sub, parameters: crate::grammar::trim(parameters) })
+    }
+
+    /// Whether it is this type, parameters aside.
+    #[must_use]
+    pub fn is(&self, top: &str, sub: &str) -> bool {
+        self.top.eq_ignore_ascii_case(top.as_bytes())
+            && self.sub.eq_ignore_ascii_case(sub.as_bytes())
+    }
+
+    fn has_suffix(&self, suffix: &[u8]) -> bool {
+        memchr::memrchr(b'+', self.sub)
+            .and_then(|at| self.sub.get(at + 1..))
+            .is_some_and(|found| found.eq_ignore_ascii_case(suffix))
+    }
+
+    fn has_parameter(&self, name: &[u8]) -> bool {
+        let mut rest = self.parameters;
+        loop {
+            let end = crate::grammar::find_unquoted(rest, b';').unwrap_or(rest.len());
+            let parameter = crate::grammar::trim(rest.get(..end).unwrap_or_default());
+            let key = parameter.split(|&byte| byte == b'=').next().unwrap_or_default();
+            if key.eq_ignore_ascii_case(name) {
+                return true;
+            }
+            match rest.get(end + 1..) {
+                Some(next) => rest = next,
+                None => return false,
+            }
+        }
+    }
+}
+
+/// Whether content of this type usually gets smaller by a content coding: text, structured text,
+/// and the binary formats without a compression of their own. The builder still keeps a coding
+/// only when it saved enough.
+#[must_use]
+pub fn is_compressible(value: &[u8]) -> bool {
+    let Some(media) = MediaType::parse(value) else { return false };
+    media.top.eq_ignore_ascii_case(b"text")
+        || [&b"json"[..], b"xml", b"text", b"yaml", b"json-seq"].iter().any(|s| media.has_suffix(s))
+        || COMPRESSIBLE.iter().any(|(top, sub)| media.is(top, sub))
+}
+
+/// Whether the type must say `charset=utf-8`: text does, unless it says something already. JSON
+/// has no such parameter and XML declares itself.
+#[must_use]
+pub fn needs_charset(value: &[u8]) -> bool {
+    MediaType::parse(value).is_some_and(|media| {
+        let is_text = media.top.eq_ignore_ascii_case(b"text")
+            || media.is("application", "javascript")
+            || media.is("application", "ecmascript");
+        is_text && !media.has_parameter(b"charset")
+    })
+}
+
+const COMPRESSIBLE: [(&str, &str); 34] = [
+    ("application", "ecmascript"),
+    ("application", "geo+json"),
+    ("application", "javascript"),
+    ("application", "json"),
+    ("application", "json5"),
+    ("application", "msword"),
+    ("application", "n-triples"),
+    ("application", "n-quads"),
+    ("application", "pgp-keys"),
+    ("application", "postscript"),
+    ("application", "rtf"),
+    ("application", "sql"),
+    ("application", "toml"),
+    ("application", "vnd.ms-excel"),
+    ("application", "vnd.ms-fontobject"),
+    ("application", "vnd.ms-opentype"),
+    ("application", "vnd.ms-powerpoint"),
+    ("application", "wasm"),
+    ("application", "x-httpd-php"),
+    ("application", "x-javascript"),
+    ("application", "x-ndjson"),
+    ("application", "x-sh"),
+    ("application", "x-tar"),
+    ("application", "xml"),
+    ("application", "xml-dtd"),
+    ("application", "yaml"),
+    ("font", "collection"),
+    ("font", "otf"),
+    ("font", "ttf"),
+    ("image", "bmp"),
+    ("image", "vnd.microsoft.icon"),
+    ("image", "x-icon"),
+    ("image", "x-ms-bmp"),
+    ("model", "gltf-binary"),
+];
