@@ -1,1 +1,57 @@
-//! placeholder
+//! The `.pinion` archive format: a site as one immutable file.
+//!
+//! **In:** the bytes of an archive (a mapping, a buffer), or a sink to write one to.
+//! **Out:** plain values: entries, shared field blocks, places of bodies; a file.
+//! Nothing here opens a file, reads a clock or logs.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`layout`] | the byte tables: every structure of the file, its sizes proven at compile time |
+//! | [`limits`] | every bound of the format, with its reason |
+//! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks; nothing else |
+//! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
+//! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
+//! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
+//! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
+//! | `entries` | every entry in file order, for listings |
+//! | [`verify`] | every hash of the file checked, damage named |
+//! | `writer`, `bodies`, `table`, `sink` | [`Writer`]: bodies stream out, records follow, the header comes last |
+//! | `digest` | content identity: [`Digest`] and [`ETag`] |
+//! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
+//!
+//! `docs/archive-format.md` says the same for readers in any language; a test compares the two.
+//!
+//! **Promises.** No input makes this crate panic. A file that was truncated or damaged by accident
+//! gives the same answers as before or an error that names the damage, never another resource's
+//! bytes; damage inside a body is found by `verify`, not by a look-up. Opening touches a
+//! number of bytes that does not depend on the number of entries.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod bodies;
+mod damage;
+mod digest;
+mod entries;
+mod entry;
+mod index;
+pub mod layout;
+pub mod limits;
+mod lines;
+mod open;
+mod shared;
+mod sink;
+mod span;
+mod table;
+pub mod verify;
+mod writer;
+
+pub use archive::{Archive, Place, Scratch};
+pub use bodies::{BodyRef, External};
+pub use damage::{Damage, Fault, OpenError, Part, SectionFault};
+pub use digest::{Digest, ETag};
+pub use entries::Entries;
+pub use entry::{Entry, EntryKind, Representation};
+pub use layout::SectionKind;
+pub use open::{Layout, Section};
+pub use shared::{Role, SharedBlock, SharedId};
+pub use writer::{NewEntry, NewRepresentation, NewShared, Summary, WriteError, Writer};

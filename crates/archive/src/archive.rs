@@ -1,0 +1,308 @@
+//! The reader: path → entry, entry → body.
+//!
+//! A look-up costs three cache lines or so of the file (bucket, record, body) and no allocation:
+//! the record is read once into the caller's [`Scratch`], and everything said about it afterwards
+//! is said about the copy.
+
+use pinion_http::prepared::{ArchiveRange, ExternalRange};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::damage::{Damage, Fault, Part};
+use crate::entries::Entries;
+use crate::entry::{Entry, Representation, record_check};
+use crate::index;
+use crate::layout::{
+    Bucket, ExternalRow, NOT_FOUND_PREFIX, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader,
+};
+use crate::limits::{NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
+use crate::open::Layout;
+use crate::shared::{Role, SharedBlock, SharedId};
+use crate::span::slice;
+
+/// An archive: its bytes and what [`Layout::open`] found out about them. Made by [`Layout::view`];
+/// copying it costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Archive<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) layout: &'a Layout,
+}
+
+/// Where a look-up copies the record to. Allocated once, at its largest size; kept between
+/// requests.
+#[derive(Debug)]
+pub struct Scratch {
+    record: Vec<u8>,
+    offset: u64,
+    key: Vec<u8>,
+}
+
+/// Where the bytes of a representation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the archive.
+    Archive(ArchiveRange),
+    /// In a file beside it.
+    External(ExternalRange),
+}
+
+impl Scratch {
+    /// Room for any record and any key.
+    pub fn new() -> Scratch {
+        Scratch {
+            record: Vec::with_capacity(RECORD_MAX_BYTES),
+            offset: 0,
+            key: Vec::with_capacity(NOT_FOUND_PREFIX.len() + PATH_MAX_BYTES),
+        }
+    }
+
+    /// The entry that the last successful [`Archive::load`] left here.
+    #[inline]
+    pub fn entry(&self) -> Option<Entry<'_>> {
+        Entry::split(&self.record).ok()
+    }
+
+    /// Where the record of that entry begins in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch::new()
+    }
+}
+
+impl<'a> Archive<'a> {
+    /// The entry of a path key, None when there is none.
+    pub fn find<'s>(
+        &self,
+        key: &[u8],
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Entry<'s>>, Damage> {
+        Ok(if self.load(key, scratch)? { scratch.entry() } else { None })
+    }
+
+    /// Like [`find`](Self::find), but leaves the entry in `scratch`: a caller that goes on
+    /// searching when there is none can use the scratch again.
+    pub fn load(&self, key: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
+        let found = self.search(key, scratch);
+        if found != Ok(true) {
+            scratch.record.clear();
+        }
+        found
+    }
+
+    /// Loads the not-found page nearest to `path`: that of its directory, else of the one above,
+    /// and so on up to the root. One search when the only page is that of the root.
+    pub fn load_not_found(&self, path: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
+        let depths = self.layout.index.not_found_depths;
+        if depths == 0 {
+            return Ok(false);
+        }
+        let mut depth = path.iter().filter(|&&byte| byte == b'/').count();
+        let mut directory = path;
+        while let Some(slash) = directory.iter().rposition(|&byte| byte == b'/') {
+            depth -= 1;
+            if depth <= NOT_FOUND_DEPTH_MAX && depths >> depth & 1 != 0 {
+                let mut key = core::mem::take(&mut scratch.key);
+                key.clear();
+                key.extend_from_slice(NOT_FOUND_PREFIX);
+                key.extend_from_slice(path.get(..=slash).unwrap_or_default());
+                let found = self.load(&key, scratch);
+                scratch.key = key;
+                if found? {
+                    return Ok(true);
+                }
+            }
+            directory = path.get(..slash).unwrap_or_default();
+        }
+        Ok(false)
+    }
+
+    /// A shared block by its number.
+    #[inline]
+    pub fn shared(&self, id: SharedId) -> Result<SharedBlock<'a>, Damage> {
+        self.layout.shared.get(id).ok_or(Damage {
+            part: Part::Shared,
+            offset: self.layout.shared_offset,
+            fault: Fault::SharedNumber,
+        })
+    }
+
+    /// The block the server uses of its own accord for `role`, if the archive has one.
+    pub fn shared_for(&self, role: Role) -> Option<SharedBlock<'a>> {
+        self.layout.shared.with_role(role)
+    }
+
+    /// Where the bytes of a representation are. The range lies inside the bodies section, or in
+    /// the external file as it was when the archive was built.
+    #[inline]
+    pub fn place(&self, representation: &Representation<'_>) -> Result<Place, Damage> {
+        let row = representation.row;
+        let (offset, bytes) = (row.offset.get(), row.bytes.get());
+        if row.place == PLACE_EXTERNAL {
+            let file = row.external.get();
+            let external = self.external(file)?;
+            let (size, modified_ns) = (external.bytes.get(), external.modified_ns.get());
+            if offset.checked_add(bytes).is_none_or(|end| end > size) {
+                return Err(Damage { part: Part::External, offset, fault: Fault::Outside });
+            }
+            return Ok(Place::External(ExternalRange { file, offset, bytes, size, modified_ns }));
+        }
+        if !self.layout.bodies.contains(offset, bytes) {
+            return Err(Damage { part: Part::Body, offset, fault: Fault::Outside });
+        }
+        Ok(Place::Archive(ArchiveRange { offset, bytes }))
+    }
+
+    /// The stored bytes of a representation; None when they are in an external file.
+    pub fn body(&self, representation: &Representation<'_>) -> Result<Option<&'a [u8]>, Damage> {
+        let Place::Archive(range) = self.place(representation)? else { return Ok(None) };
+        let offset = range.offset;
+        slice(self.bytes, offset, range.bytes).map(Some).ok_or(Damage {
+            part: Part::Body,
+            offset,
+            fault: Fault::Outside,
+        })
+    }
+
+    /// Number of external files that representations may name.
+    pub fn external_count(&self) -> u64 {
+        self.layout.externals.map_or(0, |span| span.bytes / size_of::<ExternalRow>() as u64)
+    }
+
+    /// The build facts, as `(key, value)`, checked against their hash; empty when there are none.
+    pub fn meta(&self) -> Result<impl Iterator<Item = (&'a str, &'a str)> + use<'a>, Damage> {
+        let text = match &self.layout.meta {
+            None => "",
+            Some(section) => {
+                let damage = |fault| Damage { part: Part::Meta, offset: section.offset, fault };
+                let bytes = slice(self.bytes, section.offset, section.bytes)
+                    .ok_or(damage(Fault::Outside))?;
+                if xxh3_64(bytes) != section.hash {
+                    return Err(damage(Fault::Check));
+                }
+                core::str::from_utf8(bytes).map_err(|_| damage(Fault::Syntax))?
+            }
+        };
+        Ok(text.lines().filter_map(|line| line.split_once('=')))
+    }
+
+    /// Every entry in file order, internal ones too.
+    pub fn entries(&self) -> Entries<'a> {
+        Entries::new(*self)
+    }
+
+    /// What [`Layout::open`] found out.
+    pub fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    #[inline]
+    fn search(&self, key: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
+        let index = &self.layout.index;
+        let hash = index::hash(key, index.seed);
+        let tag = index::tag(hash);
+        let mut number = index::home(hash, index.buckets);
+        for _ in 0..index.buckets.min(PROBE_MAX_BUCKETS) {
+            let bucket = self.bucket(number)?;
+            for slot in bucket.slots {
+                if slot.get() == 0 {
+                    return Ok(false);
+                }
+                let (slot_tag, offset) = index::unpack(slot.get());
+                if slot_tag == tag && self.read_record(offset, scratch)?.path() == key {
+                    return Ok(true);
+                }
+            }
+            number = if number + 1 == index.buckets { 0 } else { number + 1 };
+        }
+        let offset = index.first_bucket;
+        Err(Damage { part: Part::Bucket, offset, fault: Fault::Endless })
+    }
+
+    /// A checked copy of a bucket; `number` is below the count of buckets.
+    #[inline]
+    pub(crate) fn bucket(&self, number: u64) -> Result<Bucket, Damage> {
+        let offset = self.layout.index.first_bucket + number * size_of::<Bucket>() as u64;
+        let damage = |fault| Damage { part: Part::Bucket, offset, fault };
+        let bytes =
+            slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
+        let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
+        if index::bucket_check(&bucket, offset) != bucket.check.get() {
+            return Err(damage(Fault::Check));
+        }
+        Ok(bucket)
+    }
+
+    /// Copies the record at `offset` and checks the copy.
+    #[inline]
+    pub(crate) fn read_record<'s>(
+        &self,
+        offset: u64,
+        scratch: &'s mut Scratch,
+    ) -> Result<Entry<'s>, Damage> {
+        let damage = |fault| Damage { part: Part::Record, offset, fault };
+        let records = self.layout.records;
+        if offset % RECORD_ALIGN_BYTES != 0 {
+            return Err(damage(Fault::Alignment));
+        }
+        let header_bytes = size_of::<RecordHeader>() as u64;
+        if !records.contains(offset, header_bytes) {
+            return Err(damage(Fault::Outside));
+        }
+        let header = slice(self.bytes, offset, header_bytes).ok_or(damage(Fault::Outside))?;
+        let (header, _) =
+            RecordHeader::ref_from_prefix(header).map_err(|_| damage(Fault::Length))?;
+        let length = u64::from(header.bytes.get());
+        if length < header_bytes || length > RECORD_MAX_BYTES as u64 {
+            return Err(damage(Fault::Length));
+        }
+        if !records.contains(offset, length) {
+            return Err(damage(Fault::Outside));
+        }
+        let record = slice(self.bytes, offset, length).ok_or(damage(Fault::Outside))?;
+        scratch.record.clear();
+        scratch.record.extend_from_slice(record);
+        scratch.offset = offset;
+        let copy = &scratch.record;
+        let stored = copy.first_chunk::<4>().map_or(0, |check| u32::from_le_bytes(*check));
+        if record_check(copy, offset) != stored {
+            return Err(damage(Fault::Check));
+        }
+        let entry = Entry::split(copy).map_err(damage)?;
+        if entry.record_bytes() != length {
+            return Err(damage(Fault::Length));
+        }
+        entry.validate().map_err(damage)?;
+        Ok(entry)
+    }
+
+    fn external(&self, number: u32) -> Result<ExternalRow, Damage> {
+        let row_bytes = size_of::<ExternalRow>() as u64;
+        let span = self.layout.externals;
+        let first = span.map_or(0, |span| span.offset);
+        let offset = first + u64::from(number) * row_bytes;
+        let damage = |fault| Damage { part: Part::External, offset, fault };
+        let bytes = span
+            .filter(|span| span.contains(offset, row_bytes))
+            .and_then(|_| slice(self.bytes, offset, row_bytes))
+            .ok_or(damage(Fault::ExternalNumber))?;
+        let row = ExternalRow::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
+        if external_check(&row, offset) != row.check.get() {
+            return Err(damage(Fault::Check));
+        }
+        if row.reserved != [0; 8] {
+            return Err(damage(Fault::Reserved));
+        }
+        Ok(row)
+    }
+}
+
+/// The check of an externals row at `offset`.
+pub(crate) fn external_check(row: &ExternalRow, offset: u64) -> u64 {
+    let bytes = row.as_bytes();
+    xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)
+}

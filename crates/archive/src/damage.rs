@@ -1,0 +1,199 @@
+//! What can be wrong with an archive. [`OpenError`] refuses the file; [`Damage`] costs one
+//! resource its answer (500) and leaves the rest of the site as it is.
+
+use crate::layout::{FORMAT_VERSION, HEADER_PAGE_BYTES, SectionKind};
+
+/// Why a file is not served at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The first bytes are not those of an archive.
+    #[error("not a pinion archive: the first bytes are not those of one")]
+    NotAnArchive,
+    /// Not even a whole header page.
+    #[error("truncated archive: {bytes} bytes, the header page alone has {HEADER_PAGE_BYTES}")]
+    NoHeaderPage {
+        /// Length of the file.
+        bytes: u64,
+    },
+    /// Written in a newer (or never published) format.
+    #[error("archive format {found}; this program reads format {FORMAT_VERSION}")]
+    Version {
+        /// The version the file names.
+        found: u32,
+    },
+    /// The header page is not what was written.
+    #[error("damaged archive: the header page does not match its check")]
+    HeaderCheck,
+    /// The header page is as written, but not as the format wants it.
+    #[error("malformed archive: reserved bytes of the header page are not zero")]
+    HeaderReserved,
+    /// More sections than fit the header page.
+    #[error("malformed archive: {found} sections do not fit the header page")]
+    SectionCount {
+        /// The number the header names.
+        found: u32,
+    },
+    /// The file ends before the header says so.
+    #[error("truncated archive: {actual} bytes of {expected}")]
+    Truncated {
+        /// Bytes according to the header.
+        expected: u64,
+        /// Bytes there are.
+        actual: u64,
+    },
+    /// The file goes on after the header says it ends.
+    #[error("malformed archive: {actual} bytes, the header says {expected}")]
+    TooLong {
+        /// Bytes according to the header.
+        expected: u64,
+        /// Bytes there are.
+        actual: u64,
+    },
+    /// One section cannot be used.
+    #[error("{} section (kind {}): {fault}", kind.name(), kind.0)]
+    Section {
+        /// Which.
+        kind: SectionKind,
+        /// Why.
+        fault: SectionFault,
+    },
+    /// A part that is read when the file is opened is damaged.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+}
+
+/// Why a section cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SectionFault {
+    /// The table has no row for it.
+    #[error("missing")]
+    Missing,
+    /// The table has two rows for it.
+    #[error("listed twice")]
+    Twice,
+    /// It is required and this program does not know it.
+    #[error("required by the archive, unknown to this program")]
+    Unknown,
+    /// It is required and this program does not know this version of it.
+    #[error("version {0} is not one this program reads")]
+    Version(u16),
+    /// Flags that have no meaning.
+    #[error("unknown flags")]
+    Flags,
+    /// Not at a multiple of 64.
+    #[error("misaligned")]
+    Alignment,
+    /// It reaches over the end of the file, or into the header page.
+    #[error("outside the file")]
+    Outside,
+    /// It begins before the one listed ahead of it ends.
+    #[error("overlaps the section before it")]
+    Overlap,
+    /// Its length is impossible.
+    #[error("impossible length")]
+    Length,
+    /// Its content does not match its hash.
+    #[error("does not match its hash")]
+    Hash,
+}
+
+/// One damaged place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part} at byte {offset}: {fault}")]
+pub struct Damage {
+    /// What was read.
+    pub part: Part,
+    /// Where it begins, from the first byte of the file.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// A structure that is read and checked by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Part {
+    /// The first 64 bytes of the index.
+    #[error("index header")]
+    IndexHeader,
+    /// One bucket of the index.
+    #[error("index bucket")]
+    Bucket,
+    /// One record.
+    #[error("record")]
+    Record,
+    /// One shared block.
+    #[error("shared block")]
+    Shared,
+    /// One row of the externals section.
+    #[error("external file row")]
+    External,
+    /// The build facts.
+    #[error("build facts")]
+    Meta,
+    /// One stored body.
+    #[error("body")]
+    Body,
+    /// The digests section.
+    #[error("digests")]
+    Digests,
+    /// One block of the bodies section, see [`crate::layout::DigestHeader`].
+    #[error("block of bodies")]
+    BodyBlock,
+    /// Bytes between two sections.
+    #[error("gap between sections")]
+    Gap,
+}
+
+/// What is wrong with a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Its check or digest is that of other bytes.
+    #[error("does not match its check")]
+    Check,
+    /// It is not, or not wholly, inside its section.
+    #[error("outside its section")]
+    Outside,
+    /// It does not begin where such a part may begin.
+    #[error("misaligned")]
+    Alignment,
+    /// Its lengths do not add up or are over a limit.
+    #[error("impossible length")]
+    Length,
+    /// Reserved bytes or unknown flags are set.
+    #[error("reserved bytes are not zero")]
+    Reserved,
+    /// A path search did not end within the bound.
+    #[error("search does not end")]
+    Endless,
+    /// A status code outside 200..=599.
+    #[error("impossible status")]
+    Status,
+    /// The target string has bytes that may not stand in a field.
+    #[error("target has forbidden bytes")]
+    Target,
+    /// The entity tag has bytes that may not stand in one.
+    #[error("entity tag has forbidden bytes")]
+    Tag,
+    /// A resource without representations, or whose first is not the identity, or with two of one
+    /// coding.
+    #[error("representations are not in order")]
+    Representations,
+    /// It names a shared block that does not exist.
+    #[error("names a shared block that does not exist")]
+    SharedNumber,
+    /// It names an external file that does not exist.
+    #[error("names an external file that does not exist")]
+    ExternalNumber,
+    /// Its text breaks the rules of its kind.
+    #[error("malformed text")]
+    Syntax,
+    /// Bytes that nothing refers to are not zero.
+    #[error("not zero")]
+    NotZero,
+    /// The index does not lead to it.
+    #[error("the index does not lead here")]
+    Unreachable,
+    /// Two counts that must agree do not.
+    #[error("counts do not agree")]
+    Count,
+}

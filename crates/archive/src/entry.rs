@@ -1,0 +1,243 @@
+//! One record, parsed from a checked copy.
+
+use pinion_http::coding::Coding;
+use pinion_http::date::UnixSeconds;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::FromBytes;
+
+use crate::damage::Fault;
+use crate::layout::{
+    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
+    RepresentationRow, SHARED_NONE,
+};
+use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
+use crate::shared::SharedId;
+
+/// What a path stands for. Numbers are for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// Content in one or more representations; the target, if any, is its `Content-Location`.
+    Resource,
+    /// The target is the `Location`, the status a 3xx.
+    Redirect,
+    /// The target is the path key of the entry that answers.
+    Rewrite,
+    /// Content for the server's own use; to a client it does not exist.
+    Private,
+    /// The target names a handler.
+    Handler,
+    /// A kind this program does not know: 500.
+    Unknown(u8),
+}
+
+impl EntryKind {
+    /// The number in the file.
+    pub fn number(self) -> u8 {
+        match self {
+            EntryKind::Resource => 0,
+            EntryKind::Redirect => 1,
+            EntryKind::Rewrite => 2,
+            EntryKind::Private => 3,
+            EntryKind::Handler => 4,
+            EntryKind::Unknown(number) => number,
+        }
+    }
+
+    /// The kind with a number.
+    pub fn from_number(number: u8) -> EntryKind {
+        match number {
+            0 => EntryKind::Resource,
+            1 => EntryKind::Redirect,
+            2 => EntryKind::Rewrite,
+            3 => EntryKind::Private,
+            4 => EntryKind::Handler,
+            other => EntryKind::Unknown(other),
+        }
+    }
+
+    /// Word for listings.
+    pub fn name(self) -> &'static str {
+        match self {
+            EntryKind::Resource => "resource",
+            EntryKind::Redirect => "redirect",
+            EntryKind::Rewrite => "rewrite",
+            EntryKind::Private => "private",
+            EntryKind::Handler => "handler",
+            EntryKind::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// An entry of the index, borrowed from the scratch its record was copied to.
+#[derive(Clone, Copy)]
+pub struct Entry<'s> {
+    header: &'s RecordHeader,
+    path: &'s [u8],
+    target: &'s [u8],
+    rows: &'s [RepresentationRow],
+}
+
+/// One stored form of an entry's content.
+#[derive(Clone, Copy)]
+pub struct Representation<'s> {
+    pub(crate) row: &'s RepresentationRow,
+    coding: Coding,
+}
+
+impl<'s> Entry<'s> {
+    /// What the path stands for.
+    pub fn kind(&self) -> EntryKind {
+        EntryKind::from_number(self.header.kind)
+    }
+
+    /// Status of the response.
+    pub fn status(&self) -> u16 {
+        self.header.status.get()
+    }
+
+    /// The key: decoded path bytes with a leading slash, or an internal key
+    /// ([`NOT_FOUND_PREFIX`](crate::layout::NOT_FOUND_PREFIX)).
+    pub fn path(&self) -> &'s [u8] {
+        self.path
+    }
+
+    /// `Content-Location` of a resource, `Location` of a redirect, key of a rewrite, name of a
+    /// handler; visible ASCII.
+    pub fn target(&self) -> Option<&'s [u8]> {
+        Some(self.target).filter(|target| !target.is_empty())
+    }
+
+    /// Whether a redirect or rewrite carries the request's query over to its target.
+    pub fn keeps_query(&self) -> bool {
+        self.header.flags & RECORD_KEEPS_QUERY != 0
+    }
+
+    /// When the content last changed.
+    pub fn modified(&self) -> Option<UnixSeconds> {
+        Some(self.header.modified.get()).filter(|&seconds| seconds != MODIFIED_NONE)
+    }
+
+    /// Shared block of a response without a body.
+    pub fn shared(&self) -> Option<SharedId> {
+        Some(self.header.shared.get()).filter(|&id| id != SHARED_NONE).map(SharedId)
+    }
+
+    /// The stored forms, in the writer's order; the first one of a resource is the identity. Forms
+    /// in a coding that this program does not know are left out.
+    pub fn representations(&self) -> impl Iterator<Item = Representation<'s>> + Clone + use<'s> {
+        self.rows.iter().filter_map(|row| {
+            Coding::from_number(row.coding).map(|coding| Representation { row, coding })
+        })
+    }
+
+    /// The representation at `rank` of [`representations`](Self::representations).
+    pub fn representation(&self, rank: usize) -> Option<Representation<'s>> {
+        self.representations().nth(rank)
+    }
+
+    /// Length of the whole record, as its header has it.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        u64::from(self.header.bytes.get())
+    }
+
+    /// Splits a record into its parts. Only lengths are looked at.
+    pub(crate) fn split(record: &'s [u8]) -> Result<Entry<'s>, Fault> {
+        let (header, rest) = RecordHeader::ref_from_prefix(record).map_err(|_| Fault::Length)?;
+        let path_bytes = usize::from(header.path_bytes.get());
+        let target_bytes = usize::from(header.target_bytes.get());
+        let count = usize::from(header.representations.get());
+        let text_bytes = (path_bytes + target_bytes).next_multiple_of(8);
+        let expected = text_bytes + count * size_of::<RepresentationRow>();
+        if rest.len() != expected
+            || path_bytes > PATH_MAX_BYTES
+            || target_bytes > TARGET_MAX_BYTES
+            || count > REPRESENTATIONS_MAX
+        {
+            return Err(Fault::Length);
+        }
+        let (text, rows) = rest.split_at_checked(text_bytes).ok_or(Fault::Length)?;
+        let (path, text) = text.split_at_checked(path_bytes).ok_or(Fault::Length)?;
+        let target = text.get(..target_bytes).ok_or(Fault::Length)?;
+        let rows = <[RepresentationRow]>::ref_from_bytes(rows).map_err(|_| Fault::Length)?;
+        Ok(Entry { header, path, target, rows })
+    }
+
+    /// Looks at the values: a record that passes can be answered from without further doubts, but
+    /// for the numbers it holds (shared blocks, places), which are checked where they are used.
+    pub(crate) fn validate(&self) -> Result<(), Fault> {
+        if self.header.flags & !RECORD_KEEPS_QUERY != 0 || self.header.reserved.get() != 0 {
+            return Err(Fault::Reserved);
+        }
+        if !(200..=599).contains(&self.header.status.get()) {
+            return Err(Fault::Status);
+        }
+        let in_a_field = matches!(self.kind(), EntryKind::Resource | EntryKind::Redirect);
+        if in_a_field && !all(self.target, |byte| byte.is_ascii_graphic()) {
+            return Err(Fault::Target);
+        }
+        for (rank, row) in self.rows.iter().enumerate() {
+            if !all(&row.etag, |byte| byte.is_ascii_graphic() && byte != b'"') {
+                return Err(Fault::Tag);
+            }
+            let external = row.external.get();
+            if row.place > PLACE_EXTERNAL || (row.place == PLACE_BODIES && external != 0) {
+                return Err(Fault::Reserved);
+            }
+            let identity = row.coding == Coding::Identity.number();
+            if identity != (rank == 0) {
+                return Err(Fault::Representations);
+            }
+        }
+        let redirects = (300..=399).contains(&self.header.status.get());
+        match self.kind() {
+            EntryKind::Resource if self.rows.is_empty() => Err(Fault::Representations),
+            EntryKind::Resource if redirects => Err(Fault::Status),
+            EntryKind::Redirect if !redirects => Err(Fault::Status),
+            EntryKind::Redirect | EntryKind::Rewrite | EntryKind::Handler
+                if self.target.is_empty() =>
+            {
+                Err(Fault::Target)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl core::fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} {} {}", self.kind().name(), self.status(), self.path.escape_ascii())
+    }
+}
+
+impl<'s> Representation<'s> {
+    /// The content coding of the stored bytes.
+    pub fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// Length of the stored bytes.
+    pub fn bytes(&self) -> u64 {
+        self.row.bytes.get()
+    }
+
+    /// The entity tag without its quotes.
+    pub fn etag(&self) -> &'s [u8; 22] {
+        &self.row.etag
+    }
+
+    /// The field lines that go with it.
+    pub fn shared(&self) -> SharedId {
+        SharedId(self.row.shared.get())
+    }
+}
+
+/// The check of a record at `offset`.
+pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
+    xxh3_64_with_seed(record.get(4..).unwrap_or_default(), offset) as u32
+}
+
+/// Like `Iterator::all`, but looks at every byte, which is what the compiler can do sixteen at a
+/// time.
+fn all(bytes: &[u8], allowed: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(true, |so_far, &byte| so_far & allowed(byte))
+}

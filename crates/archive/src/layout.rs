@@ -1,0 +1,305 @@
+//! The bytes of an archive. Little endian throughout; every offset counts from the first byte of
+//! the file; every structure has a size that is proven below and documented, with an example, in
+//! `docs/archive-format.md`.
+//!
+//! ```text
+//! 0      ┌──────────────────────────────────────────────┐
+//!        │ header page: FileHeader, SectionRow × n, 0…  │ 4096 bytes, xxh3 over all of it
+//! 4096   ├──────────────────────────────────────────────┤
+//!        │ bodies     stored bytes, 8- or 4096-aligned  │
+//!        │ shared     SharedHeader + field lines, each  │ hashed and copied at open
+//!        │ meta       key=value lines                   │
+//!        │ index      IndexHeader, Bucket × n           │ each bucket carries a check
+//!        │ records    RecordHeader + path + target +    │ each record carries a check
+//!        │            RepresentationRow × n, each       │
+//!        │ externals  ExternalRow × n                   │ each row carries a check
+//!        │ digests    DigestHeader, 32 bytes × n        │ blake3 of the bodies, by block
+//!        └──────────────────────────────────────────────┘
+//! ```
+//!
+//! Sections are found through the table alone; a reader must not expect this order. They do not
+//! overlap, the table lists them by rising offset, and bytes between them are zero.
+//!
+//! **Checks know their place.** Record, bucket and row checks are xxh3 seeded with the structure's
+//! own file offset, so that a block of the file that was stored at the wrong place is as visible
+//! as a flipped bit.
+//!
+//! **Versioning.** [`FORMAT_VERSION`] changes when the header page changes shape. A section's
+//! version changes when its content does. A reader skips sections of unknown kind, or of unknown
+//! version, unless [`SECTION_REQUIRED`] is set: then it refuses the file. Reserved bytes are zero
+//! and a reader refuses anything else in what it reads, so they can be given a meaning later.
+
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// First bytes of every archive: a byte that no text begins with, the name, and a line feed that
+/// a text-mode transfer would change.
+pub const MAGIC: [u8; 8] = *b"\x89PINION\n";
+
+/// Shape of the header page.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The header page: header, section table, zeros. Bodies begin after it, on a page.
+pub const HEADER_PAGE_BYTES: usize = 4096;
+
+/// Sections begin at a multiple of this: an index bucket is one cache line.
+pub const SECTION_ALIGN_BYTES: u64 = 64;
+
+/// Records and small bodies begin at a multiple of this.
+pub const RECORD_ALIGN_BYTES: u64 = 8;
+
+/// Large bodies begin at a multiple of this.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// [`SectionRow::flags`]: a reader that does not know this section must refuse the file.
+pub const SECTION_REQUIRED: u16 = 1;
+
+/// [`RecordHeader::flags`]: the request's query is carried over to the target.
+pub const RECORD_KEEPS_QUERY: u8 = 1;
+
+/// [`RecordHeader::modified`] of an entry without a modification time.
+pub const MODIFIED_NONE: i64 = i64::MIN;
+
+/// [`RecordHeader::shared`] of an entry without a shared block of its own.
+pub const SHARED_NONE: u32 = u32::MAX;
+
+/// [`RepresentationRow::place`]: stored in the bodies section; `offset` counts from the first byte
+/// of the file and `external` is zero.
+pub const PLACE_BODIES: u8 = 0;
+
+/// [`RepresentationRow::place`]: stored outside the archive; `external` is the row of the externals
+/// section and `offset` counts from the first byte of that file.
+pub const PLACE_EXTERNAL: u8 = 1;
+
+/// Keys of not-found pages: this, then the directory (`404:/`, `404:/docs/`). A request's path
+/// begins with a slash, so no request can ask for such a key.
+pub const NOT_FOUND_PREFIX: &[u8] = b"404:";
+
+/// Slots of one [`Bucket`].
+pub const BUCKET_SLOTS: usize = 7;
+
+/// What a section holds. Numbers are for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SectionKind(pub u32);
+
+impl SectionKind {
+    /// Stored bytes of representations.
+    pub const BODIES: SectionKind = SectionKind(1);
+    /// Path hash → record.
+    pub const INDEX: SectionKind = SectionKind(2);
+    /// One record per path.
+    pub const RECORDS: SectionKind = SectionKind(3);
+    /// Field lines that representations have in common.
+    pub const SHARED: SectionKind = SectionKind(4);
+    /// How the archive was built, as `key=value` lines.
+    pub const META: SectionKind = SectionKind(5);
+    /// Files that stayed outside the archive.
+    pub const EXTERNALS: SectionKind = SectionKind(6);
+    /// blake3 of the bodies section, block by block.
+    pub const DIGESTS: SectionKind = SectionKind(7);
+
+    /// Name for messages; the kinds from 16 on are reserved for what the design foresees.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            1 => "bodies",
+            2 => "index",
+            3 => "records",
+            4 => "shared",
+            5 => "meta",
+            6 => "externals",
+            7 => "digests",
+            16 => "rules",
+            17 => "code",
+            18 => "dictionaries",
+            19 => "signatures",
+            20 => "previous assets",
+            _ => "unknown",
+        }
+    }
+}
+
+/// The first 128 bytes of the file.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct FileHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`FORMAT_VERSION`].
+    pub version: U32,
+    /// Rows of the section table that follows.
+    pub sections: U32,
+    /// Length of the whole file.
+    pub total_bytes: U64,
+    /// xxh3-64 of the header page with these 8 bytes zero.
+    pub check: U64,
+    /// Zero.
+    pub reserved: [u8; 96],
+}
+
+/// One row of the section table.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SectionRow {
+    /// [`SectionKind`].
+    pub kind: U32,
+    /// Version of the section's content.
+    pub version: U16,
+    /// [`SECTION_REQUIRED`]; the other bits are zero.
+    pub flags: U16,
+    /// Where it begins, a multiple of [`SECTION_ALIGN_BYTES`].
+    pub offset: U64,
+    /// How long it is.
+    pub bytes: U64,
+    /// xxh3-64 of the section.
+    pub hash: U64,
+}
+
+/// The first 64 bytes of the index section.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct IndexHeader {
+    /// Buckets that follow, at least 1.
+    pub buckets: U64,
+    /// Entries in them.
+    pub entries: U64,
+    /// Seed of the path hash.
+    pub seed: U64,
+    /// Bit *d* is set when a not-found page lives in a directory *d* levels below the root.
+    pub not_found_depths: U64,
+    /// Zero.
+    pub reserved: [u8; 24],
+    /// xxh3-64 of the 56 bytes before it, seeded with the header's file offset.
+    pub check: U64,
+}
+
+/// One cache line of the index.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Bucket {
+    /// Filled from the front, zero when free: tag (low 24 bits of the path hash) << 40 | record
+    /// offset ÷ 8.
+    pub slots: [U64; BUCKET_SLOTS],
+    /// xxh3-64 of the 56 bytes before it, seeded with the bucket's file offset.
+    pub check: U64,
+}
+
+/// The first 32 bytes of a record. Path, target and zeros up to a multiple of 8 follow, then the
+/// [`RepresentationRow`]s.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct RecordHeader {
+    /// Low 32 bits of xxh3-64 over the rest of the record, seeded with the record's file offset.
+    pub check: U32,
+    /// Length of the whole record, a multiple of 8.
+    pub bytes: U32,
+    /// [`EntryKind`](crate::EntryKind).
+    pub kind: u8,
+    /// [`RECORD_KEEPS_QUERY`]; the other bits are zero.
+    pub flags: u8,
+    /// Status of the response; for a resource 200, for a not-found page 404.
+    pub status: U16,
+    /// Length of the path key.
+    pub path_bytes: U16,
+    /// Length of the target string.
+    pub target_bytes: U16,
+    /// Modification time in Unix seconds, or [`MODIFIED_NONE`].
+    pub modified: I64,
+    /// Shared block of a response without a body, or [`SHARED_NONE`].
+    pub shared: U32,
+    /// Rows that follow path and target.
+    pub representations: U16,
+    /// Zero.
+    pub reserved: U16,
+}
+
+/// One stored form of an entry's content.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct RepresentationRow {
+    /// Where the body begins; see `place`.
+    pub offset: U64,
+    /// Length of the body.
+    pub bytes: U64,
+    /// Opaque tag: base64url of 16 bytes, without quotes.
+    pub etag: [u8; 22],
+    /// Content coding: 0 identity, 1 gzip, 2 br, 3 zstd. A reader leaves out rows with a coding
+    /// that it does not know.
+    pub coding: u8,
+    /// [`PLACE_BODIES`] or [`PLACE_EXTERNAL`].
+    pub place: u8,
+    /// Shared block that goes with it.
+    pub shared: U32,
+    /// Row of the externals section, else zero.
+    pub external: U32,
+}
+
+/// The first 40 bytes of a shared block. The six variants follow in the order of their lengths,
+/// then zeros up to a multiple of 8. A block's number is its rank in the section.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SharedHeader {
+    /// Length of the whole block, a multiple of 8.
+    pub bytes: U32,
+    /// Status of the responses it belongs to.
+    pub status: U16,
+    /// [`Role`](crate::Role).
+    pub role: U16,
+    /// Length of the `Content-Type` line at the start of `h1_full` with its CRLF, or 0.
+    pub type_line_bytes: U32,
+    /// HTTP/1 field lines of a full response.
+    pub h1_full_bytes: U32,
+    /// HTTP/1 field lines of a 304.
+    pub h1_not_modified_bytes: U32,
+    /// HPACK lines of a full response; 0 until HTTP/2 is written.
+    pub hpack_full_bytes: U32,
+    /// HPACK lines of a 304.
+    pub hpack_not_modified_bytes: U32,
+    /// QPACK lines of a full response; 0 until HTTP/3 is written.
+    pub qpack_full_bytes: U32,
+    /// QPACK lines of a 304.
+    pub qpack_not_modified_bytes: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// A file that stayed outside the archive; its number is its rank in the section.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct ExternalRow {
+    /// Length of the file when the archive was built.
+    pub bytes: U64,
+    /// Its modification time in nanoseconds since 1970.
+    pub modified_ns: I64,
+    /// Zero.
+    pub reserved: [u8; 8],
+    /// xxh3-64 of the 24 bytes before it, seeded with the row's file offset.
+    pub check: U64,
+}
+
+/// The first 32 bytes of the digests section; 32 bytes of blake3 per block follow.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct DigestHeader {
+    /// Bytes of the bodies section under one digest; the last block may be shorter.
+    pub block_bytes: U64,
+    /// Digests that follow.
+    pub blocks: U64,
+    /// Zero.
+    pub reserved: [u8; 16],
+}
+
+const _: () = {
+    assert!(size_of::<FileHeader>() == 128);
+    assert!(size_of::<SectionRow>() == 32);
+    assert!(size_of::<IndexHeader>() == 64);
+    assert!(size_of::<Bucket>() == 64);
+    assert!(size_of::<RecordHeader>() == 32);
+    assert!(size_of::<RepresentationRow>() == 48);
+    assert!(size_of::<SharedHeader>() == 40);
+    assert!(size_of::<ExternalRow>() == 32);
+    assert!(size_of::<DigestHeader>() == 32);
+    let table_bytes = crate::limits::SECTIONS_MAX * size_of::<SectionRow>();
+    assert!(size_of::<FileHeader>() + table_bytes == HEADER_PAGE_BYTES);
+    assert!(crate::limits::PATH_MAX_BYTES <= u16::MAX as usize);
+    assert!(crate::limits::TARGET_MAX_BYTES <= u16::MAX as usize);
+};

@@ -1,0 +1,52 @@
+//! Every bound of the format, one constant each, with its reason. A file beyond one of them is
+//! refused by the writer and by the reader alike.
+
+/// Sections in the table: what fits into the header page beside the header.
+pub const SECTIONS_MAX: usize = 124;
+
+/// A path key. No request target is longer than 8 KiB, so no longer key could ever be asked for.
+pub const PATH_MAX_BYTES: usize = 8 * 1024;
+
+/// The target string of an entry (`Location`, `Content-Location`, rewrite): as long as a path,
+/// percent-encoded, may get in practice, and far below the 16-bit length field.
+pub const TARGET_MAX_BYTES: usize = 16 * 1024;
+
+/// Representations of one entry: a handful of codings, and room for languages or dictionaries.
+pub const REPRESENTATIONS_MAX: usize = 32;
+
+/// The longest record that can be written; the reader's scratch is allocated once at this size.
+pub const RECORD_MAX_BYTES: usize =
+    32 + PATH_MAX_BYTES + TARGET_MAX_BYTES + 48 * REPRESENTATIONS_MAX;
+
+/// Buckets that one look-up may visit. At the writer's load of 0.7 the longest chain of a
+/// million-entry table is about 10; more than this means a damaged or hostile index.
+pub const PROBE_MAX_BUCKETS: u64 = 32;
+
+/// Hash seeds the writer tries before it gives up on an index that keeps within
+/// [`PROBE_MAX_BUCKETS`]. The first one fits unless someone has chosen the paths to collide.
+pub const INDEX_SEEDS_MAX: u64 = 16;
+
+/// Shared blocks are read, hashed and copied when the archive is opened, so they are bounded: a
+/// site has dozens, of a few hundred bytes each.
+pub const SHARED_SECTION_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// One variant of one shared block. All field lines of a response have to fit into a client's head
+/// limit, which is 8 to 64 KiB in common clients.
+pub const SHARED_VARIANT_MAX_BYTES: usize = 16 * 1024;
+
+/// Build facts are short `key=value` lines.
+pub const META_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Directory depth at which a not-found page may live: the depths in use are one 64-bit set.
+pub const NOT_FOUND_DEPTH_MAX: usize = 63;
+
+/// Highest file offset a record may have: a slot keeps 40 bits of offset ÷ 8, which is 8 TiB.
+pub const RECORD_OFFSET_MAX: u64 = (1 << 43) - 8;
+
+/// Bytes of the bodies section under one digest. Small enough to name the damaged place, large
+/// enough that digests are nothing beside the bodies (32 bytes per 256 KiB).
+pub const DIGEST_BLOCK_BYTES: u64 = 256 * 1024;
+
+/// Bodies from this size on begin on a page, so that the kernel can hand whole pages to a socket.
+/// Below it, half a page of padding on average would cost more than it brings.
+pub const PAGE_ALIGNED_BODY_MIN_BYTES: u64 = 64 * 1024;

@@ -1,0 +1,108 @@
+//! Field lines as shared blocks store them: `Name: value` CRLF, and nothing else, so that they
+//! can be copied into a response as they are (RFC 9110 §5, RFC 9112 §5).
+
+/// Fields the server writes itself, from the entry, the connection or the clock. In a shared block
+/// they would come twice, and some of them decide where a response ends.
+const WRITTEN_BY_THE_SERVER: [&[u8]; 15] = [
+    b"allow",
+    b"connection",
+    b"content-length",
+    b"content-location",
+    b"content-range",
+    b"date",
+    b"etag",
+    b"keep-alive",
+    b"last-modified",
+    b"location",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+];
+
+/// Whether `lines` is a sequence of whole, well-formed field lines of fields that may stand in a
+/// shared block. Empty is well-formed.
+pub(crate) fn well_formed(lines: &[u8]) -> bool {
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") else { return false };
+        let (line, tail) = rest.split_at(end);
+        if !line_is_well_formed(line) {
+            return false;
+        }
+        rest = tail.get(2..).unwrap_or_default();
+    }
+    true
+}
+
+/// Length of the `Content-Type` line with its CRLF when `lines` begin with one, else 0.
+pub(crate) fn type_line_bytes(lines: &[u8]) -> usize {
+    const NAME: &[u8] = b"content-type:";
+    match lines.get(..NAME.len()) {
+        Some(name) if name.eq_ignore_ascii_case(NAME) => {
+            lines.windows(2).position(|pair| pair == b"\r\n").map_or(0, |end| end + 2)
+        }
+        _ => 0,
+    }
+}
+
+fn line_is_well_formed(line: &[u8]) -> bool {
+    let Some(colon) = line.iter().position(|&byte| byte == b':') else { return false };
+    let (name, value) = line.split_at(colon);
+    let Some(value) = value.strip_prefix(b": ") else { return false };
+    let written_by_the_server =
+        WRITTEN_BY_THE_SERVER.iter().any(|field| name.eq_ignore_ascii_case(field));
+    !name.is_empty()
+        && name.iter().all(|&byte| is_token(byte))
+        && !written_by_the_server
+        && value.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_only() {
+        assert!(well_formed(b""));
+        assert!(well_formed(b"Content-Type: text/css\r\nVary: Accept-Encoding\r\n"));
+        assert!(well_formed(b"X-Empty: \r\n"));
+        for bad in [
+            &b"Vary: a"[..],
+            b"Vary: a\n",
+            b"Vary: a\r\n\r\n",
+            b": a\r\n",
+            b"Vary:a\r\n",
+            b"Va ry: a\r\n",
+            b"Vary : a\r\n",
+            b"Vary: a\rb\r\n",
+            b"Vary: a\nb\r\n",
+            b"Vary: a\0\r\n",
+            b" folded\r\n",
+            b"\r\n",
+        ] {
+            assert!(!well_formed(bad), "{}", bad.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn framing_fields_are_refused_in_any_case() {
+        for name in ["Content-Length", "transfer-encoding", "CONNECTION", "Date", "eTag"] {
+            assert!(!well_formed(format!("{name}: 1\r\n").as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_type_line_is_found_only_in_front() {
+        assert_eq!(type_line_bytes(b"Content-Type: a/b\r\nX: y\r\n"), 19);
+        assert_eq!(type_line_bytes(b"X: y\r\nContent-Type: a/b\r\n"), 0);
+        assert_eq!(type_line_bytes(b"Content-Type-Options: a\r\n"), 0);
+        assert_eq!(type_line_bytes(b""), 0);
+    }
+}

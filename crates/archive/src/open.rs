@@ -1,0 +1,315 @@
+//! Opening: bytes → [`Layout`]. Reads the header page, the index header and the shared blocks,
+//! whatever the number of entries.
+
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::archive::Archive;
+use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
+use crate::index;
+use crate::layout::{
+    Bucket, DigestHeader, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, IndexHeader,
+    MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow,
+};
+use crate::limits::{META_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES};
+use crate::shared::SharedTable;
+use crate::span::{Span, slice};
+
+/// Where everything is in an archive: plain values and an owned copy of the shared blocks, nothing
+/// borrowed, so that it can be kept beside the mapping it was made from.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub(crate) total_bytes: u64,
+    pub(crate) bodies: Span,
+    pub(crate) records: Span,
+    pub(crate) index: IndexSpan,
+    pub(crate) shared: SharedTable,
+    pub(crate) shared_offset: u64,
+    pub(crate) externals: Option<Span>,
+    pub(crate) meta: Option<Section>,
+    pub(crate) digests: Option<Span>,
+    pub(crate) sections: Vec<Section>,
+}
+
+/// The hash table's place and its facts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexSpan {
+    pub(crate) first_bucket: u64,
+    pub(crate) buckets: u64,
+    pub(crate) entries: u64,
+    pub(crate) seed: u64,
+    pub(crate) not_found_depths: u64,
+}
+
+/// One row of the section table, known or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// Version of its content.
+    pub version: u16,
+    /// Whether a reader that does not know it must refuse the file.
+    pub required: bool,
+    /// Where it begins, from the first byte of the file.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// xxh3-64 of its bytes, for `verify`.
+    pub hash: u64,
+}
+
+impl Layout {
+    /// Checks the header page, the section table and all bounds, hashes and copies the shared
+    /// blocks. `bytes` is the whole file.
+    pub fn open(bytes: &[u8]) -> Result<Layout, OpenError> {
+        let page = header_page(bytes)?;
+        let (header, table) = FileHeader::ref_from_prefix(&page).map_err(|_| short(bytes))?;
+        let total_bytes = header.total_bytes.get();
+        let actual = bytes.len() as u64;
+        match actual.cmp(&total_bytes) {
+            core::cmp::Ordering::Less => {
+                return Err(OpenError::Truncated { expected: total_bytes, actual });
+            }
+            core::cmp::Ordering::Greater => {
+                return Err(OpenError::TooLong { expected: total_bytes, actual });
+            }
+            core::cmp::Ordering::Equal => {}
+        }
+        let sections = section_table(header, table)?;
+        let known = Known::among(&sections)?;
+        let index = index_span(bytes, &known)?;
+        let (shared, shared_offset) = shared_table(bytes, &known)?;
+        Ok(Layout {
+            total_bytes,
+            bodies: known.bodies.span(),
+            records: known.records.span(),
+            index,
+            shared,
+            shared_offset,
+            externals: known.externals.map(|section| section.span()),
+            meta: known.meta,
+            digests: known.digests.map(|section| section.span()),
+            sections,
+        })
+    }
+
+    /// The archive, given the same bytes that were opened.
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Archive<'a> {
+        Archive { bytes, layout: self }
+    }
+
+    /// Length of the file.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Entries in the index, all kinds.
+    pub fn entry_count(&self) -> u64 {
+        self.index.entries
+    }
+
+    /// Shared blocks.
+    pub fn shared_count(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// The section table, by rising offset.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+}
+
+impl Section {
+    /// Bounds were checked against the length of the file when the table was read.
+    pub(crate) fn span(&self) -> Span {
+        Span { offset: self.offset, bytes: self.bytes }
+    }
+}
+
+fn short(bytes: &[u8]) -> OpenError {
+    OpenError::NoHeaderPage { bytes: bytes.len() as u64 }
+}
+
+/// A copy of the header page that has the right magic, version and check.
+fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
+    if !bytes.starts_with(&MAGIC) {
+        // An archive cut short within its first 8 bytes is still told apart from other files.
+        let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
+        return Err(if cut { short(bytes) } else { OpenError::NotAnArchive });
+    }
+    let mut page = *bytes.first_chunk::<HEADER_PAGE_BYTES>().ok_or_else(|| short(bytes))?;
+    let (header, _) = FileHeader::mut_from_prefix(&mut page).map_err(|_| short(bytes))?;
+    let version = header.version.get();
+    if version != FORMAT_VERSION {
+        return Err(OpenError::Version { found: version });
+    }
+    let check = header.check.get();
+    header.check.set(0);
+    if xxh3_64(&page) != check {
+        return Err(OpenError::HeaderCheck);
+    }
+    Ok(page)
+}
+
+/// The rows of the table: inside the file, aligned, in order, apart from each other.
+fn section_table(header: &FileHeader, table: &[u8]) -> Result<Vec<Section>, OpenError> {
+    let found = header.sections.get();
+    let count = usize::try_from(found).unwrap_or(usize::MAX);
+    if count > SECTIONS_MAX {
+        return Err(OpenError::SectionCount { found });
+    }
+    let (rows, unused) = <[SectionRow]>::ref_from_prefix_with_elems(table, count)
+        .map_err(|_| OpenError::SectionCount { found })?;
+    if header.reserved.iter().chain(unused).any(|&byte| byte != 0) {
+        return Err(OpenError::HeaderReserved);
+    }
+    let mut sections: Vec<Section> = Vec::with_capacity(count);
+    let mut end_of_last = HEADER_PAGE_BYTES as u64;
+    for row in rows {
+        let kind = SectionKind(row.kind.get());
+        let fault = |fault| OpenError::Section { kind, fault };
+        let span = Span::new(row.offset.get(), row.bytes.get())
+            .filter(|span| span.end() <= header.total_bytes.get())
+            .filter(|span| span.offset >= HEADER_PAGE_BYTES as u64)
+            .ok_or(fault(SectionFault::Outside))?;
+        if span.offset < end_of_last {
+            return Err(fault(SectionFault::Overlap));
+        }
+        if span.offset % SECTION_ALIGN_BYTES != 0 {
+            return Err(fault(SectionFault::Alignment));
+        }
+        if row.flags.get() & !SECTION_REQUIRED != 0 {
+            return Err(fault(SectionFault::Flags));
+        }
+        end_of_last = span.end();
+        sections.push(Section {
+            kind,
+            version: row.version.get(),
+            required: row.flags.get() & SECTION_REQUIRED != 0,
+            offset: span.offset,
+            bytes: span.bytes,
+            hash: row.hash.get(),
+        });
+    }
+    Ok(sections)
+}
+
+/// The sections this program reads.
+struct Known {
+    bodies: Section,
+    index: Section,
+    records: Section,
+    shared: Section,
+    meta: Option<Section>,
+    externals: Option<Section>,
+    digests: Option<Section>,
+}
+
+/// Version of the content of every section this program knows.
+pub(crate) const SECTION_VERSION: u16 = 1;
+
+impl Known {
+    fn among(sections: &[Section]) -> Result<Known, OpenError> {
+        const KINDS: [SectionKind; 7] = [
+            SectionKind::BODIES,
+            SectionKind::INDEX,
+            SectionKind::RECORDS,
+            SectionKind::SHARED,
+            SectionKind::META,
+            SectionKind::EXTERNALS,
+            SectionKind::DIGESTS,
+        ];
+        let mut found: [Option<Section>; KINDS.len()] = [None; KINDS.len()];
+        for section in sections {
+            let fault = |fault| OpenError::Section { kind: section.kind, fault };
+            let place = KINDS.iter().position(|&kind| kind == section.kind);
+            match place.and_then(|place| found.get_mut(place)) {
+                Some(slot) if section.version == SECTION_VERSION => {
+                    if slot.replace(*section).is_some() {
+                        return Err(fault(SectionFault::Twice));
+                    }
+                }
+                Some(_) if section.required => {
+                    return Err(fault(SectionFault::Version(section.version)));
+                }
+                None if section.required => return Err(fault(SectionFault::Unknown)),
+                Some(_) | None => {}
+            }
+        }
+        let [bodies, index, records, shared, meta, externals, digests] = found;
+        let needed = |section: Option<Section>, kind| {
+            section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
+        };
+        let known = Known {
+            bodies: needed(bodies, SectionKind::BODIES)?,
+            index: needed(index, SectionKind::INDEX)?,
+            records: needed(records, SectionKind::RECORDS)?,
+            shared: needed(shared, SectionKind::SHARED)?,
+            meta,
+            externals,
+            digests,
+        };
+        known.check_lengths()?;
+        Ok(known)
+    }
+
+    fn check_lengths(&self) -> Result<(), OpenError> {
+        let row_bytes = size_of::<ExternalRow>() as u64;
+        let header_bytes = size_of::<DigestHeader>() as u64;
+        let fits = [
+            (Some(self.shared), self.shared.bytes <= SHARED_SECTION_MAX_BYTES),
+            (self.meta, self.meta.is_none_or(|meta| meta.bytes <= META_MAX_BYTES)),
+            (self.externals, self.externals.is_none_or(|rows| rows.bytes % row_bytes == 0)),
+            (self.digests, self.digests.is_none_or(|section| section.bytes >= header_bytes)),
+        ];
+        for (section, fits) in fits {
+            if let (Some(section), false) = (section, fits) {
+                let fault = SectionFault::Length;
+                return Err(OpenError::Section { kind: section.kind, fault });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
+    let section = known.index;
+    let length = OpenError::Section { kind: section.kind, fault: SectionFault::Length };
+    let content = slice(bytes, section.offset, section.bytes).ok_or(length)?;
+    let (header, _) = IndexHeader::read_from_prefix(content).map_err(|_| length)?;
+    let damage = |fault| Damage { part: Part::IndexHeader, offset: section.offset, fault };
+    if index::header_check(&header, section.offset) != header.check.get() {
+        return Err(damage(Fault::Check).into());
+    }
+    if header.reserved.as_bytes() != [0; 24] {
+        return Err(damage(Fault::Reserved).into());
+    }
+    let header_bytes = size_of::<IndexHeader>() as u64;
+    let buckets = header.buckets.get();
+    let expected = buckets
+        .checked_mul(size_of::<Bucket>() as u64)
+        .and_then(|table| table.checked_add(header_bytes));
+    if buckets == 0 || expected != Some(section.bytes) {
+        return Err(length);
+    }
+    Ok(IndexSpan {
+        first_bucket: section.offset + header_bytes,
+        buckets,
+        entries: header.entries.get(),
+        seed: header.seed.get(),
+        not_found_depths: header.not_found_depths.get(),
+    })
+}
+
+fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenError> {
+    let section = known.shared;
+    let fault = |fault| OpenError::Section { kind: section.kind, fault };
+    let content =
+        slice(bytes, section.offset, section.bytes).ok_or(fault(SectionFault::Outside))?;
+    // Copied before it is hashed: a mapped file can change between two reads.
+    let copy: Box<[u8]> = content.into();
+    if xxh3_64(&copy) != section.hash {
+        return Err(fault(SectionFault::Hash));
+    }
+    Ok((SharedTable::parse(copy, section.offset)?, section.offset))
+}

@@ -1,0 +1,197 @@
+//! Shared blocks: the field lines that many representations have in common (type, coding, Vary,
+//! Cache-Control, security and user fields), stored once per site in a full and a 304 form.
+//!
+//! They are read when the archive is opened: hashed, validated and copied, so that no look-up ever
+//! reads fields from a file that may have changed since.
+
+use zerocopy::FromBytes;
+
+use crate::damage::{Damage, Fault, Part};
+use crate::layout::SharedHeader;
+use crate::limits::SHARED_VARIANT_MAX_BYTES;
+use crate::lines;
+
+/// Number of a shared block in its archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SharedId(pub u32);
+
+/// What the server uses a block for of its own accord. Numbers are for ever; a reader takes an
+/// unknown one for [`Role::Ordinary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Role {
+    /// Only for the entries that name it.
+    Ordinary = 0,
+    /// For responses that the server makes itself (error pages, the answer to OPTIONS): all fields
+    /// but `Content-Type`. Its status is of no meaning.
+    Generated = 1,
+    /// For the 308 from `/x/` to `/x` and back, when only the other one exists.
+    SlashRedirect = 2,
+}
+
+impl Role {
+    fn from_number(number: u16) -> Role {
+        match number {
+            1 => Role::Generated,
+            2 => Role::SlashRedirect,
+            _ => Role::Ordinary,
+        }
+    }
+}
+
+/// One shared block, borrowed from the [`Layout`](crate::Layout).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedBlock<'a> {
+    /// Status of the responses it belongs to.
+    pub status: u16,
+    /// What the server uses it for of its own accord.
+    pub role: Role,
+    /// Whole field lines (`Name: value` CRLF) of a 200, 206 or any other full response; the
+    /// `Content-Type` line, if there is one, comes first.
+    pub full: &'a [u8],
+    /// Whole field lines of a 304.
+    pub not_modified: &'a [u8],
+    /// Length of the `Content-Type` line at the start of `full` with its CRLF, or 0.
+    pub type_line_bytes: usize,
+}
+
+impl<'a> SharedBlock<'a> {
+    /// The `Content-Type` line with its CRLF, empty when there is none.
+    pub fn type_line(&self) -> &'a [u8] {
+        self.full.get(..self.type_line_bytes).unwrap_or_default()
+    }
+
+    /// The full form without its `Content-Type` line, as a multipart answer needs it.
+    pub fn without_type(&self) -> &'a [u8] {
+        self.full.get(self.type_line_bytes..).unwrap_or_default()
+    }
+
+    /// The media type as the `Content-Type` line has it, empty when there is none.
+    pub fn media_type(&self) -> &'a [u8] {
+        let line = self.type_line();
+        line.get(b"content-type: ".len()..line.len().saturating_sub(2)).unwrap_or_default()
+    }
+}
+
+/// All shared blocks of an archive, owned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedTable {
+    bytes: Box<[u8]>,
+    blocks: Box<[Block]>,
+    generated: Option<SharedId>,
+    slash_redirect: Option<SharedId>,
+}
+
+/// Where the parts of one block are in the table's bytes.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    status: u16,
+    role: Role,
+    full: (u32, u32),
+    not_modified: (u32, u32),
+    type_line_bytes: u32,
+}
+
+impl SharedTable {
+    /// Validates a copy of the section. `offset` is where it begins in the file.
+    pub(crate) fn parse(bytes: Box<[u8]>, offset: u64) -> Result<SharedTable, Damage> {
+        let mut table = SharedTable::default();
+        let mut blocks = Vec::new();
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let (block, length) = Block::parse(rest, at).map_err(|fault| Damage {
+                part: Part::Shared,
+                offset: offset + at as u64,
+                fault,
+            })?;
+            let id = Some(SharedId(blocks.len() as u32));
+            match block.role {
+                Role::Generated => table.generated = table.generated.or(id),
+                Role::SlashRedirect => table.slash_redirect = table.slash_redirect.or(id),
+                Role::Ordinary => {}
+            }
+            blocks.push(block);
+            at += length;
+        }
+        table.bytes = bytes;
+        table.blocks = blocks.into();
+        Ok(table)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(crate) fn get(&self, id: SharedId) -> Option<SharedBlock<'_>> {
+        let block = self.blocks.get(usize::try_from(id.0).ok()?)?;
+        let variant = |(start, end): (u32, u32)| self.bytes.get(start as usize..end as usize);
+        Some(SharedBlock {
+            status: block.status,
+            role: block.role,
+            full: variant(block.full)?,
+            not_modified: variant(block.not_modified)?,
+            type_line_bytes: block.type_line_bytes as usize,
+        })
+    }
+
+    pub(crate) fn with_role(&self, role: Role) -> Option<SharedBlock<'_>> {
+        let id = match role {
+            Role::Generated => self.generated,
+            Role::SlashRedirect => self.slash_redirect,
+            Role::Ordinary => None,
+        };
+        self.get(id?)
+    }
+}
+
+impl Block {
+    /// The block at the start of `rest`, which begins at byte `at` of the section, and its length.
+    /// The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so places in it fit
+    /// into 32 bits.
+    fn parse(rest: &[u8], at: usize) -> Result<(Block, usize), Fault> {
+        let (header, _) = SharedHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
+        let length = header.bytes.get() as usize;
+        let block = rest.get(..length).ok_or(Fault::Outside)?;
+        let lengths = [
+            header.h1_full_bytes,
+            header.h1_not_modified_bytes,
+            header.hpack_full_bytes,
+            header.hpack_not_modified_bytes,
+            header.qpack_full_bytes,
+            header.qpack_not_modified_bytes,
+        ]
+        .map(|variant| variant.get() as usize);
+        if lengths.iter().any(|&variant| variant > SHARED_VARIANT_MAX_BYTES) {
+            return Err(Fault::Length);
+        }
+        let used = size_of::<SharedHeader>() + lengths.iter().sum::<usize>();
+        if length != used.next_multiple_of(8) {
+            return Err(Fault::Length);
+        }
+        let padding = block.get(used..).ok_or(Fault::Length)?;
+        if header.reserved.get() != 0 || padding.iter().any(|&byte| byte != 0) {
+            return Err(Fault::Reserved);
+        }
+        let full_start = size_of::<SharedHeader>();
+        let full_end = full_start + lengths[0];
+        let not_modified_end = full_end + lengths[1];
+        let full = block.get(full_start..full_end).ok_or(Fault::Length)?;
+        let not_modified = block.get(full_end..not_modified_end).ok_or(Fault::Length)?;
+        let type_line_bytes = header.type_line_bytes.get();
+        if !lines::well_formed(full)
+            || !lines::well_formed(not_modified)
+            || lines::type_line_bytes(full) as u64 != u64::from(type_line_bytes)
+        {
+            return Err(Fault::Syntax);
+        }
+        let place = |offset: usize| (at + offset) as u32;
+        let block = Block {
+            status: header.status.get(),
+            role: Role::from_number(header.role.get()),
+            full: (place(full_start), place(full_end)),
+            not_modified: (place(full_end), place(not_modified_end)),
+            type_line_bytes,
+        };
+        Ok((block, length))
+    }
+}

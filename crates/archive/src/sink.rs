@@ -1,0 +1,106 @@
+//! The output of the writer: bytes go out in order and are hashed by section on their way.
+
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+
+use xxhash_rust::xxh3::Xxh3Default;
+use zerocopy::IntoBytes;
+
+use crate::layout::{SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow};
+use crate::open::SECTION_VERSION;
+use crate::span::padding;
+
+/// Small bodies are gathered into writes of this size.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A buffered output that knows its position and the section it is in.
+pub(crate) struct Sink<W: Write + Seek> {
+    out: BufWriter<W>,
+    position: u64,
+    section_start: u64,
+    section_hash: Xxh3Default,
+    rows: Vec<SectionRow>,
+}
+
+impl<W: Write + Seek> Sink<W> {
+    pub(crate) fn new(out: W) -> Sink<W> {
+        Sink {
+            out: BufWriter::with_capacity(BUFFER_BYTES, out),
+            position: 0,
+            section_start: 0,
+            section_hash: Xxh3Default::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Bytes written so far: where the next one goes.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.section_hash.update(bytes);
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes zeros up to a multiple of `align` and says how many.
+    pub(crate) fn pad(&mut self, align: u64) -> io::Result<&'static [u8]> {
+        static ZEROS: [u8; 4096] = [0; 4096];
+        let needed = padding(self.position, align);
+        let zeros = usize::try_from(needed).ok().and_then(|n| ZEROS.get(..n));
+        let zeros = zeros.unwrap_or(&ZEROS);
+        self.write(zeros)?;
+        Ok(zeros)
+    }
+
+    /// Begins a section at the next aligned place, and returns that place.
+    pub(crate) fn begin_section(&mut self) -> io::Result<u64> {
+        self.pad(SECTION_ALIGN_BYTES)?;
+        self.section_start = self.position;
+        self.section_hash = Xxh3Default::new();
+        Ok(self.position)
+    }
+
+    /// Ends the section and notes its row.
+    pub(crate) fn end_section(&mut self, kind: SectionKind, required: bool) {
+        self.rows.push(SectionRow {
+            kind: kind.0.into(),
+            version: SECTION_VERSION.into(),
+            flags: if required { SECTION_REQUIRED } else { 0 }.into(),
+            offset: self.section_start.into(),
+            bytes: (self.position - self.section_start).into(),
+            hash: self.section_hash.digest().into(),
+        });
+    }
+
+    /// The rows of the sections that have ended, by rising offset.
+    pub(crate) fn rows(&self) -> &[SectionRow] {
+        &self.rows
+    }
+
+    /// Writes `page` over the first bytes of the output and gives the output back, flushed.
+    pub(crate) fn finish(mut self, page: &[u8]) -> io::Result<W> {
+        self.out.flush()?;
+        let mut out = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(page)?;
+        out.flush()?;
+        Ok(out)
+    }
+}
+
+/// One section written in one go.
+pub(crate) fn write_section<W: Write + Seek>(
+    sink: &mut Sink<W>,
+    kind: SectionKind,
+    required: bool,
+    parts: &[&[u8]],
+) -> io::Result<()> {
+    sink.begin_section()?;
+    for part in parts {
+        sink.write(part.as_bytes())?;
+    }
+    sink.end_section(kind, required);
+    Ok(())
+}

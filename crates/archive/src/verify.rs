@@ -1,0 +1,1 @@
+//! Every hash of an archive checked; damage named.

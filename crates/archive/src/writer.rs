@@ -1,0 +1,460 @@
+//! Writing an archive: bodies stream out as they come, everything else is kept (about 150 bytes
+//! per entry) and follows at the end, the header page last. The bytes depend on the calls and on
+//! nothing else.
+//!
+//! An output that was not finished is not an archive: its header page is zeros.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, Write};
+
+use pinion_http::coding::Coding;
+use pinion_http::date::UnixSeconds;
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
+
+use crate::archive::external_check;
+use crate::bodies::{Bodies, BodyRef, External};
+use crate::damage::Fault;
+use crate::digest::{Digest, ETag};
+use crate::entry::{Entry, EntryKind};
+use crate::layout::{
+    DigestHeader, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC, MODIFIED_NONE,
+    NOT_FOUND_PREFIX, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
+    RepresentationRow, SHARED_NONE, SectionKind, SectionRow, SharedHeader,
+};
+use crate::limits::{
+    DIGEST_BLOCK_BYTES, META_MAX_BYTES, NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
+    SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
+};
+use crate::shared::{Role, SharedId, SharedTable};
+use crate::sink::{Sink, write_section};
+use crate::table;
+
+/// Writes one archive.
+pub struct Writer<W: Write + Seek> {
+    sink: Sink<W>,
+    bodies: Bodies,
+    externals: Vec<External>,
+    shared: SharedBlocks,
+    records: Vec<u8>,
+    entries: u64,
+    not_found_depths: u64,
+}
+
+/// An entry to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewEntry<'a> {
+    /// What the path stands for.
+    pub kind: EntryKind,
+    /// Status of the response: 200 for a resource, 3xx for a redirect.
+    pub status: u16,
+    /// The key: decoded path bytes, beginning with a slash.
+    pub path: &'a [u8],
+    /// `Content-Location` of a resource, `Location` of a redirect, key of a rewrite, name of a
+    /// handler. Escaped, visible ASCII where it goes into a field. Empty for none.
+    pub target: &'a [u8],
+    /// Whether a redirect or rewrite carries the query over.
+    pub keeps_query: bool,
+    /// When the content last changed.
+    pub modified: Option<UnixSeconds>,
+    /// Shared block of a response without a body (a redirect's); None otherwise.
+    pub shared: Option<SharedId>,
+    /// The stored forms; identity first, one per coding.
+    pub representations: &'a [NewRepresentation],
+}
+
+/// One stored form of an entry to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRepresentation {
+    /// Coding of the stored bytes.
+    pub coding: Coding,
+    /// Field lines that go with it.
+    pub shared: SharedId,
+    /// The stored bytes.
+    pub body: BodyRef,
+    /// Entity tag, see [`ETag::of`].
+    pub etag: ETag,
+}
+
+/// A shared block to be written. The fields that the server writes itself (ETag, Content-Length,
+/// Location, Date and so on) may not be among the lines.
+#[derive(Clone, Copy, Debug)]
+pub struct NewShared<'a> {
+    /// What the server uses it for of its own accord.
+    pub role: Role,
+    /// Status of the responses it belongs to.
+    pub status: u16,
+    /// `Content-Type`, written as the first line.
+    pub content_type: Option<&'a str>,
+    /// The other fields of a full response, as `(name, value)`.
+    pub fields: &'a [(&'a str, &'a str)],
+    /// The fields of a 304.
+    pub not_modified: &'a [(&'a str, &'a str)],
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Length of the file.
+    pub total_bytes: u64,
+    /// Entries of all kinds.
+    pub entries: u64,
+    /// Bodies stored.
+    pub bodies: u64,
+    /// Their bytes, without padding.
+    pub body_bytes: u64,
+    /// Bodies that were stored already.
+    pub repeated_bodies: u64,
+    /// Bytes that did not have to be stored again.
+    pub repeated_bytes: u64,
+    /// Files that stayed outside.
+    pub externals: u64,
+    /// Shared blocks.
+    pub shared_blocks: u64,
+}
+
+/// Why an archive could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The output failed.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// A streamed body could not be read.
+    #[error("cannot read: {0}")]
+    Read(#[source] io::Error),
+    /// A streamed body was not the announced one.
+    #[error("content changed while it was read")]
+    BodyChanged,
+    /// A path key that does not begin with a slash, or not-found directory that does not end with
+    /// one.
+    #[error("{}: not a path key", .0.escape_ascii())]
+    NotAPath(Box<[u8]>),
+    /// Two entries for one path.
+    #[error("{}: two entries for one path", .0.escape_ascii())]
+    Duplicate(Box<[u8]>),
+    /// An entry that the reader would refuse.
+    #[error("{}: {fault}", path.escape_ascii())]
+    Entry {
+        /// Its path.
+        path: Box<[u8]>,
+        /// Why.
+        fault: Fault,
+    },
+    /// A not-found page too many levels below the root.
+    #[error("{}: a not-found page more than {NOT_FOUND_DEPTH_MAX} levels deep", .0.escape_ascii())]
+    NotFoundTooDeep(Box<[u8]>),
+    /// A shared block that the reader would refuse.
+    #[error("response fields: {0}")]
+    Shared(Fault),
+    /// More shared blocks than a reader loads.
+    #[error("response fields: more than {SHARED_SECTION_MAX_BYTES} bytes of different ones")]
+    TooManyShared,
+    /// A build fact with a line break, without a name, or too many of them.
+    #[error("build fact {0:?}: forbidden characters or too long")]
+    Meta(String),
+    /// Records beyond 8 TiB.
+    #[error("the archive is too large for its index")]
+    TooLarge,
+    /// No hash seed keeps the index within its bounds.
+    #[error("the paths do not fit an index: they were chosen to collide")]
+    Index,
+}
+
+impl<W: Write + Seek> Writer<W> {
+    /// An empty archive on `out`, which is positioned at its start and empty.
+    pub fn new(out: W) -> Result<Writer<W>, WriteError> {
+        let mut sink = Sink::new(out);
+        sink.write(&[0; HEADER_PAGE_BYTES])?;
+        sink.begin_section()?;
+        Ok(Writer {
+            sink,
+            bodies: Bodies::default(),
+            externals: Vec::new(),
+            shared: SharedBlocks::default(),
+            records: Vec::new(),
+            entries: 0,
+            not_found_depths: 0,
+        })
+    }
+
+    /// The body with that digest if it is stored already.
+    pub fn known(&self, digest: &Digest) -> Option<BodyRef> {
+        self.bodies.known(digest)
+    }
+
+    /// Stores a body unless it is stored already. `digest` is [`Digest::of`] these bytes; the
+    /// caller computes it, on as many threads as it likes.
+    pub fn body(&mut self, digest: &Digest, body: &[u8]) -> Result<BodyRef, WriteError> {
+        debug_assert_eq!(*digest, Digest::of(body));
+        Ok(self.bodies.store(&mut self.sink, digest, body)?)
+    }
+
+    /// Like [`body`](Self::body) for content that should not be held in memory: reads exactly
+    /// `bytes` bytes that have that digest. After an error the archive can be continued; it keeps
+    /// the bytes read so far as a gap.
+    pub fn body_from(
+        &mut self,
+        digest: &Digest,
+        bytes: u64,
+        from: &mut dyn Read,
+    ) -> Result<BodyRef, WriteError> {
+        self.bodies.store_from(&mut self.sink, digest, bytes, from)
+    }
+
+    /// Registers a file that stays outside; the number in [`BodyRef::external`] counts these calls
+    /// from 0, and is the one the reader gives with a place.
+    pub fn external(&mut self, external: External) -> Result<BodyRef, WriteError> {
+        let number = u32::try_from(self.externals.len()).map_err(|_| WriteError::TooLarge)?;
+        self.externals.push(external);
+        Ok(BodyRef { offset: 0, bytes: external.bytes, external: Some(number) })
+    }
+
+    /// Stores a shared block, or finds the equal one.
+    pub fn shared(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
+        self.shared.store(shared)
+    }
+
+    /// Adds an entry. Its path must be new; this is noticed by [`finish`](Self::finish).
+    pub fn entry(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        if entry.path.first() != Some(&b'/') {
+            return Err(WriteError::NotAPath(entry.path.into()));
+        }
+        self.record(b"", entry)
+    }
+
+    /// Adds the page that answers for paths without an entry in and below a directory. `path` is
+    /// the directory, with a slash on both ends.
+    pub fn not_found(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        if entry.path.first() != Some(&b'/') || entry.path.last() != Some(&b'/') {
+            return Err(WriteError::NotAPath(entry.path.into()));
+        }
+        let depth = entry.path.iter().filter(|&&byte| byte == b'/').count() - 1;
+        if depth > NOT_FOUND_DEPTH_MAX {
+            return Err(WriteError::NotFoundTooDeep(entry.path.into()));
+        }
+        self.record(NOT_FOUND_PREFIX, entry)?;
+        self.not_found_depths |= 1 << depth;
+        Ok(())
+    }
+
+    /// Writes everything but the bodies and gives the output back, flushed but not synced. `meta`
+    /// are facts about the build, as `(key, value)`: nothing that differs between two builds of
+    /// the same input.
+    pub fn finish(mut self, meta: &[(&str, &str)]) -> Result<(Summary, W), WriteError> {
+        let facts = meta_lines(meta)?;
+        let mut summary = self.summary();
+        self.sink.end_section(SectionKind::BODIES, true);
+        let sink = &mut self.sink;
+        write_section(sink, SectionKind::SHARED, true, &[&self.shared.bytes])?;
+        write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
+        table::write(sink, &mut self.records, self.entries, self.not_found_depths)?;
+        if !self.externals.is_empty() {
+            write_externals(sink, &self.externals)?;
+        }
+        write_digests(sink, &self.bodies.into_block_digests())?;
+        summary.total_bytes = self.sink.position();
+        let page = header_page(self.sink.rows(), summary.total_bytes);
+        Ok((summary, self.sink.finish(&page)?))
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            total_bytes: 0,
+            entries: self.entries,
+            bodies: self.bodies.stored,
+            body_bytes: self.bodies.stored_bytes,
+            repeated_bodies: self.bodies.repeated,
+            repeated_bytes: self.bodies.repeated_bytes,
+            externals: self.externals.len() as u64,
+            shared_blocks: self.shared.ids.len() as u64,
+        }
+    }
+
+    /// Encodes a record, without its check, which depends on where it will be.
+    fn record(&mut self, prefix: &[u8], entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        let refuse = |fault| WriteError::Entry { path: entry.path.into(), fault };
+        let path_bytes = prefix.len() + entry.path.len();
+        if path_bytes > PATH_MAX_BYTES
+            || entry.target.len() > TARGET_MAX_BYTES
+            || entry.representations.len() > REPRESENTATIONS_MAX
+        {
+            return Err(refuse(Fault::Length));
+        }
+        let blocks = self.shared.ids.len();
+        let named = entry.representations.iter().map(|representation| representation.shared);
+        if named.chain(entry.shared).any(|id| id.0 as usize >= blocks) {
+            return Err(refuse(Fault::SharedNumber));
+        }
+        let text_bytes = (path_bytes + entry.target.len()).next_multiple_of(8);
+        let length = size_of::<RecordHeader>()
+            + text_bytes
+            + size_of::<RepresentationRow>() * entry.representations.len();
+        let header = RecordHeader {
+            check: 0.into(),
+            bytes: (length as u32).into(),
+            kind: entry.kind.number(),
+            flags: if entry.keeps_query { RECORD_KEEPS_QUERY } else { 0 },
+            status: entry.status.into(),
+            path_bytes: (path_bytes as u16).into(),
+            target_bytes: (entry.target.len() as u16).into(),
+            modified: entry.modified.unwrap_or(MODIFIED_NONE).into(),
+            shared: entry.shared.map_or(SHARED_NONE, |id| id.0).into(),
+            representations: (entry.representations.len() as u16).into(),
+            reserved: 0.into(),
+        };
+        let start = self.records.len();
+        self.records.extend_from_slice(header.as_bytes());
+        self.records.extend_from_slice(prefix);
+        self.records.extend_from_slice(entry.path);
+        self.records.extend_from_slice(entry.target);
+        self.records.resize(start + size_of::<RecordHeader>() + text_bytes, 0);
+        for representation in entry.representations {
+            self.records.extend_from_slice(row(representation).as_bytes());
+        }
+        let record = self.records.get(start..).unwrap_or_default();
+        let valid = Entry::split(record).and_then(|entry| entry.validate());
+        if let Err(fault) = valid {
+            self.records.truncate(start);
+            return Err(refuse(fault));
+        }
+        self.entries += 1;
+        Ok(())
+    }
+}
+
+fn row(representation: &NewRepresentation) -> RepresentationRow {
+    let body = representation.body;
+    RepresentationRow {
+        offset: body.offset.into(),
+        bytes: body.bytes.into(),
+        etag: representation.etag.0,
+        coding: representation.coding.number(),
+        place: if body.external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
+        shared: representation.shared.0.into(),
+        external: body.external.unwrap_or(0).into(),
+    }
+}
+
+/// The shared section as it grows.
+#[derive(Default)]
+struct SharedBlocks {
+    bytes: Vec<u8>,
+    ids: HashMap<Vec<u8>, SharedId>,
+}
+
+impl SharedBlocks {
+    fn store(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
+        let block = encode_shared(shared);
+        if let Some(&id) = self.ids.get(&block) {
+            return Ok(id);
+        }
+        SharedTable::parse(block.as_slice().into(), 0)
+            .map_err(|damage| WriteError::Shared(damage.fault))?;
+        if (self.bytes.len() + block.len()) as u64 > SHARED_SECTION_MAX_BYTES {
+            return Err(WriteError::TooManyShared);
+        }
+        let id = SharedId(self.ids.len() as u32);
+        self.bytes.extend_from_slice(&block);
+        self.ids.insert(block, id);
+        Ok(id)
+    }
+}
+
+fn encode_shared(shared: &NewShared<'_>) -> Vec<u8> {
+    let mut full = Vec::new();
+    if let Some(media_type) = shared.content_type {
+        push_line(&mut full, "Content-Type", media_type);
+    }
+    let type_line_bytes = full.len();
+    shared.fields.iter().for_each(|(name, value)| push_line(&mut full, name, value));
+    let mut not_modified = Vec::new();
+    shared.not_modified.iter().for_each(|(name, value)| push_line(&mut not_modified, name, value));
+    let used = size_of::<SharedHeader>() + full.len() + not_modified.len();
+    let length = used.next_multiple_of(8);
+    let header = SharedHeader {
+        bytes: (length as u32).into(),
+        status: shared.status.into(),
+        role: (shared.role as u16).into(),
+        type_line_bytes: (type_line_bytes as u32).into(),
+        h1_full_bytes: (full.len() as u32).into(),
+        h1_not_modified_bytes: (not_modified.len() as u32).into(),
+        hpack_full_bytes: 0.into(),
+        hpack_not_modified_bytes: 0.into(),
+        qpack_full_bytes: 0.into(),
+        qpack_not_modified_bytes: 0.into(),
+        reserved: 0.into(),
+    };
+    let mut block = header.as_bytes().to_vec();
+    block.extend_from_slice(&full);
+    block.extend_from_slice(&not_modified);
+    block.resize(length, 0);
+    block
+}
+
+fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) {
+    for part in [name, ": ", value, "\r\n"] {
+        lines.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn meta_lines(meta: &[(&str, &str)]) -> Result<String, WriteError> {
+    let mut lines = String::new();
+    for (key, value) in meta {
+        let forbidden = |text: &str| text.contains(|c: char| c.is_control());
+        if key.is_empty() || key.contains('=') || forbidden(key) || forbidden(value) {
+            return Err(WriteError::Meta((*key).to_owned()));
+        }
+        for part in [key, "=", value, "\n"] {
+            lines.push_str(part);
+        }
+        if lines.len() as u64 > META_MAX_BYTES {
+            return Err(WriteError::Meta((*key).to_owned()));
+        }
+    }
+    Ok(lines)
+}
+
+fn write_externals<W: Write + Seek>(sink: &mut Sink<W>, externals: &[External]) -> io::Result<()> {
+    let mut offset = sink.begin_section()?;
+    for external in externals {
+        let mut row = ExternalRow {
+            bytes: external.bytes.into(),
+            modified_ns: external.modified_ns.into(),
+            reserved: [0; 8],
+            check: 0.into(),
+        };
+        row.check = external_check(&row, offset).into();
+        sink.write(row.as_bytes())?;
+        offset += size_of::<ExternalRow>() as u64;
+    }
+    sink.end_section(SectionKind::EXTERNALS, true);
+    Ok(())
+}
+
+fn write_digests<W: Write + Seek>(sink: &mut Sink<W>, digests: &[[u8; 32]]) -> io::Result<()> {
+    let header = DigestHeader {
+        block_bytes: DIGEST_BLOCK_BYTES.into(),
+        blocks: (digests.len() as u64).into(),
+        reserved: [0; 16],
+    };
+    write_section(sink, SectionKind::DIGESTS, false, &[header.as_bytes(), digests.as_flattened()])
+}
+
+fn header_page(rows: &[SectionRow], total_bytes: u64) -> Vec<u8> {
+    let mut header = FileHeader {
+        magic: MAGIC,
+        version: FORMAT_VERSION.into(),
+        sections: (rows.len() as u32).into(),
+        total_bytes: total_bytes.into(),
+        check: 0.into(),
+        reserved: [0; 96],
+    };
+    let page = |header: &FileHeader| {
+        let mut page = header.as_bytes().to_vec();
+        page.extend_from_slice(rows.as_bytes());
+        page.resize(HEADER_PAGE_BYTES, 0);
+        page
+    };
+    header.check = xxh3_64(&page(&header)).into();
+    page(&header)
+}
