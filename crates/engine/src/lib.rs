@@ -1,1 +1,44 @@
-//! placeholder
+//! The engine: workers, their I/O backends, connections, timers and buffers.
+//!
+//! In come listening sockets, settings and an application ([`app::App`]); out go answers. The
+//! engine knows HTTP's wire machines and nothing of archives, sites or scripts.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`app`], [`exchange`], [`raw`] | the contract: events in, actions out |
+//! | [`server`] | threads, restart after a panic, draining |
+//! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
+//! | `http1` | HTTP/1 on one connection |
+//! | `core`, `conn`, `output`, `pool`, `wheel`, `inbox` | a worker's connections, send queues, buffers, timers, messages |
+//! | [`mapping`] | mapped archives and their generations |
+//! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
+//! | [`settings`] | what a server can be told |
+//! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
+//! | [`limits`] | every limit with its reason |
+//!
+//! This is the only room with `unsafe` code: in `backend`, `mapping`, `signals`, and where a worker
+//! lends memory to its backend.
+
+pub mod address;
+pub mod app;
+pub mod backend;
+pub mod clock;
+mod conn;
+mod core;
+pub mod exchange;
+mod http1;
+mod inbox;
+pub mod limits;
+pub mod listener;
+pub mod mapping;
+mod output;
+mod pool;
+pub mod raw;
+pub mod server;
+pub mod settings;
+pub mod signals;
+mod wheel;
+pub mod worker;
+
+pub use conn::CONNECTION_BYTES;
+pub use inbox::Poster;

@@ -1,0 +1,80 @@
+//! The contract between the engine and what answers (design §3): calls go down, values come back,
+//! and this trait is the one exception. It has two entrances, one for HTTP exchanges of any version
+//! and one for byte streams.
+
+use std::any::Any;
+
+use pinion_http::request::RequestHead;
+
+use crate::clock::Now;
+use crate::exchange::Exchange;
+use crate::mapping::Mappings;
+use crate::raw::RawStream;
+
+/// What a thread posts to an exchange or a stream.
+pub type Message = Box<dyn Any + Send>;
+
+/// What happens to an exchange.
+pub enum Event<'a> {
+    /// A request begins. Unless the application answers, or calls `wait`, before it returns, the
+    /// engine answers 500.
+    Head(&'a RequestHead<'a>),
+    /// Bytes of the request's body; they come only against `want`, never more than was wanted.
+    Body(&'a [u8]),
+    /// The body is complete. (Trailers are checked and dropped.)
+    BodyEnd,
+    /// What was written has mostly left; there is room for more.
+    Writable,
+    /// Another thread posted to this exchange's address.
+    Posted(Message),
+    /// The deadline given to `wait` has passed.
+    Deadline,
+    /// The exchange is over before its answer was complete: nothing can be sent any more.
+    Gone(Gone),
+}
+
+/// Why an exchange or a stream ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// The peer closed or reset the connection, or stopped in the middle of a body.
+    Peer,
+    /// The peer sent something that is no HTTP, or more than it may.
+    Refused,
+    /// The peer was too slow.
+    Stalled,
+    /// The server is out of buffers.
+    Overload,
+    /// The server is stopping and its grace is over.
+    Stopping,
+}
+
+/// What happens to a byte stream.
+pub enum RawEvent<'a> {
+    /// The connection is open, or was upgraded.
+    Open,
+    /// Bytes from the peer.
+    Bytes(&'a [u8]),
+    /// The peer will send no more.
+    End,
+    /// What was written has mostly left; there is room for more.
+    Writable,
+    /// Another thread posted to this stream's address.
+    Posted(Message),
+    /// The deadline given to `wait` has passed.
+    Deadline,
+    /// The connection is gone.
+    Gone(Gone),
+}
+
+/// What the engine calls. One per worker; never shared, so no locks.
+pub trait App {
+    /// One event of one HTTP exchange.
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>);
+
+    /// One event of one byte stream.
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>);
+
+    /// Called once at the top of every pass, before any event: the place to take up a new
+    /// generation of what is served.
+    fn pass(&mut self, now: Now, mappings: &mut Mappings);
+}

@@ -1,0 +1,350 @@
+//! The epoll backend: level-triggered readiness turned into completions.
+//!
+//! A request costs one `recv` and one `send`; `epoll_wait` is shared by all that are ready. A socket
+//! is watched for input once, when it is attached, and again only when back-pressure turns reading
+//! off or a full socket buffer asks to be told when it drains.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
+
+use super::{Backend, Completion, Lent, Sending, Slot, Waker};
+use crate::clock::Now;
+use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES};
+
+/// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
+const EVENTS_PER_WAIT: usize = 512;
+
+const LISTENER_BIT: u64 = 1 << 63;
+const WAKE_BIT: u64 = 1 << 62;
+
+/// One watched socket.
+struct Watched {
+    fd: Option<OwnedFd>,
+    generation: u32,
+    reading: bool,
+    writing: bool,
+}
+
+/// See the module's head.
+pub struct Epoll {
+    poll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    listeners: Vec<Arc<OwnedFd>>,
+    accepting: bool,
+    sockets: Vec<Watched>,
+    events: Vec<Event>,
+    position: usize,
+    /// Listener that still may have connections in this pass, and how many more are taken from it.
+    accept_from: Option<(usize, u32)>,
+    /// The event at `position` was writable too and its input is still to be looked at.
+    input_next: bool,
+    input: Box<[u8]>,
+}
+
+impl Epoll {
+    /// A poller over `listeners`, which may be shared with other workers and must be non-blocking.
+    /// Accepting is off at first.
+    ///
+    /// # Errors
+    /// When the system gives no epoll or event descriptor.
+    pub fn new(listeners: Vec<Arc<OwnedFd>>) -> io::Result<Self> {
+        let poll = epoll::create(CreateFlags::CLOEXEC)?;
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&poll, &wake, EventData::new_u64(WAKE_BIT), EventFlags::IN)?;
+        Ok(Self {
+            poll,
+            wake,
+            listeners,
+            accepting: false,
+            sockets: Vec::new(),
+            events: Vec::with_capacity(EVENTS_PER_WAIT),
+            position: 0,
+            accept_from: None,
+            input_next: false,
+            input: vec![0; CHUNK_BYTES].into_boxed_slice(),
+        })
+    }
+
+    fn accept_one(&mut self, listener: usize) -> Option<Completion<OwnedFd>> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        match net::acceptfrom_with(&self.listeners[listener], flags) {
+            Ok((socket, peer)) => {
+                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                Some(Completion::Accepted { listener, socket, peer })
+            }
+            Err(Errno::AGAIN) => None,
+            Err(error) => Some(Completion::AcceptFailed { error }),
+        }
+    }
+
+    fn receive_from(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
+        let fd = self.sockets[slot as usize].fd.as_ref()?;
+        match net::recv(fd, &mut *self.input, RecvFlags::empty()).map(|(got, _)| got) {
+            Ok(0) => {
+                self.receive(slot, false);
+                Some(Completion::Ended { slot })
+            }
+            Ok(got) => {
+                let lent = Lent { buffer: 0, bytes: got as u32 };
+                Some(Completion::Received { slot, lent })
+            }
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(error) => Some(Completion::Failed { slot, error }),
+        }
+    }
+
+    /// The slot an event belongs to, unless its socket is gone.
+    fn tenant(&self, data: u64) -> Option<Slot> {
+        let slot = data as u32;
+        let watched = self.sockets.get(slot as usize)?;
+        (watched.fd.is_some() && watched.generation == (data >> 32) as u32).then_some(slot)
+    }
+
+    fn watch(&self, slot: Slot) {
+        let watched = &self.sockets[slot as usize];
+        let Some(fd) = &watched.fd else { return };
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, watched.reading);
+        flags.set(EventFlags::OUT, watched.writing);
+        // Modifying a watched, open socket cannot fail but for lack of kernel memory; then the
+        // connection's deadline ends it.
+        let _ = epoll::modify(&self.poll, fd, token(slot, watched.generation), flags);
+    }
+
+    fn blocked(&mut self, slot: Slot) -> Sending {
+        let watched = &mut self.sockets[slot as usize];
+        if !watched.writing {
+            watched.writing = true;
+            self.watch(slot);
+        }
+        Sending::Blocked
+    }
+
+    fn outcome(&mut self, slot: Slot, result: Result<usize, Errno>) -> Sending {
+        match result {
+            Ok(sent) => Sending::Done(sent),
+            Err(Errno::AGAIN | Errno::NOBUFS) => self.blocked(slot),
+            Err(Errno::INTR) => Sending::Done(0),
+            Err(error) => Sending::Failed(error),
+        }
+    }
+
+    /// Looks at the event at `position`; `None` when it holds nothing (more) for the engine.
+    fn look(&mut self) -> Option<Completion<OwnedFd>> {
+        let event = self.events[self.position];
+        let (data, flags) = (event.data.u64(), event.flags);
+        if data & LISTENER_BIT != 0 {
+            self.position += 1;
+            self.accept_from = Some(((data & !LISTENER_BIT) as usize, ACCEPTS_PER_PASS));
+            return None;
+        }
+        if data == WAKE_BIT {
+            self.position += 1;
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.wake, &mut count);
+            return Some(Completion::Woken);
+        }
+        let Some(slot) = self.tenant(data) else {
+            self.input_next = false;
+            self.position += 1;
+            return None;
+        };
+        let watched = &mut self.sockets[slot as usize];
+        if watched.writing && !self.input_next && flags.intersects(EventFlags::OUT | broken()) {
+            self.input_next = true;
+            watched.writing = false;
+            self.watch(slot);
+            return Some(Completion::Writable { slot });
+        }
+        self.input_next = false;
+        self.position += 1;
+        let watched = &self.sockets[slot as usize];
+        if watched.reading {
+            return self.receive_from(slot);
+        }
+        // Nobody reads, nobody waits to write: only a broken connection is reported then.
+        flags
+            .intersects(EventFlags::ERR | EventFlags::HUP)
+            .then_some(Completion::Failed { slot, error: Errno::CONNRESET })
+    }
+}
+
+impl Backend for Epoll {
+    type Socket = OwnedFd;
+
+    fn now(&self) -> Now {
+        Now::read()
+    }
+
+    fn waker(&self) -> Waker {
+        let wake = self.wake.clone();
+        Waker(Arc::new(move || {
+            // EAGAIN means the counter is full: the worker is being woken already.
+            let _ = rustix::io::write(&wake, &1u64.to_ne_bytes());
+        }))
+    }
+
+    fn accept(&mut self, on: bool) {
+        if self.accepting == on {
+            return;
+        }
+        self.accepting = on;
+        for (index, listener) in self.listeners.iter().enumerate() {
+            if on {
+                let data = EventData::new_u64(LISTENER_BIT | index as u64);
+                let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+                let _ = epoll::add(&self.poll, listener, data, flags);
+            } else {
+                let _ = epoll::delete(&self.poll, listener);
+            }
+        }
+        if !on {
+            self.accept_from = None;
+        }
+    }
+
+    fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
+        let timeout = timeout_ms.map(|ms| Timespec {
+            tv_sec: (ms / 1000) as i64,
+            tv_nsec: (ms % 1000 * 1_000_000) as i64,
+        });
+        self.position = 0;
+        self.input_next = false;
+        self.events.clear();
+        let spare = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.poll, spare, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion<OwnedFd>> {
+        loop {
+            if let Some((listener, left)) = self.accept_from {
+                if left > 0
+                    && let Some(completion) = self.accept_one(listener)
+                {
+                    self.accept_from = Some((listener, left - 1));
+                    return Some(completion);
+                }
+                self.accept_from = None;
+            }
+            if self.position >= self.events.len() {
+                return None;
+            }
+            if let Some(completion) = self.look() {
+                return Some(completion);
+            }
+        }
+    }
+
+    #[inline]
+    fn input(&self, lent: &Lent) -> &[u8] {
+        &self.input[..lent.bytes as usize]
+    }
+
+    #[inline]
+    fn give_back(&mut self, _lent: Lent) {}
+
+    fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
+        let index = slot as usize;
+        if index >= self.sockets.len() {
+            let empty = || Watched { fd: None, generation: 0, reading: false, writing: false };
+            self.sockets.resize_with(index + 1, empty);
+        }
+        let watched = &mut self.sockets[index];
+        assert!(watched.fd.is_none(), "a slot is attached once");
+        watched.generation = watched.generation.wrapping_add(1) & (u32::MAX >> 2);
+        epoll::add(&self.poll, &socket, token(slot, watched.generation), EventFlags::IN)?;
+        *watched = Watched {
+            fd: Some(socket),
+            generation: watched.generation,
+            reading: true,
+            writing: false,
+        };
+        Ok(())
+    }
+
+    fn receive(&mut self, slot: Slot, on: bool) {
+        let watched = &mut self.sockets[slot as usize];
+        if watched.reading != on {
+            watched.reading = on;
+            self.watch(slot);
+        }
+    }
+
+    #[inline]
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending {
+        let Some(fd) = &self.sockets[slot as usize].fd else {
+            return Sending::Failed(Errno::BADF);
+        };
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, more);
+        let result = match parts {
+            [one] => net::send(fd, one, flags),
+            many => net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags),
+        };
+        self.outcome(slot, result)
+    }
+
+    fn send_file(
+        &mut self,
+        slot: Slot,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: u64,
+    ) -> Option<Sending> {
+        let Some(fd) = &self.sockets[slot as usize].fd else {
+            return Some(Sending::Failed(Errno::BADF));
+        };
+        // The kernel sends at most 0x7ffff000 bytes per call.
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 30);
+        let mut position = offset;
+        let result = rustix::fs::sendfile(fd, file, Some(&mut position), bytes);
+        Some(match result {
+            // Nothing sent although bytes are left: the file is shorter than it was.
+            Ok(0) if bytes > 0 => Sending::Failed(Errno::NODATA),
+            other => self.outcome(slot, other),
+        })
+    }
+
+    fn finish(&mut self, slot: Slot) {
+        if let Some(fd) = &self.sockets[slot as usize].fd {
+            let _ = net::shutdown(fd, Shutdown::Write);
+        }
+    }
+
+    fn acknowledged(&self, slot: Slot) -> Option<u64> {
+        super::tcp_bytes_acknowledged(self.sockets[slot as usize].fd.as_ref()?.as_fd())
+    }
+
+    fn close(&mut self, slot: Slot, abruptly: bool) -> bool {
+        let watched = &mut self.sockets[slot as usize];
+        watched.reading = false;
+        watched.writing = false;
+        // Closing the only descriptor of a socket takes it out of the poller.
+        if let Some(fd) = watched.fd.take()
+            && abruptly
+        {
+            let _ = net::sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
+        }
+        true
+    }
+}
+
+fn token(slot: Slot, generation: u32) -> EventData {
+    EventData::new_u64(u64::from(generation) << 32 | u64::from(slot))
+}
+
+fn broken() -> EventFlags {
+    EventFlags::ERR | EventFlags::HUP
+}

@@ -1,0 +1,205 @@
+//! What the engine asks of the kernel, and how the kernel answers: completions, whatever the system
+//! interface underneath.
+//!
+//! One pass of a worker: [`Backend::wait`], then [`Backend::next`] until it is `None`. The engine
+//! never blocks anywhere else. A connection is named by its slot; results of a slot's former tenant
+//! never come out.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::clock::Now;
+
+pub mod epoll;
+
+/// Index of a connection in a worker's tables.
+pub type Slot = u32;
+
+/// Input the backend has lent; goes back by [`Backend::give_back`]. Not `Copy`, so that it is given
+/// back once.
+#[derive(Debug)]
+pub struct Lent {
+    /// Which buffer.
+    pub(crate) buffer: u16,
+    /// How many bytes of it are filled.
+    pub(crate) bytes: u32,
+}
+
+/// What the kernel had to say.
+#[derive(Debug)]
+pub enum Completion<S> {
+    /// A client connected.
+    Accepted {
+        /// Index of the listener.
+        listener: usize,
+        /// The new socket, not attached yet.
+        socket: S,
+        /// Where the client is; `None` for a Unix socket.
+        peer: Option<SocketAddr>,
+    },
+    /// Accepting failed: the client has gone again (harmless) or the system lacks something.
+    AcceptFailed {
+        /// Why.
+        error: Errno,
+    },
+    /// Bytes arrived. More may follow without asking until [`Backend::receive`] turns it off; up to
+    /// one lent buffer may still come after that.
+    Received {
+        /// The connection.
+        slot: Slot,
+        /// The bytes; at least one.
+        lent: Lent,
+    },
+    /// The peer will send no more.
+    Ended {
+        /// The connection.
+        slot: Slot,
+    },
+    /// Receiving failed; the connection is broken.
+    Failed {
+        /// The connection.
+        slot: Slot,
+        /// Why.
+        error: Errno,
+    },
+    /// A send that reported [`Sending::Blocked`] can be tried again.
+    Writable {
+        /// The connection.
+        slot: Slot,
+    },
+    /// A send that reported [`Sending::Pending`] is done; its memory is ours again.
+    Sent {
+        /// The connection.
+        slot: Slot,
+        /// Bytes taken by the kernel.
+        result: Result<usize, Errno>,
+    },
+    /// After [`Backend::close`]: the kernel holds nothing of this slot any more.
+    Released {
+        /// The connection.
+        slot: Slot,
+    },
+    /// Another thread called [`Waker::wake`].
+    Woken,
+}
+
+/// How a send went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// The kernel took this many bytes; the memory is ours again.
+    Done(usize),
+    /// The kernel takes nothing now; [`Completion::Writable`] follows.
+    Blocked,
+    /// The kernel works on it and holds the memory until [`Completion::Sent`].
+    Pending,
+    /// The connection is broken.
+    Failed(Errno),
+}
+
+/// The system interface of one worker.
+pub trait Backend: Sized {
+    /// A connected socket before it is attached.
+    type Socket;
+
+    /// The clocks, read once per pass.
+    fn now(&self) -> Now;
+
+    /// A handle with which any thread ends a [`Self::wait`].
+    fn waker(&self) -> Waker;
+
+    /// Turns accepting on or off for all listeners.
+    fn accept(&mut self, on: bool);
+
+    /// Hands what was asked for to the kernel and waits until something is ready, or for
+    /// `timeout_ms` (`None`: as long as it takes; `Some(0)`: not at all).
+    ///
+    /// # Errors
+    /// Only what makes the backend unusable; interruptions are not errors.
+    fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()>;
+
+    /// The next result of this pass.
+    fn next(&mut self) -> Option<Completion<Self::Socket>>;
+
+    /// The bytes of a lent buffer.
+    fn input(&self, lent: &Lent) -> &[u8];
+
+    /// Returns a lent buffer to the backend.
+    fn give_back(&mut self, lent: Lent);
+
+    /// Takes a socket over as `slot` and starts to receive.
+    ///
+    /// # Errors
+    /// When the system cannot watch one more socket; the socket is closed then.
+    fn attach(&mut self, slot: Slot, socket: Self::Socket) -> io::Result<()>;
+
+    /// Turns receiving on or off (back-pressure).
+    fn receive(&mut self, slot: Slot, on: bool);
+
+    /// Sends `parts` in order, as far as the kernel takes them. At most one send per slot is in
+    /// flight.
+    ///
+    /// # Safety
+    /// After [`Sending::Pending`] the memory of `parts` must stay in place and unchanged until
+    /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending;
+
+    /// Sends `bytes` of a file from `offset`, or `None` where the backend has no such call.
+    fn send_file(
+        &mut self,
+        slot: Slot,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: u64,
+    ) -> Option<Sending>;
+
+    /// Sends the peer our end of stream; receiving goes on.
+    fn finish(&mut self, slot: Slot);
+
+    /// Bytes that the peer has acknowledged since the connection began, if the system tells.
+    fn acknowledged(&self, slot: Slot) -> Option<u64>;
+
+    /// Closes the connection; `abruptly` resets it, so that what went out never looks like a
+    /// complete answer. True: the slot is free now. False: the kernel still holds memory of it;
+    /// [`Completion::Released`] follows.
+    fn close(&mut self, slot: Slot, abruptly: bool) -> bool;
+}
+
+/// Ends the wait of one worker from any thread.
+#[derive(Clone)]
+pub struct Waker(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// Makes the worker's current or next wait return with [`Completion::Woken`].
+    pub fn wake(&self) {
+        (self.0)();
+    }
+}
+
+/// `tcpi_bytes_acked` of a TCP socket; `None` for other sockets.
+pub(crate) fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
+    // SAFETY: a zeroed tcp_info is a valid value; the kernel writes at most `bytes` of it and says
+    // how many it wrote.
+    unsafe {
+        let mut info: TcpInfo = std::mem::zeroed();
+        let mut bytes = size_of::<TcpInfo>() as libc::socklen_t;
+        let outcome = libc::getsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&socket),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut bytes,
+        );
+        (outcome == 0 && bytes as usize >= size_of::<TcpInfo>()).then_some(info.bytes_acked)
+    }
+}
+
+/// The head of the kernel's `struct tcp_info` (linux/tcp.h) up to the one field we read.
+#[repr(C)]
+struct TcpInfo {
+    before: [u8; 120],
+    bytes_acked: u64,
+}

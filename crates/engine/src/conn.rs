@@ -1,0 +1,211 @@
+//! The connections of one worker: a slab whose slots carry a generation, so that a late message or
+//! completion never reaches the next tenant.
+
+use std::net::SocketAddr;
+
+use pinion_http::h1::body::BodyReader;
+use pinion_http::request::Framing;
+
+use crate::backend::Slot;
+use crate::exchange::{ExchangeState, Stage};
+use crate::output::NO_OUTPUT;
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waiting for a request head, or in the middle of one.
+    Head,
+    /// In the middle of a request body.
+    Body,
+    /// The request is complete; the application has not answered in full yet.
+    Answer,
+    /// A byte stream.
+    Raw,
+    /// Our last answer is out or on its way; what the peer still sends is dropped (RFC 9112 §9.6).
+    Linger,
+    /// Closed; the kernel still holds memory of it.
+    Closing,
+}
+
+/// What the deadline of a connection watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing; the application's own deadline may be set all the same.
+    Nothing,
+    /// A connection between requests.
+    Idle,
+    /// A head that must arrive whole.
+    Head,
+    /// A body somebody waits for: each part of it.
+    Body,
+    /// A body nobody wants: all of it.
+    Discard,
+    /// A send the peer does not take.
+    Send,
+    /// What the peer still sends after our last answer.
+    Linger,
+}
+
+/// One connection.
+pub(crate) struct Conn {
+    pub(crate) generation: u32,
+    pub(crate) phase: Phase,
+    pub(crate) live: bool,
+    /// Index of the listener it came from.
+    pub(crate) listener: u16,
+    /// What is queued is the last: close when it has left.
+    pub(crate) close_when_sent: bool,
+    /// … after reading on for a while, because the peer may still be sending.
+    pub(crate) linger: bool,
+    /// The client said it would send no further request.
+    pub(crate) client_closes: bool,
+    /// The peer has sent its end of stream.
+    pub(crate) ended: bool,
+    /// Receiving is on.
+    pub(crate) receiving: bool,
+    /// The kernel takes no output at the moment.
+    pub(crate) blocked: bool,
+    /// What the deadline watches.
+    pub(crate) watch: Watch,
+    /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
+    pub(crate) deadline_ms: u64,
+    /// Requests begun on it.
+    pub(crate) requests: u32,
+    /// Index of its output queue.
+    pub(crate) output: u32,
+    /// How much of `stash` was looked through for the end of a head already.
+    pub(crate) scanned: u32,
+    /// Bytes acknowledged when the send stall deadline was set.
+    pub(crate) acknowledged: u64,
+    /// Bytes dropped while lingering, or of a body nobody wants.
+    pub(crate) dropped: u64,
+    /// Input that cannot be used yet.
+    pub(crate) stash: Vec<u8>,
+    pub(crate) body: BodyReader,
+    pub(crate) exchange: ExchangeState,
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+impl Conn {
+    fn empty() -> Self {
+        Self {
+            generation: 0,
+            phase: Phase::Closing,
+            live: false,
+            listener: 0,
+            close_when_sent: false,
+            linger: false,
+            client_closes: false,
+            ended: false,
+            receiving: false,
+            blocked: false,
+            watch: Watch::Nothing,
+            deadline_ms: u64::MAX,
+            requests: 0,
+            output: NO_OUTPUT,
+            scanned: 0,
+            acknowledged: 0,
+            dropped: 0,
+            stash: Vec::new(),
+            body: BodyReader::new(Framing::None, 0),
+            exchange: ExchangeState::default(),
+            peer: None,
+        }
+    }
+}
+
+impl Conn {
+    /// What a deadline has to watch now.
+    #[inline]
+    pub(crate) fn wanted_watch(&self) -> Watch {
+        match self.phase {
+            _ if self.blocked => Watch::Send,
+            Phase::Head if self.requests == 0 || !self.stash.is_empty() => Watch::Head,
+            Phase::Head => Watch::Idle,
+            Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
+            Phase::Body if self.exchange.wanted > 0 => Watch::Body,
+            Phase::Linger if self.close_when_sent => Watch::Send,
+            Phase::Linger => Watch::Linger,
+            Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,
+        }
+    }
+
+    /// Nothing more comes after what is queued. `linger`: the peer may still be sending, so its
+    /// bytes are read and dropped for a while; a plain close would reset the connection under the
+    /// answer (RFC 9112 §9.6).
+    pub(crate) fn end(&mut self, linger: bool) {
+        self.phase = Phase::Linger;
+        self.close_when_sent = true;
+        self.linger = linger && !self.ended;
+        self.exchange = ExchangeState::default();
+    }
+}
+
+/// All connections of a worker.
+#[derive(Default)]
+pub(crate) struct Conns {
+    slots: Vec<Conn>,
+    free: Vec<Slot>,
+    live: usize,
+}
+
+impl Conns {
+    /// A fresh connection in phase `phase`.
+    pub(crate) fn open(&mut self, phase: Phase, listener: u16, peer: Option<SocketAddr>) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Conn::empty());
+            (self.slots.len() - 1) as Slot
+        });
+        let conn = &mut self.slots[slot as usize];
+        let generation = conn.generation.wrapping_add(1);
+        *conn = Conn {
+            generation,
+            phase,
+            listener,
+            peer,
+            live: true,
+            receiving: true,
+            ..Conn::empty()
+        };
+        self.live += 1;
+        slot
+    }
+
+    /// Gives a slot back for reuse. Its buffers must have been taken out before.
+    pub(crate) fn release(&mut self, slot: Slot) {
+        let conn = &mut self.slots[slot as usize];
+        assert!(conn.live, "a slot is released once");
+        debug_assert!(conn.stash.capacity() == 0 && conn.output == NO_OUTPUT);
+        conn.live = false;
+        self.live -= 1;
+        self.free.push(slot);
+    }
+
+    /// The connection in a live slot.
+    #[inline]
+    pub(crate) fn get(&mut self, slot: Slot) -> &mut Conn {
+        &mut self.slots[slot as usize]
+    }
+
+    /// True while `slot` holds a connection with this generation.
+    pub(crate) fn is(&self, slot: Slot, generation: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
+    }
+
+    /// How many connections there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The slots in use.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        let live = self.slots.iter().enumerate().filter(|(_, conn)| conn.live);
+        live.map(|(slot, _)| slot as Slot).collect()
+    }
+}
+
+/// Bytes of a worker's own memory that one idle connection costs: its slot here, in the wheel and
+/// in a backend's table. Checked against the promise of 512 (design §6).
+pub const CONNECTION_BYTES: usize = size_of::<Conn>() + 32 + 24;
+const _: () = assert!(CONNECTION_BYTES <= 512);

@@ -1,0 +1,160 @@
+//! What the parts of a worker share: its connections, buffers, timers and settings. Everything but
+//! the backend and the application.
+
+use std::sync::Arc;
+
+use pinion_http::date;
+
+use crate::address::Address;
+use crate::backend::Slot;
+use crate::clock::Now;
+use crate::conn::{Conns, Watch};
+use crate::exchange::Stage;
+use crate::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
+use crate::mapping::Mappings;
+use crate::output::{Output, Outputs};
+use crate::pool::Pool;
+use crate::settings::{ListenerSettings, Settings};
+use crate::wheel::Wheel;
+
+/// The field lines every answer of a listener ends with: `Date`, then the listener's own. Rendered
+/// once a second.
+pub(crate) struct Tails {
+    lines: Vec<Vec<u8>>,
+    second: i64,
+}
+
+const DATE_NAME: &[u8] = b"Date: ";
+
+impl Tails {
+    pub(crate) fn new(listeners: &[ListenerSettings], unix_seconds: i64) -> Self {
+        let line = |listener: &ListenerSettings| {
+            let mut line = DATE_NAME.to_vec();
+            line.extend_from_slice(&date::format(unix_seconds));
+            line.extend_from_slice(b"\r\n");
+            line.extend_from_slice(&listener.fields);
+            line
+        };
+        Self { lines: listeners.iter().map(line).collect(), second: unix_seconds }
+    }
+
+    #[inline]
+    pub(crate) fn refresh(&mut self, unix_seconds: i64) {
+        if unix_seconds == self.second {
+            return;
+        }
+        self.second = unix_seconds;
+        let date = date::format(unix_seconds);
+        for line in &mut self.lines {
+            line[DATE_NAME.len()..DATE_NAME.len() + date.len()].copy_from_slice(&date);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, listener: u16) -> &[u8] {
+        &self.lines[listener as usize]
+    }
+}
+
+/// See the module's head.
+pub(crate) struct Core {
+    pub(crate) worker: u16,
+    pub(crate) now: Now,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) conns: Conns,
+    pub(crate) outputs: Outputs,
+    pub(crate) pool: Pool,
+    pub(crate) wheel: Wheel,
+    pub(crate) mappings: Mappings,
+    pub(crate) tails: Tails,
+    /// No new requests; connections close as they fall idle.
+    pub(crate) draining: bool,
+}
+
+impl Core {
+    pub(crate) fn new(worker: u16, settings: Arc<Settings>, now: Now) -> Self {
+        Self {
+            worker,
+            now,
+            conns: Conns::default(),
+            outputs: Outputs::default(),
+            pool: Pool::new(settings.buffer_bytes),
+            wheel: Wheel::new(now.monotonic_ms),
+            mappings: Mappings::default(),
+            tails: Tails::new(&settings.listeners, now.unix_seconds),
+            draining: false,
+            settings,
+        }
+    }
+
+    pub(crate) fn address(&mut self, slot: Slot) -> Address {
+        Address { worker: self.worker, slot, generation: self.conns.get(slot).generation }
+    }
+
+    /// The connection's output queue and the pool its chunks come from.
+    #[inline]
+    pub(crate) fn output(&mut self, slot: Slot) -> (&mut Output, &mut Pool) {
+        let conn = self.conns.get(slot);
+        (self.outputs.of(&mut conn.output), &mut self.pool)
+    }
+
+    #[inline]
+    pub(crate) fn output_and_mappings(&mut self, slot: Slot) -> (&mut Output, &mut Mappings) {
+        let conn = self.conns.get(slot);
+        (self.outputs.of(&mut conn.output), &mut self.mappings)
+    }
+
+    #[inline]
+    pub(crate) fn output_and_tail(&mut self, slot: Slot) -> (&mut Output, &mut Pool, &[u8]) {
+        let conn = self.conns.get(slot);
+        let tail = self.tails.line(conn.listener);
+        (self.outputs.of(&mut conn.output), &mut self.pool, tail)
+    }
+
+    /// Bytes that wait to be sent.
+    #[inline]
+    pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
+        self.outputs.bytes(self.conns.get(slot).output)
+    }
+
+    /// The budget for buffers is spent and this connection asked for more: it pays.
+    #[cold]
+    pub(crate) fn overloaded(&mut self, slot: Slot) {
+        let conn = self.conns.get(slot);
+        conn.exchange.stage = Stage::Aborted;
+        conn.exchange.keep_alive = false;
+    }
+
+    /// Sets the deadline that the state of a connection calls for. One that bounds a whole phase
+    /// (a head, an unwanted body, lingering) is set once and not moved by every byte, so a peer
+    /// that drips gains nothing.
+    #[inline]
+    pub(crate) fn watch(&mut self, slot: Slot) {
+        let conn = self.conns.get(slot);
+        let watch = conn.wanted_watch();
+        let moves = matches!(watch, Watch::Idle | Watch::Body | Watch::Send);
+        if watch == conn.watch && !moves && conn.exchange.deadline_ms == 0 {
+            return;
+        }
+        let fresh = watch != conn.watch || moves;
+        conn.watch = watch;
+        if fresh {
+            let after = match watch {
+                Watch::Nothing => u64::MAX,
+                Watch::Idle => self.settings.idle_ms,
+                Watch::Head => self.settings.head_ms,
+                Watch::Body | Watch::Discard => BODY_STALL_MS,
+                Watch::Send => SEND_STALL_MS,
+                Watch::Linger => LINGER_MS,
+            };
+            conn.deadline_ms = self.now.monotonic_ms.saturating_add(after);
+        }
+        let asked = conn.exchange.deadline_ms;
+        let deadline = if asked > 0 { conn.deadline_ms.min(asked) } else { conn.deadline_ms };
+        if deadline == u64::MAX {
+            self.wheel.cancel(slot);
+        } else {
+            self.wheel.arm(slot, deadline);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! What an application can do with one HTTP exchange: the actions of the contract (design §3).
+
+use std::net::SocketAddr;
+
+use pinion_http::field::Field;
+use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
+use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+
+use crate::address::Address;
+use crate::backend::Slot;
+use crate::clock::Now;
+use crate::conn::Phase;
+use crate::core::Core;
+use crate::limits::{COPY_BODY_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::mapping::{MappingId, Mappings};
+use crate::output::ExternalSegment;
+
+/// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
+/// connection's own fields. Checked by a test against the longest head.
+const HEAD_FIXED_BYTES: usize = 512;
+
+/// How far an exchange has come. One per connection; HTTP/1 has one exchange at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No exchange is open.
+    #[default]
+    None,
+    /// The request is there, no final head went out.
+    Open,
+    /// The head went out, content follows.
+    Streaming,
+    /// The answer is complete.
+    Done,
+    /// The answer cannot be completed; the connection is to be cut.
+    Aborted,
+    /// The connection became a byte stream.
+    Upgraded,
+}
+
+/// What the engine remembers of the exchange of a connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ExchangeState {
+    pub(crate) stage: Stage,
+    /// The method was HEAD: content is dropped.
+    pub(crate) head_only: bool,
+    /// The client speaks HTTP/1.0.
+    pub(crate) http10: bool,
+    /// The connection may live on after this answer.
+    pub(crate) keep_alive: bool,
+    /// The client waits for 100 Continue.
+    pub(crate) expects_continue: bool,
+    /// The application asked for events (`wait`).
+    pub(crate) waiting: bool,
+    /// Content goes out in chunks.
+    pub(crate) chunked: bool,
+    /// The queue went over its high water; `Writable` is owed.
+    pub(crate) owes_writable: bool,
+    /// Content bytes still to come in a response with a length.
+    pub(crate) left: Option<u64>,
+    /// Content bytes of the request the application will take.
+    pub(crate) wanted: u64,
+    /// Deadline of the application, in milliseconds; 0 is none.
+    pub(crate) deadline_ms: u64,
+}
+
+/// Content given to [`Exchange::write`] without a copy, or with one.
+pub enum Slice<'a> {
+    /// Copied into pooled buffers.
+    Copied(&'a [u8]),
+    /// Given away.
+    Owned(Box<[u8]>),
+    /// A range of a mapping that the worker holds.
+    Mapped {
+        /// Which mapping.
+        mapping: MappingId,
+        /// From its start, in bytes.
+        offset: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
+}
+
+/// Whether more content is welcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// Go on.
+    Free,
+    /// Enough is queued; stop until `Writable`.
+    Full,
+    /// The exchange is over; nothing is sent any more.
+    Gone,
+}
+
+/// One exchange, lent to the application for one event.
+pub struct Exchange<'w> {
+    pub(crate) core: &'w mut Core,
+    pub(crate) slot: Slot,
+}
+
+impl Exchange<'_> {
+    /// Where other threads may post to.
+    pub fn address(&mut self) -> Address {
+        self.core.address(self.slot)
+    }
+
+    /// The time of this pass.
+    pub fn now(&self) -> Now {
+        self.core.now
+    }
+
+    /// The client's address; `None` on a Unix socket.
+    pub fn peer(&mut self) -> Option<SocketAddr> {
+        self.core.conns.get(self.slot).peer
+    }
+
+    /// The mappings this worker holds.
+    pub fn mappings(&self) -> &Mappings {
+        &self.core.mappings
+    }
+
+    /// Answers in full with what is in memory or in an archive. `mapping` is what its archive ranges
+    /// and external files refer to. Ignored when a final head went out already.
+    pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
+        let conn = self.core.conns.get(self.slot);
+        if conn.exchange.stage != Stage::Open {
+            return;
+        }
+        conn.exchange.stage = Stage::Done;
+        let head_only = conn.exchange.head_only;
+        let connection = self.connection_fields();
+        if !self.prepared_head(answer, connection)
+            || !self.prepared_body(answer, mapping, head_only)
+        {
+            self.core.overloaded(self.slot);
+        }
+    }
+
+    /// Sends an interim response (1xx), such as 103 Early Hints. Not sent to HTTP/1.0 clients
+    /// (RFC 9110 §15.2).
+    pub fn interim<'f>(&mut self, status: u16, fields: impl Iterator<Item = Field<'f>> + Clone) {
+        debug_assert!((100..200).contains(&status) && status != 101);
+        let state = self.core.conns.get(self.slot).exchange;
+        if state.stage != Stage::Open || state.http10 {
+            return;
+        }
+        let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
+        if !self.append(room, |out| encode::interim(out, status, fields)) {
+            self.core.overloaded(self.slot);
+        }
+    }
+
+    /// Begins a final answer whose content follows by [`Self::write`]. Without a length it goes out
+    /// in chunks, or until close to HTTP/1.0 clients.
+    pub fn head<'f>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+        length: Option<u64>,
+    ) {
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        if state.stage != Stage::Open {
+            return;
+        }
+        state.stage = Stage::Streaming;
+        state.left = length;
+        let bodiless = matches!(status, 204 | 304);
+        state.chunked = length.is_none() && !state.http10 && !bodiless;
+        state.head_only |= bodiless;
+        if length.is_none() && state.http10 {
+            state.keep_alive = false;
+        }
+        let body = match length {
+            _ if bodiless => BodyLength::None,
+            Some(bytes) => BodyLength::Length(bytes),
+            None if state.chunked => BodyLength::Chunked,
+            None => BodyLength::UntilClose,
+        };
+        let connection = self.connection_fields();
+        let (output, pool, tail) = self.core.output_and_tail(self.slot);
+        let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+        let wrote = output.append(pool, room, |out| {
+            encode::head(out, status, fields, body, connection, tail);
+        });
+        if !wrote {
+            self.core.overloaded(self.slot);
+        }
+    }
+
+    /// Sends content. Content beyond the announced length aborts the exchange: a client must never
+    /// take a wrong answer for a whole one.
+    pub fn write(&mut self, slice: Slice<'_>) -> Room {
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        if state.stage != Stage::Streaming {
+            return Room::Gone;
+        }
+        let bytes = slice_bytes(&slice);
+        if let Some(left) = &mut state.left {
+            if bytes > *left {
+                self.abort();
+                return Room::Gone;
+            }
+            *left -= bytes;
+        }
+        if bytes > 0 && !state.head_only && !self.write_framed(slice, bytes) {
+            self.core.overloaded(self.slot);
+            return Room::Gone;
+        }
+        self.room()
+    }
+
+    /// Completes the answer. One that is shorter than announced is aborted instead.
+    pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        if state.stage != Stage::Streaming {
+            return;
+        }
+        if state.left.is_some_and(|left| left > 0) && !state.head_only {
+            return self.abort();
+        }
+        state.stage = Stage::Done;
+        if state.chunked && !state.head_only {
+            let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
+            if !self.append(room, |out| encode::last_chunk(out, trailers)) {
+                self.core.overloaded(self.slot);
+            }
+        }
+    }
+
+    /// Gives the exchange up. What went out never looks like a complete answer: the connection is
+    /// cut.
+    pub fn abort(&mut self) {
+        self.core.conns.get(self.slot).exchange.stage = Stage::Aborted;
+    }
+
+    /// Takes `bytes` more of the request's content. The first call sends 100 Continue to a client
+    /// that waits for it.
+    pub fn want(&mut self, bytes: u64) {
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.wanted = state.wanted.saturating_add(bytes);
+        if std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
+            self.interim(100, std::iter::empty());
+        }
+    }
+
+    /// Keeps the exchange open after this event, until `deadline_ms` from now if that is given.
+    pub fn wait(&mut self, deadline_ms: Option<u64>) {
+        let now = self.core.now.monotonic_ms;
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.waiting = true;
+        state.deadline_ms = deadline_ms.map_or(0, |after| now + after.max(1));
+    }
+
+    /// Answers 101 with these fields and turns the connection into a byte stream; the application
+    /// hears of it by `raw`. Only HTTP/1.1 clients without content can be upgraded.
+    pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
+        let conn = self.core.conns.get(self.slot);
+        let able = conn.exchange.stage == Stage::Open
+            && !conn.exchange.http10
+            && conn.phase == Phase::Answer;
+        if !able {
+            return self.abort();
+        }
+        conn.exchange.stage = Stage::Upgraded;
+        let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
+        if !self.append(room, |out| encode::interim(out, 101, fields)) {
+            self.core.overloaded(self.slot);
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let (output, pool) = self.core.output(self.slot);
+        output.append(pool, room, write)
+    }
+
+    /// What the head says about the connection (RFC 9112 §9.3).
+    #[inline]
+    fn connection_fields(&mut self) -> ConnectionFields {
+        let conn = self.core.conns.get(self.slot);
+        let state = conn.exchange;
+        if !state.keep_alive {
+            return ConnectionFields::Close;
+        }
+        if !state.http10 {
+            return ConnectionFields::Stay;
+        }
+        let settings = &self.core.settings;
+        let max_requests =
+            settings.requests_per_connection.map(|max| max.saturating_sub(conn.requests));
+        ConnectionFields::KeepAlive {
+            timeout_seconds: (settings.idle_ms / 1000) as u32,
+            max_requests,
+        }
+    }
+
+    #[inline]
+    fn prepared_head(&mut self, answer: &Prepared<'_>, connection: ConnectionFields) -> bool {
+        let (output, pool, tail) = self.core.output_and_tail(self.slot);
+        let location = answer
+            .location
+            .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
+        let room = HEAD_FIXED_BYTES
+            + answer.shared.h1.len()
+            + location
+            + tail.len()
+            + answer.content_location.map_or(0, <[u8]>::len)
+            + answer.content_type.map_or(0, <[u8]>::len)
+            + answer.etag.map_or(0, <[u8]>::len);
+        output.append(pool, room, |out| encode::prepared(out, answer, connection, tail))
+    }
+
+    #[inline]
+    fn prepared_body(
+        &mut self,
+        answer: &Prepared<'_>,
+        mapping: Option<MappingId>,
+        head_only: bool,
+    ) -> bool {
+        if head_only {
+            return true;
+        }
+        let pieces = match answer.body {
+            PreparedBody::None => return true,
+            PreparedBody::Bytes(bytes) => {
+                let (output, pool) = self.core.output(self.slot);
+                return output.append_bytes(pool, bytes);
+            }
+            PreparedBody::Archive(pieces) => pieces,
+        };
+        pieces.iter().all(|piece| match (*piece, mapping) {
+            (Piece::Bytes(bytes), _) => {
+                let (output, pool) = self.core.output(self.slot);
+                output.append_bytes(pool, bytes)
+            }
+            (Piece::Archive(range), Some(mapping)) => {
+                self.mapped(mapping, range.offset, range.bytes)
+            }
+            (Piece::External(range), Some(mapping)) => {
+                let (file, offset, bytes) = (range.file, range.offset, range.bytes);
+                let (size, modified_ns) = (range.size, range.modified_ns);
+                let segment = ExternalSegment { file, offset, bytes, size, modified_ns };
+                let (output, mappings) = self.core.output_and_mappings(self.slot);
+                output.push_external(mappings, mapping, segment);
+                true
+            }
+            (Piece::Archive(_) | Piece::External(_), None) => {
+                debug_assert!(false, "archive ranges need their mapping");
+                false
+            }
+        })
+    }
+
+    /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
+    #[inline]
+    fn mapped(&mut self, mapping: MappingId, offset: u64, bytes: u64) -> bool {
+        let core = &mut *self.core;
+        let conn = core.conns.get(self.slot);
+        let output = core.outputs.of(&mut conn.output);
+        if bytes > COPY_BODY_MAX_BYTES {
+            output.push_mapped(&mut core.mappings, mapping, offset, bytes);
+            return true;
+        }
+        let Some(held) = core.mappings.get(mapping) else { return false };
+        let (from, length) = (offset as usize, bytes as usize);
+        let Some(body) = held.bytes().get(from..).and_then(|rest| rest.get(..length)) else {
+            return false;
+        };
+        output.append(&mut core.pool, length, |out| out.extend_from_slice(body))
+    }
+
+    fn write_framed(&mut self, slice: Slice<'_>, bytes: u64) -> bool {
+        let chunked = self.core.conns.get(self.slot).exchange.chunked;
+        if chunked && !self.append(32, |out| encode::chunk_prefix(out, bytes)) {
+            return false;
+        }
+        let queued = match slice {
+            Slice::Copied(copied) => {
+                let (output, pool) = self.core.output(self.slot);
+                output.append_bytes(pool, copied)
+            }
+            Slice::Owned(owned) => {
+                self.core.output(self.slot).0.push_owned(owned);
+                true
+            }
+            Slice::Mapped { mapping, offset, bytes } => self.mapped(mapping, offset, bytes),
+        };
+        queued && (!chunked || self.append(2, |out| out.extend_from_slice(encode::CHUNK_END)))
+    }
+
+    fn room(&mut self) -> Room {
+        if self.core.queued_bytes(self.slot) < OUTPUT_HIGH_WATER_BYTES {
+            return Room::Free;
+        }
+        self.core.conns.get(self.slot).exchange.owes_writable = true;
+        Room::Full
+    }
+}
+
+fn fields_bytes<'f>(fields: impl Iterator<Item = Field<'f>>) -> usize {
+    fields.map(|field| field.name.len() + field.value.len() + 4).sum()
+}
+
+fn slice_bytes(slice: &Slice<'_>) -> u64 {
+    match slice {
+        Slice::Copied(bytes) => bytes.len() as u64,
+        Slice::Owned(bytes) => bytes.len() as u64,
+        Slice::Mapped { bytes, .. } => *bytes,
+    }
+}

@@ -1,0 +1,268 @@
+//! HTTP/1 on one connection: bytes in, exchanges with the application, bytes queued. The wire
+//! machine itself is `pinion_http::h1`; here it meets the connection.
+
+use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::h1::encode::{self, ConnectionFields};
+use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
+use pinion_http::method::Method;
+use pinion_http::page::page;
+use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::refusal::Refusal;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_http::version::Version;
+
+use crate::app::{App, Event, Gone, RawEvent};
+use crate::backend::Slot;
+use crate::conn::Phase;
+use crate::core::Core;
+use crate::exchange::{Exchange, ExchangeState, Stage};
+use crate::limits::{LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::raw::RawStream;
+
+/// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
+/// rest waits in the stash: an incomplete head, or what comes behind an answer that is not ready.
+#[inline]
+pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = &input[at..];
+        let phase = core.conns.get(slot).phase;
+        let used = match phase {
+            Phase::Head => {
+                if rest.is_empty() || core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
+                    return at;
+                }
+                request(app, core, slot, rest)
+            }
+            Phase::Body => body(app, core, slot, rest),
+            Phase::Answer => return at,
+            Phase::Raw => raw(app, core, slot, rest),
+            Phase::Linger => {
+                drop_input(core, slot, rest.len() as u64);
+                return input.len();
+            }
+            Phase::Closing => return input.len(),
+        };
+        at += used;
+        let conn = core.conns.get(slot);
+        if conn.exchange.stage == Stage::Aborted {
+            return input.len();
+        }
+        if used == 0 && conn.phase == phase {
+            return at;
+        }
+    }
+}
+
+/// Reads one request head and lets the application answer. Returns the bytes used, 0 when the head
+/// is not whole yet.
+#[inline]
+fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let scanned = std::mem::take(&mut core.conns.get(slot).scanned) as usize;
+    let mut storage = HeadStorage::new();
+    match head::parse(input, scanned, &mut storage, &core.settings.limits) {
+        Ok(Parsed::Head { head, bytes }) => {
+            begin(app, core, slot, &head);
+            bytes
+        }
+        Ok(Parsed::Partial { scanned }) => {
+            core.conns.get(slot).scanned = scanned as u32;
+            0
+        }
+        Err(refusal) => {
+            refuse(core, slot, refusal.status());
+            0
+        }
+    }
+}
+
+/// Opens an exchange for `head`.
+#[inline]
+fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_>) {
+    let last_allowed = core.settings.requests_per_connection;
+    let body_max = core.settings.limits.body_bytes;
+    let draining = core.draining;
+    let conn = core.conns.get(slot);
+    conn.requests = conn.requests.saturating_add(1);
+    let may_stay = !draining && last_allowed.is_none_or(|last| conn.requests < last);
+    conn.client_closes = !head.keep_alive;
+    conn.exchange = ExchangeState {
+        stage: Stage::Open,
+        head_only: head.method == Method::Head,
+        http10: head.version == Version::Http10,
+        keep_alive: head.keep_alive && may_stay,
+        expects_continue: head.expect_continue,
+        ..ExchangeState::default()
+    };
+    conn.phase = match head.framing {
+        Framing::None => Phase::Answer,
+        framing => {
+            conn.body = BodyReader::new(framing, body_max);
+            Phase::Body
+        }
+    };
+    app.exchange(Event::Head(head), &mut Exchange { core, slot });
+    after_event(app, core, slot);
+}
+
+/// Looks at what the application did with an event and moves the connection on.
+#[inline]
+pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    match conn.exchange.stage {
+        Stage::Done => complete(core, slot),
+        Stage::Open if !conn.exchange.waiting => answer_page(core, slot, 500),
+        Stage::Upgraded => {
+            conn.phase = Phase::Raw;
+            conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
+            app.raw(RawEvent::Open, &mut RawStream { core, slot });
+            after_raw(core, slot);
+        }
+        Stage::None | Stage::Open | Stage::Streaming | Stage::Aborted => {}
+    }
+}
+
+/// The answer is complete; what about the connection?
+#[inline]
+fn complete(core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    let state = conn.exchange;
+    let body_unread = conn.phase == Phase::Body && !conn.body.is_at_end();
+    if !state.keep_alive {
+        // A client that asked to close sends nothing more; one that did not may be sending.
+        return conn.end(body_unread || !conn.client_closes);
+    }
+    conn.exchange = ExchangeState::default();
+    if !body_unread {
+        conn.phase = Phase::Head;
+    } else if state.expects_continue || conn.body.known_remaining() > BODY_DISCARD_MAX_BYTES {
+        // Whether an unanswered expectation is followed by its body is the client's choice, so the
+        // bytes that come next could be read two ways (RFC 9110 §10.1.1).
+        conn.end(true);
+    } else {
+        conn.dropped = 0;
+    }
+}
+
+/// Takes body bytes: to the application as far as it wants them, or away.
+fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let conn = core.conns.get(slot);
+    let discard = conn.exchange.stage == Stage::None;
+    if conn.body.is_at_end() {
+        return body_end(app, core, slot, discard);
+    }
+    let room = if discard { u64::MAX } else { conn.exchange.wanted };
+    let input = &input[..usize::try_from(room).unwrap_or(usize::MAX).min(input.len())];
+    let (used, step) = match conn.body.step(input) {
+        Ok(step) => step,
+        Err(refusal) => {
+            body_refused(app, core, slot, refusal);
+            return 0;
+        }
+    };
+    match step {
+        Step::NeedMore => {}
+        Step::End => {
+            body_end(app, core, slot, discard);
+        }
+        Step::Data(data) if discard => {
+            conn.dropped += data.len() as u64;
+            if conn.dropped > BODY_DISCARD_MAX_BYTES {
+                conn.end(true);
+            }
+        }
+        Step::Data(data) => {
+            conn.exchange.wanted -= data.len() as u64;
+            app.exchange(Event::Body(data), &mut Exchange { core, slot });
+            after_event(app, core, slot);
+        }
+    }
+    used
+}
+
+/// The body is complete. Returns 0: no byte was used.
+fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, discard: bool) -> usize {
+    let conn = core.conns.get(slot);
+    conn.phase = if discard { Phase::Head } else { Phase::Answer };
+    if !discard {
+        app.exchange(Event::BodyEnd, &mut Exchange { core, slot });
+        after_event(app, core, slot);
+    }
+    0
+}
+
+/// The body is malformed or too long. A head that is out already cannot be taken back: cut.
+#[cold]
+fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
+    let stage = core.conns.get(slot).exchange.stage;
+    if stage != Stage::None {
+        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot });
+    }
+    match stage {
+        Stage::Open => refuse(core, slot, refusal.status()),
+        Stage::None => core.conns.get(slot).end(true),
+        _ => core.conns.get(slot).exchange.stage = Stage::Aborted,
+    }
+}
+
+/// Hands bytes of a stream to the application, as far as it wants them.
+fn raw<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let wanted = &mut core.conns.get(slot).exchange.wanted;
+    let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
+    if now == 0 {
+        return 0;
+    }
+    *wanted -= now as u64;
+    app.raw(RawEvent::Bytes(&input[..now]), &mut RawStream { core, slot });
+    after_raw(core, slot);
+    now
+}
+
+/// Looks at what the application did with an event of a stream.
+pub(crate) fn after_raw(core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    if conn.exchange.stage == Stage::Done {
+        conn.end(true);
+    }
+}
+
+/// Refuses the bytes of the peer: an error page, then no more (RFC 9112 §2.2, §9.6).
+#[cold]
+pub(crate) fn refuse(core: &mut Core, slot: Slot, status: u16) {
+    let conn = core.conns.get(slot);
+    conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
+    answer_page(core, slot, status);
+}
+
+/// Answers the open exchange with a built-in page and ends the connection.
+#[cold]
+pub(crate) fn answer_page(core: &mut Core, slot: Slot, status: u16) {
+    const FIELDS: &[u8] = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+    let conn = core.conns.get(slot);
+    let head_only = conn.exchange.head_only;
+    conn.end(true);
+    let page = page(status, false);
+    let answer = Prepared {
+        shared: SharedFields { h1: FIELDS },
+        content_type: Some(page.content_type),
+        content_length: Some(page.body.len() as u64),
+        ..Prepared::empty(status)
+    };
+    let (output, pool, tail) = core.output_and_tail(slot);
+    let wrote = output.append(pool, 512 + tail.len(), |out| {
+        encode::prepared(out, &answer, ConnectionFields::Close, tail);
+    });
+    if !wrote || !(head_only || output.append_bytes(pool, page.body)) {
+        core.overloaded(slot);
+    }
+}
+
+/// Counts what a lingering peer still sends; too much ends the patience.
+fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
+    let conn = core.conns.get(slot);
+    conn.dropped += bytes;
+    if conn.dropped > LINGER_MAX_BYTES {
+        conn.exchange.stage = Stage::Aborted;
+    }
+}

@@ -1,0 +1,65 @@
+//! Messages from other threads to a worker's exchanges and streams.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::address::Address;
+use crate::app::Message;
+use crate::backend::Waker;
+
+/// One worker's inbox.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    messages: Vec<(Address, Message)>,
+    waker: Option<Waker>,
+}
+
+impl Inbox {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        // A panic while the lock is held leaves a whole vector behind; go on with it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The worker that reads the inbox from now on.
+    pub(crate) fn attach(&self, waker: Waker) {
+        self.lock().waker = Some(waker);
+    }
+
+    /// Moves all messages into `to`, in the order they came.
+    pub(crate) fn take(&self, to: &mut Vec<(Address, Message)>) {
+        to.append(&mut self.lock().messages);
+    }
+
+    pub(crate) fn wake(&self) {
+        let waker = self.lock().waker.clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Posts messages to the exchanges and streams of a server, from any thread.
+#[derive(Clone)]
+pub struct Poster {
+    pub(crate) inboxes: Arc<[Inbox]>,
+}
+
+impl Poster {
+    /// Delivers `message` as a `Posted` event. Dropped silently when the connection is gone. Many
+    /// messages share one wake.
+    pub fn post(&self, to: Address, message: Message) {
+        let Some(inbox) = self.inboxes.get(usize::from(to.worker)) else { return };
+        let mut inner = inbox.lock();
+        inner.messages.push((to, message));
+        // The worker takes all messages at once, so only the first of a batch has to wake it.
+        let waker = if inner.messages.len() == 1 { inner.waker.clone() } else { None };
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

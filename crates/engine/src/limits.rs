@@ -1,0 +1,81 @@
+//! Every limit of the engine, each with its unit and its reason. Limits of the protocols
+//! themselves live in `pinion_http::limits`.
+
+/// Bytes of one lent input buffer and of one pooled output chunk. One request head at its limit
+/// fits into one; sixteen pipelined small answers fit into one send.
+pub const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Bytes up to which a body is copied behind its head instead of becoming a slice of its own: one
+/// contiguous send costs less than an I/O vector until the copy shows (docs/decisions/0002).
+pub const COPY_BODY_MAX_BYTES: u64 = 4 * 1024;
+
+/// Bytes from which a body slice leaves by `sendfile` where the backend has it: below, the extra
+/// system call costs more than the copy it saves.
+pub const SENDFILE_MIN_BYTES: u64 = 32 * 1024;
+
+/// Bytes queued for one connection above which its further requests wait (back-pressure).
+pub const OUTPUT_HIGH_WATER_BYTES: u64 = 256 * 1024;
+
+/// Bytes queued for one connection below which its handler is told `Writable` again.
+pub const OUTPUT_LOW_WATER_BYTES: u64 = 64 * 1024;
+
+/// I/O vectors handed to the kernel in one send: what sixteen pipelined answers with a slice each
+/// need, and far below IOV_MAX (1024).
+pub const SEND_PARTS_MAX: usize = 32;
+
+/// Bytes of input kept for one connection: a head at its limit plus one lent buffer that came with
+/// it.
+pub const STASH_MAX_BYTES: usize = 3 * CHUNK_BYTES;
+
+/// Bytes the first stash of a connection takes; most half-received heads fit.
+pub const STASH_MIN_BYTES: usize = 2 * 1024;
+
+/// Connections accepted in one pass before the worker looks at its other connections again.
+pub const ACCEPTS_PER_PASS: u32 = 64;
+
+/// Milliseconds without accepting after the system ran out of descriptors or memory.
+pub const ACCEPT_PAUSE_MS: u64 = 100;
+
+/// A worker stops accepting above mean × 5/4 + this many connections (design §4.2): small enough
+/// to balance, large enough that a quiet server never hands connections back and forth.
+pub const ACCEPT_SLACK_CONNECTIONS: usize = 8;
+
+/// Bytes read and dropped after a final answer that left request bytes unread (design §5).
+pub const LINGER_MAX_BYTES: u64 = 256 * 1024;
+
+/// Milliseconds of that lingering.
+pub const LINGER_MS: u64 = 2_000;
+
+/// Milliseconds for a request head to arrive whole, from its first byte (design §5).
+pub const HEAD_TIMEOUT_MS: u64 = 10_000;
+
+/// Milliseconds an idle keep-alive connection is kept (design §5).
+pub const IDLE_TIMEOUT_MS: u64 = 60_000;
+
+/// Milliseconds without an acknowledged byte before a send counts as stalled (design §5).
+pub const SEND_STALL_MS: u64 = 30_000;
+
+/// Milliseconds between two body bytes that a handler waits for.
+pub const BODY_STALL_MS: u64 = 30_000;
+
+/// Bytes the kernel may hold unsent per connection before it reports "not writable"
+/// (TCP_NOTSENT_LOWAT): bounds kernel memory per slow reader (design §5).
+pub const NOTSENT_LOWAT_BYTES: u32 = 128 * 1024;
+
+/// Connections in the queue of a listening socket; the kernel caps it by `net.core.somaxconn`.
+pub const BACKLOG_CONNECTIONS: i32 = 4096;
+
+/// Descriptors kept for archives, logs, listeners and pollers when the connection limit is derived
+/// from RLIMIT_NOFILE.
+pub const RESERVED_DESCRIPTORS: u64 = 64;
+
+/// Milliseconds of one tick of the timer wheel: the precision of every deadline.
+pub const TICK_MS: u64 = 16;
+
+/// Output chunks a worker keeps for reuse; more are handed back to the allocator, so that memory
+/// after a burst returns to the idle figure.
+pub const SPARE_CHUNKS: usize = 32;
+
+/// Archive generations one worker may serve at once: old ones live only while their last answers
+/// drain.
+pub const GENERATIONS_MAX: usize = 64;

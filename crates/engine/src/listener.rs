@@ -1,0 +1,94 @@
+//! Listening sockets. Bound once, on the main thread, before any worker starts; workers share them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::limits::{BACKLOG_CONNECTIONS, NOTSENT_LOWAT_BYTES};
+use crate::settings::ListenerSettings;
+
+/// A listening socket and what its connections speak.
+pub struct Listener {
+    /// The socket: bound, listening, non-blocking.
+    pub socket: Arc<OwnedFd>,
+    /// What its connections have in common.
+    pub settings: ListenerSettings,
+}
+
+/// Binds and listens on a TCP address. An IPv6 wildcard takes IPv4 connections too.
+///
+/// Options that matter per connection are set here once, because accepted sockets inherit them.
+/// There is no `SO_REUSEPORT`: a second server on the port is an error (design §4.2).
+///
+/// # Errors
+/// What the system reports, `AddrInUse` above all.
+pub fn bind_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, !address.ip().is_unspecified())?;
+    }
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    limit_unsent(&socket)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG_CONNECTIONS)?;
+    Ok(socket)
+}
+
+/// Binds and listens on a Unix socket. A socket file that nobody listens on any more is replaced;
+/// any other file is left alone.
+///
+/// # Errors
+/// What the system reports; `AddrInUse` when somebody listens there or the file is no socket.
+pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    if let Err(error) = net::bind(&socket, &address) {
+        if error != Errno::ADDRINUSE || !is_abandoned(path, &address) {
+            return Err(error.into());
+        }
+        std::fs::remove_file(path)?;
+        net::bind(&socket, &address)?;
+    }
+    net::listen(&socket, BACKLOG_CONNECTIONS)?;
+    Ok(socket)
+}
+
+/// The address a TCP listener got, useful when its port was 0.
+pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    net::getsockname(socket).ok().and_then(|address| SocketAddr::try_from(address).ok())
+}
+
+/// A socket file without a listener refuses connections.
+fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
+    if !path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
+        return false;
+    }
+    net::socket(AddressFamily::UNIX, SocketType::STREAM, None)
+        .is_ok_and(|probe| net::connect(&probe, address) == Err(Errno::CONNREFUSED))
+}
+
+/// Bounds what the kernel keeps unsent per connection; accepted sockets inherit it.
+fn limit_unsent(socket: &OwnedFd) -> io::Result<()> {
+    let value = NOTSENT_LOWAT_BYTES;
+    // SAFETY: a plain integer option; pointer and length describe `value`.
+    let outcome = unsafe {
+        libc::setsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()),
+            libc::IPPROTO_TCP,
+            libc::TCP_NOTSENT_LOWAT,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,323 @@
+//! What waits to be sent on one connection, in order.
+//!
+//! A connection has a queue only while something waits; queues are reused, so a request costs no
+//! allocation. At most one send is in flight per queue.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+use crate::limits::{SEND_PARTS_MAX, SENDFILE_MIN_BYTES};
+use crate::mapping::{MappingId, Mappings};
+use crate::pool::Pool;
+
+/// A piece of output.
+pub(crate) enum Segment {
+    /// Bytes in a pooled chunk, sent from `start`.
+    Chunk { chunk: Vec<u8>, start: usize },
+    /// Bytes the application gave away.
+    Owned { bytes: Box<[u8]>, start: usize },
+    /// A range of a mapped archive.
+    Mapped { mapping: MappingId, offset: u64, bytes: u64 },
+    /// A range of an external file of an archive.
+    External { mapping: MappingId, range: ExternalSegment },
+}
+
+/// A range of an external file and what the file was when the archive was made.
+#[derive(Clone, Copy)]
+pub(crate) struct ExternalSegment {
+    pub(crate) file: u32,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) size: u64,
+    pub(crate) modified_ns: i64,
+}
+
+impl Segment {
+    fn left(&self) -> u64 {
+        match self {
+            Self::Chunk { chunk, start } => (chunk.len() - start) as u64,
+            Self::Owned { bytes, start } => (bytes.len() - start) as u64,
+            Self::Mapped { bytes, .. } => *bytes,
+            Self::External { range, .. } => range.bytes,
+        }
+    }
+
+    fn advance(&mut self, by: u64) {
+        match self {
+            Self::Chunk { start, .. } | Self::Owned { start, .. } => *start += by as usize,
+            Self::Mapped { offset, bytes, .. } => {
+                *offset += by;
+                *bytes -= by;
+            }
+            Self::External { range, .. } => {
+                range.offset += by;
+                range.bytes -= by;
+            }
+        }
+    }
+}
+
+/// What the next send is made of.
+pub(crate) enum Next<'q> {
+    /// Nothing waits.
+    Nothing,
+    /// One stretch of memory and nothing behind it: the common case.
+    One(&'q [u8]),
+    /// Memory; `more` says that a file follows at once.
+    Memory { parts: Parts<'q>, more: bool },
+    /// A range of a file.
+    File { file: BorrowedFd<'q>, offset: u64, bytes: u64, memory: Option<&'q [u8]> },
+    /// The external file is not what it was when the archive was made, or cannot be read.
+    Changed,
+}
+
+/// Up to [`SEND_PARTS_MAX`] slices without an allocation.
+pub(crate) struct Parts<'q> {
+    slices: [IoSlice<'q>; SEND_PARTS_MAX],
+    count: usize,
+}
+
+impl<'q> Parts<'q> {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[IoSlice<'q>] {
+        &self.slices[..self.count]
+    }
+}
+
+/// The queue of one connection.
+#[derive(Default)]
+pub(crate) struct Output {
+    segments: VecDeque<Segment>,
+    /// Bytes queued and not yet taken by the kernel.
+    pub(crate) bytes: u64,
+    /// The kernel works on a send and holds memory of the first segments.
+    pub(crate) in_flight: bool,
+}
+
+impl Output {
+    /// The chunk at the tail with room for `room` more bytes, if there is one that the kernel does
+    /// not hold.
+    #[inline]
+    fn tail_has_room(&self, room: usize) -> bool {
+        !self.in_flight
+            && matches!(self.segments.back(), Some(Segment::Chunk { chunk, .. })
+                if chunk.capacity() - chunk.len() >= room)
+    }
+
+    /// Lets `write` append to a chunk that has `room` bytes free. False when the budget for buffers
+    /// is spent; nothing was written then.
+    #[inline]
+    pub(crate) fn append(
+        &mut self,
+        pool: &mut Pool,
+        room: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        if !self.tail_has_room(room) {
+            let Some(chunk) = pool.take_chunk() else { return false };
+            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+        }
+        let Some(Segment::Chunk { chunk, .. }) = self.segments.back_mut() else { return false };
+        let before = chunk.len();
+        write(chunk);
+        self.bytes += (chunk.len() - before) as u64;
+        true
+    }
+
+    /// Queues bytes of any length, cut into chunks.
+    pub(crate) fn append_bytes(&mut self, pool: &mut Pool, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let tail = match self.segments.back() {
+                Some(Segment::Chunk { chunk, .. }) if !self.in_flight => {
+                    chunk.capacity() - chunk.len()
+                }
+                _ => 0,
+            };
+            let room = if tail == 0 { crate::limits::CHUNK_BYTES } else { tail };
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            if !self.append(pool, now.len(), |chunk| chunk.extend_from_slice(now)) {
+                return false;
+            }
+            bytes = later;
+        }
+        true
+    }
+
+    /// Queues bytes without copying them.
+    pub(crate) fn push_owned(&mut self, bytes: Box<[u8]>) {
+        self.bytes += bytes.len() as u64;
+        self.segments.push_back(Segment::Owned { bytes, start: 0 });
+    }
+
+    /// Queues a range of a mapping, which stays alive until it has left.
+    pub(crate) fn push_mapped(
+        &mut self,
+        mappings: &mut Mappings,
+        mapping: MappingId,
+        offset: u64,
+        bytes: u64,
+    ) {
+        mappings.slice_taken(mapping);
+        self.bytes += bytes;
+        self.segments.push_back(Segment::Mapped { mapping, offset, bytes });
+    }
+
+    /// Queues a range of an external file.
+    pub(crate) fn push_external(
+        &mut self,
+        mappings: &mut Mappings,
+        mapping: MappingId,
+        range: ExternalSegment,
+    ) {
+        mappings.slice_taken(mapping);
+        self.bytes += range.bytes;
+        self.segments.push_back(Segment::External { mapping, range });
+    }
+
+    /// What to send next: as much memory as fits into one call, or the file at the front.
+    pub(crate) fn next<'q>(&'q self, mappings: &'q Mappings, files: bool) -> Next<'q> {
+        if let [Segment::Chunk { chunk, start }] = self.segments.as_slices().0
+            && self.segments.len() == 1
+        {
+            return if chunk.len() > *start { Next::One(&chunk[*start..]) } else { Next::Nothing };
+        }
+        let mut parts = Parts { slices: [IoSlice::new(&[]); SEND_PARTS_MAX], count: 0 };
+        for segment in &self.segments {
+            let slice = match segment {
+                Segment::Chunk { chunk, start } => &chunk[*start..],
+                Segment::Owned { bytes, start } => &bytes[*start..],
+                Segment::Mapped { mapping, offset, bytes } => {
+                    let Some(held) = mappings.get(*mapping) else { return Next::Changed };
+                    if files && *bytes >= SENDFILE_MIN_BYTES {
+                        if parts.count > 0 {
+                            return Next::Memory { parts, more: true };
+                        }
+                        let (file, memory) = (held.file(), None);
+                        return Next::File { file, offset: *offset, bytes: *bytes, memory };
+                    }
+                    let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
+                        return Next::Changed;
+                    };
+                    slice
+                }
+                Segment::External { mapping, range } => {
+                    if parts.count > 0 {
+                        return Next::Memory { parts, more: true };
+                    }
+                    return external(mappings, *mapping, range);
+                }
+            };
+            if slice.is_empty() {
+                continue;
+            }
+            parts.slices[parts.count] = IoSlice::new(slice);
+            parts.count += 1;
+            if parts.count == SEND_PARTS_MAX {
+                break;
+            }
+        }
+        if parts.count == 0 { Next::Nothing } else { Next::Memory { parts, more: false } }
+    }
+
+    /// Takes `sent` bytes off the front.
+    #[inline]
+    pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool, mappings: &mut Mappings) {
+        let mut sent = sent as u64;
+        self.bytes -= sent;
+        while let Some(first) = self.segments.front_mut() {
+            let left = first.left();
+            if sent < left {
+                first.advance(sent);
+                return;
+            }
+            sent -= left;
+            if let Some(gone) = self.segments.pop_front() {
+                release(gone, pool, mappings);
+            }
+        }
+        debug_assert_eq!(sent, 0, "the kernel cannot send more than it was given");
+    }
+
+    /// Drops everything that waits.
+    pub(crate) fn clear(&mut self, pool: &mut Pool, mappings: &mut Mappings) {
+        while let Some(segment) = self.segments.pop_front() {
+            release(segment, pool, mappings);
+        }
+        self.bytes = 0;
+        self.in_flight = false;
+    }
+}
+
+fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
+    match segment {
+        Segment::Chunk { chunk, .. } => pool.give_chunk(chunk),
+        Segment::Owned { .. } => {}
+        Segment::Mapped { mapping, .. } | Segment::External { mapping, .. } => {
+            mappings.slice_returned(mapping);
+        }
+    }
+}
+
+/// The next send of an external file, if the file still is what it was.
+fn external<'q>(mappings: &'q Mappings, mapping: MappingId, range: &ExternalSegment) -> Next<'q> {
+    let Some(external) = mappings.get(mapping).and_then(|held| held.external(range.file)) else {
+        return Next::Changed;
+    };
+    if !external.is_unchanged(range.size, range.modified_ns) {
+        return Next::Changed;
+    }
+    let memory = cut(external.bytes(), range.offset, range.bytes);
+    Next::File { file: external.file(), offset: range.offset, bytes: range.bytes, memory }
+}
+
+fn cut(memory: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
+    let end = usize::try_from(offset.checked_add(bytes)?).ok()?;
+    memory.get(offset as usize..end)
+}
+
+/// Queues of one worker; a connection names its queue by index.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    queues: Vec<Box<Output>>,
+    free: Vec<u32>,
+}
+
+/// "No queue": nothing waits.
+pub(crate) const NO_OUTPUT: u32 = u32::MAX;
+
+impl Outputs {
+    /// The queue of a connection, taken up when it has none yet.
+    #[inline]
+    pub(crate) fn of(&mut self, index: &mut u32) -> &mut Output {
+        if *index == NO_OUTPUT {
+            *index = self.free.pop().unwrap_or_else(|| {
+                self.queues.push(Box::default());
+                (self.queues.len() - 1) as u32
+            });
+        }
+        &mut self.queues[*index as usize]
+    }
+
+    /// The queue with this index, if it is one.
+    #[inline]
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Output> {
+        self.queues.get_mut(index as usize).map(|queue| &mut **queue)
+    }
+
+    /// Bytes that wait in the queue with this index.
+    #[inline]
+    pub(crate) fn bytes(&self, index: u32) -> u64 {
+        self.queues.get(index as usize).map_or(0, |queue| queue.bytes)
+    }
+
+    /// Gives an empty queue back.
+    #[inline]
+    pub(crate) fn free(&mut self, index: &mut u32) {
+        if *index != NO_OUTPUT {
+            debug_assert_eq!(self.queues[*index as usize].bytes, 0, "a freed queue is empty");
+            self.free.push(*index);
+            *index = NO_OUTPUT;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Buffers under one budget: output chunks that are reused, and stashes for input that is not
+//! complete yet.
+//!
+//! All buffers of a worker are counted against its share of `--memory-budget`. When the budget is
+//! spent, `None` comes back and the connection that asked pays (503 or closed), never another one.
+
+use crate::limits::{CHUNK_BYTES, SPARE_CHUNKS, STASH_MAX_BYTES, STASH_MIN_BYTES};
+
+/// Buffers of one worker.
+pub(crate) struct Pool {
+    spare: Vec<Vec<u8>>,
+    used_bytes: usize,
+    budget_bytes: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(budget_bytes: usize) -> Self {
+        Self { spare: Vec::with_capacity(SPARE_CHUNKS), used_bytes: 0, budget_bytes }
+    }
+
+    /// An empty output chunk of [`CHUNK_BYTES`], or `None` when the budget is spent.
+    #[inline]
+    pub(crate) fn take_chunk(&mut self) -> Option<Vec<u8>> {
+        if let Some(chunk) = self.spare.pop() {
+            return Some(chunk);
+        }
+        self.reserve(CHUNK_BYTES).then(|| Vec::with_capacity(CHUNK_BYTES))
+    }
+
+    /// Takes a chunk back. One that had to grow for an outsized head is not kept.
+    #[inline]
+    pub(crate) fn give_chunk(&mut self, mut chunk: Vec<u8>) {
+        if self.spare.len() < SPARE_CHUNKS && chunk.capacity() == CHUNK_BYTES {
+            chunk.clear();
+            self.spare.push(chunk);
+        } else {
+            self.used_bytes -= CHUNK_BYTES;
+        }
+    }
+
+    /// Appends to a stash, which grows in powers of two up to [`STASH_MAX_BYTES`]. False when the
+    /// budget or the limit does not allow it; the stash is unchanged then.
+    pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8]) -> bool {
+        let wanted = stash.len() + input.len();
+        if wanted > stash.capacity() {
+            if wanted > STASH_MAX_BYTES {
+                return false;
+            }
+            let capacity = wanted.next_power_of_two().clamp(STASH_MIN_BYTES, STASH_MAX_BYTES);
+            if !self.reserve(capacity - stash.capacity()) {
+                return false;
+            }
+            let before = stash.capacity();
+            if stash.try_reserve_exact(capacity - stash.len()).is_err() {
+                self.used_bytes -= capacity - before;
+                return false;
+            }
+            // The allocator may give more than was asked for; count what is really held.
+            self.used_bytes += stash.capacity() - capacity;
+        }
+        stash.extend_from_slice(input);
+        true
+    }
+
+    /// Hands a stash's memory back.
+    pub(crate) fn drop_stash(&mut self, stash: Vec<u8>) {
+        self.used_bytes -= stash.capacity();
+    }
+
+    /// Bytes of buffers in use or kept for reuse.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes
+    }
+
+    /// Counts `bytes` of a buffer that lives elsewhere; false when the budget is spent.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
+        let fits = self.used_bytes + bytes <= self.budget_bytes;
+        if fits {
+            self.used_bytes += bytes;
+        }
+        fits
+    }
+
+    /// Hands back what [`Self::reserve`] counted.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.used_bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_budget_gives_nothing_and_a_returned_chunk_is_reused() {
+        let mut pool = Pool::new(2 * CHUNK_BYTES);
+        let first = pool.take_chunk().expect("within budget");
+        let _second = pool.take_chunk().expect("within budget");
+        assert!(pool.take_chunk().is_none());
+        let mut stash = Vec::new();
+        assert!(!pool.stash(&mut stash, b"x"), "the budget is spent");
+        pool.give_chunk(first);
+        assert!(pool.take_chunk().is_some());
+        assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
+    }
+
+    #[test]
+    fn a_stash_is_bounded_and_counted() {
+        let mut pool = Pool::new(10 * STASH_MAX_BYTES);
+        let mut stash = Vec::new();
+        while pool.stash(&mut stash, &[7; 1000]) {}
+        assert!(stash.len() > STASH_MAX_BYTES - 1000 && stash.len() <= STASH_MAX_BYTES);
+        assert_eq!(pool.used_bytes(), stash.capacity());
+        pool.drop_stash(stash);
+        assert_eq!(pool.used_bytes(), 0);
+    }
+}

@@ -1,0 +1,82 @@
+//! What an application can do with a byte stream.
+
+use std::net::SocketAddr;
+
+use crate::address::Address;
+use crate::backend::Slot;
+use crate::clock::Now;
+use crate::core::Core;
+use crate::exchange::{Room, Slice, Stage};
+use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+
+/// One byte stream, lent to the application for one event.
+pub struct RawStream<'w> {
+    pub(crate) core: &'w mut Core,
+    pub(crate) slot: Slot,
+}
+
+impl RawStream<'_> {
+    /// Where other threads may post to.
+    pub fn address(&mut self) -> Address {
+        self.core.address(self.slot)
+    }
+
+    /// The time of this pass.
+    pub fn now(&self) -> Now {
+        self.core.now
+    }
+
+    /// The client's address; `None` on a Unix socket.
+    pub fn peer(&mut self) -> Option<SocketAddr> {
+        self.core.conns.get(self.slot).peer
+    }
+
+    /// Sends bytes.
+    pub fn write(&mut self, slice: Slice<'_>) -> Room {
+        let (output, pool) = self.core.output(self.slot);
+        let queued = match slice {
+            Slice::Copied(bytes) => output.append_bytes(pool, bytes),
+            Slice::Owned(bytes) => {
+                output.push_owned(bytes);
+                true
+            }
+            Slice::Mapped { mapping, offset, bytes } => {
+                let (output, mappings) = self.core.output_and_mappings(self.slot);
+                output.push_mapped(mappings, mapping, offset, bytes);
+                true
+            }
+        };
+        if !queued {
+            self.core.overloaded(self.slot);
+            return Room::Gone;
+        }
+        if self.core.queued_bytes(self.slot) < OUTPUT_HIGH_WATER_BYTES {
+            return Room::Free;
+        }
+        self.core.conns.get(self.slot).exchange.owes_writable = true;
+        Room::Full
+    }
+
+    /// Takes `bytes` more from the peer. Nothing is read before.
+    pub fn want(&mut self, bytes: u64) {
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.wanted = state.wanted.saturating_add(bytes);
+    }
+
+    /// Asks for a `Deadline` event `after_ms` from now; `None` takes it back.
+    pub fn wait(&mut self, after_ms: Option<u64>) {
+        let now = self.core.now.monotonic_ms;
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.deadline_ms = after_ms.map_or(0, |after| now + after.max(1));
+    }
+
+    /// Closes the connection once everything written has left.
+    pub fn close(&mut self) {
+        self.core.conns.get(self.slot).exchange.stage = Stage::Done;
+    }
+
+    /// Cuts the connection now.
+    pub fn abort(&mut self) {
+        self.core.conns.get(self.slot).exchange.stage = Stage::Aborted;
+    }
+}

@@ -1,0 +1,187 @@
+//! The workers of a server as threads: started from a [`Kit`], restarted after a panic, drained.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use crate::app::App;
+use crate::backend::Backend;
+use crate::backend::epoll::Epoll;
+use crate::inbox::Poster;
+use crate::listener::Listener;
+use crate::settings::Settings;
+use crate::worker::{Shared, Worker};
+
+/// Which system interface the workers use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// epoll.
+    Epoll,
+    /// io_uring.
+    Uring,
+}
+
+/// Everything the workers need, prepared before any thread starts (design §4.14).
+pub struct Kit {
+    /// The listening sockets; every worker accepts from all of them.
+    pub listeners: Vec<Listener>,
+    /// Settings of the workers; its `listeners` are replaced by those above.
+    pub settings: Settings,
+    /// How many workers.
+    pub workers: usize,
+    /// Which system interface.
+    pub io: Io,
+    /// Bind each worker to a processor.
+    pub pin: bool,
+}
+
+/// A running server.
+pub struct Server {
+    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// Ends a running server, from any thread.
+#[derive(Clone)]
+pub struct Control {
+    shared: Arc<Shared>,
+}
+
+impl Control {
+    /// No new connections; open exchanges go on, idle connections close.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// The grace is over: everything ends now.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.drain();
+    }
+
+    /// Wakes every worker, so that each makes a pass (and `App::pass` is called).
+    pub fn wake_all(&self) {
+        for inbox in self.shared.inboxes.iter() {
+            inbox.wake();
+        }
+    }
+
+    /// Connections open at the moment.
+    pub fn connections(&self) -> usize {
+        self.shared.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Server {
+    /// Starts the workers. `make_app` is called on each worker's thread, and again when the worker
+    /// is restarted after a panic.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start<A, F>(kit: Kit, make_app: F) -> io::Result<Self>
+    where
+        A: App,
+        F: Fn(u16, Poster) -> A + Send + Sync + 'static,
+    {
+        let Kit { listeners, mut settings, workers, io, pin } = kit;
+        let sockets: Vec<_> = listeners.iter().map(|listener| listener.socket.clone()).collect();
+        settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
+        settings.buffer_bytes /= workers;
+        let settings = Arc::new(settings);
+        let shared = Arc::new(Shared::new(workers));
+        let make_app = Arc::new(make_app);
+        let mut threads = Vec::with_capacity(workers);
+        for index in 0..workers {
+            let place = Place {
+                index: index as u16,
+                sockets: sockets.clone(),
+                settings: settings.clone(),
+                shared: shared.clone(),
+                processor: pin.then_some(index),
+            };
+            let make_app = make_app.clone();
+            let named = thread::Builder::new().name(format!("worker-{index}"));
+            threads.push(named.spawn(move || place.work(io, &*make_app))?);
+        }
+        Ok(Self { threads, shared })
+    }
+
+    /// A handle that ends the server.
+    pub fn control(&self) -> Control {
+        Control { shared: self.shared.clone() }
+    }
+
+    /// A handle that posts messages.
+    pub fn poster(&self) -> Poster {
+        Poster { inboxes: self.shared.inboxes.clone() }
+    }
+
+    /// Waits until every worker has drained.
+    pub fn join(self) {
+        for thread in self.threads {
+            // Panics are caught on the thread; joining cannot fail.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What one worker's thread starts from, again after a panic.
+struct Place {
+    index: u16,
+    sockets: Vec<Arc<OwnedFd>>,
+    settings: Arc<Settings>,
+    shared: Arc<Shared>,
+    processor: Option<usize>,
+}
+
+impl Place {
+    fn work<A: App>(&self, io: Io, make_app: &(impl Fn(u16, Poster) -> A + ?Sized)) {
+        if let Some(processor) = self.processor {
+            pin_to(processor);
+        }
+        loop {
+            let outcome = catch_unwind(AssertUnwindSafe(|| match io {
+                Io::Epoll => self.run(Epoll::new(self.sockets.clone())?, make_app),
+                Io::Uring => self.run(Epoll::new(self.sockets.clone())?, make_app),
+            }));
+            match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => eprintln!("worker {}: {error}; starting anew", self.index),
+                Err(_) => eprintln!("worker {}: panicked; starting anew", self.index),
+            }
+            self.shared.loads[usize::from(self.index)].store(0, Ordering::Relaxed);
+            if self.shared.draining.load(Ordering::Acquire) {
+                return;
+            }
+            // A worker that dies at once must not burn a processor.
+            thread::sleep(std::time::Duration::from_millis(crate::limits::ACCEPT_PAUSE_MS));
+        }
+    }
+
+    fn run<B: Backend, A: App>(
+        &self,
+        backend: B,
+        make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
+    ) -> io::Result<()> {
+        let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
+        Worker::new(self.index, backend, app, self.settings.clone(), self.shared.clone()).run()
+    }
+}
+
+/// Best effort: a worker that may not choose its processor runs all the same.
+fn pin_to(processor: usize) {
+    let allowed = rustix::thread::sched_getaffinity(None);
+    let Ok(allowed) = allowed else { return };
+    let nth = (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .nth(processor % allowed.count().max(1) as usize);
+    if let Some(cpu) = nth {
+        let mut only = rustix::thread::CpuSet::new();
+        only.set(cpu);
+        let _ = rustix::thread::sched_setaffinity(None, &only);
+    }
+}

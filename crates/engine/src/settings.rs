@@ -1,0 +1,56 @@
+//! What a server can be told: limits, timeouts, what its listeners speak.
+
+use pinion_http::limits::Limits;
+
+use crate::limits::{HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+
+/// What a listener speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 and 1.1.
+    Http,
+    /// A byte stream that the application reads by itself.
+    Raw,
+}
+
+/// What a listener's connections have in common.
+#[derive(Debug, Clone)]
+pub struct ListenerSettings {
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Whole field lines (`Name: value\r\n`) sent with every answer, such as `Server`.
+    pub fields: Vec<u8>,
+}
+
+/// Settings of a worker; all workers have the same.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Limits of the protocol.
+    pub limits: Limits,
+    /// Milliseconds for a head, from its first byte (or from accept).
+    pub head_ms: u64,
+    /// Milliseconds an idle connection is kept.
+    pub idle_ms: u64,
+    /// Most connections of the whole server.
+    pub connections: usize,
+    /// Most requests of one connection; `None` is no bound.
+    pub requests_per_connection: Option<u32>,
+    /// Most bytes of this worker's buffers.
+    pub buffer_bytes: usize,
+    /// By index of listener.
+    pub listeners: Vec<ListenerSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            head_ms: HEAD_TIMEOUT_MS,
+            idle_ms: IDLE_TIMEOUT_MS,
+            connections: 1024,
+            requests_per_connection: None,
+            buffer_bytes: 64 << 20,
+            listeners: vec![ListenerSettings { protocol: Protocol::Http, fields: Vec::new() }],
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A hierarchical timer wheel over connection slots: O(1) to arm and to cancel, and re-arming to a
+//! later time costs one store, because expiry compares the deadline again (Varghese & Lauck 1987).
+//!
+//! Four levels of 64 buckets; one tick is [`TICK_MS`], so the levels span 1 s, 65 s, 70 min and
+//! 74 h. A deadline beyond that waits in the last bucket and is looked at again.
+
+use crate::limits::TICK_MS;
+
+const LEVELS: usize = 4;
+const BUCKET_BITS: u32 = 6;
+const BUCKETS: usize = 1 << BUCKET_BITS;
+const NONE: u32 = u32::MAX;
+const UNLINKED: u16 = u16::MAX;
+
+/// One slot's place in the wheel: 24 bytes.
+#[derive(Clone)]
+struct Node {
+    /// Absolute time in milliseconds; 0 means "no deadline".
+    deadline_ms: u64,
+    next: u32,
+    previous: u32,
+    /// level × 64 + bucket, or [`UNLINKED`].
+    place: u16,
+}
+
+/// Deadlines of the connections of one worker. Times are milliseconds of a clock that never goes
+/// back.
+pub(crate) struct Wheel {
+    nodes: Vec<Node>,
+    heads: [[u32; BUCKETS]; LEVELS],
+    occupied: [u64; LEVELS],
+    /// The last tick that was expired.
+    tick: u64,
+}
+
+impl Wheel {
+    pub(crate) fn new(now_ms: u64) -> Self {
+        Self {
+            nodes: Vec::new(),
+            heads: [[NONE; BUCKETS]; LEVELS],
+            occupied: [0; LEVELS],
+            tick: now_ms / TICK_MS,
+        }
+    }
+
+    /// Sets the deadline of `slot`. Moving it later is one store; the node stays where it is linked
+    /// and moves on when that bucket expires.
+    #[inline]
+    pub(crate) fn arm(&mut self, slot: u32, deadline_ms: u64) {
+        if slot as usize >= self.nodes.len() {
+            let empty = Node { deadline_ms: 0, next: NONE, previous: NONE, place: UNLINKED };
+            self.nodes.resize(slot as usize + 1, empty);
+        }
+        let node = &mut self.nodes[slot as usize];
+        let linked_in_time = node.place != UNLINKED && deadline_ms >= node.deadline_ms;
+        node.deadline_ms = deadline_ms;
+        if !linked_in_time {
+            self.unlink(slot);
+            self.link(slot);
+        }
+    }
+
+    /// Takes the deadline of `slot` away.
+    #[inline]
+    pub(crate) fn cancel(&mut self, slot: u32) {
+        if (slot as usize) < self.nodes.len() {
+            self.unlink(slot);
+            self.nodes[slot as usize].deadline_ms = 0;
+        }
+    }
+
+    /// Moves every slot whose deadline is not after `now_ms` into `due`, without deadline.
+    pub(crate) fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
+        let target = now_ms / TICK_MS;
+        while self.tick < target {
+            if self.occupied.iter().all(|&bits| bits == 0) {
+                self.tick = target;
+                return;
+            }
+            self.tick += 1;
+            self.turn_upper_levels(due, now_ms);
+            self.empty_bucket(0, (self.tick as usize) % BUCKETS, due, now_ms);
+        }
+    }
+
+    /// Milliseconds from `now_ms` until [`Self::expire`] may have something to do; `None` if no
+    /// deadline is set. May be early (a node of an upper level must move down), never late by more
+    /// than a tick.
+    pub(crate) fn wait_ms(&self, now_ms: u64) -> Option<u64> {
+        let mut nearest: Option<u64> = None;
+        for level in 0..LEVELS {
+            if self.occupied[level] == 0 {
+                continue;
+            }
+            let shift = BUCKET_BITS * level as u32;
+            let position = self.tick >> shift;
+            // Buckets are looked at after the current one; distance 64 means a whole turn.
+            let turned =
+                self.occupied[level].rotate_right(((position + 1) % BUCKETS as u64) as u32);
+            let distance = u64::from(turned.trailing_zeros()) + 1;
+            let tick = (position + distance) << shift;
+            nearest = Some(nearest.map_or(tick, |n| n.min(tick)));
+        }
+        nearest.map(|tick| (tick * TICK_MS).saturating_sub(now_ms))
+    }
+
+    fn turn_upper_levels(&mut self, due: &mut Vec<u32>, now_ms: u64) {
+        for level in 1..LEVELS {
+            let below = BUCKET_BITS * level as u32;
+            if self.tick & ((1 << below) - 1) != 0 {
+                break;
+            }
+            self.empty_bucket(level, ((self.tick >> below) as usize) % BUCKETS, due, now_ms);
+        }
+    }
+
+    /// Takes every node out of a bucket: due ones go to `due`, the others are linked anew.
+    fn empty_bucket(&mut self, level: usize, bucket: usize, due: &mut Vec<u32>, now_ms: u64) {
+        let mut slot = std::mem::replace(&mut self.heads[level][bucket], NONE);
+        self.occupied[level] &= !(1 << bucket);
+        while slot != NONE {
+            let node = &mut self.nodes[slot as usize];
+            let next = node.next;
+            node.place = UNLINKED;
+            if node.deadline_ms / TICK_MS <= self.tick && node.deadline_ms <= now_ms {
+                node.deadline_ms = 0;
+                due.push(slot);
+            } else {
+                self.link(slot);
+            }
+            slot = next;
+        }
+    }
+
+    fn link(&mut self, slot: u32) {
+        // A bucket holds what is due within its tick, so it is looked at one tick later.
+        let wanted = self.nodes[slot as usize].deadline_ms.div_ceil(TICK_MS).max(self.tick + 1);
+        let distance = wanted - self.tick;
+        let mut level = 0;
+        while level + 1 < LEVELS && distance >= 1 << (BUCKET_BITS * (level as u32 + 1)) {
+            level += 1;
+        }
+        let shift = BUCKET_BITS * level as u32;
+        let furthest = (self.tick >> shift) + BUCKETS as u64 - 1;
+        let bucket = ((wanted >> shift).min(furthest) as usize) % BUCKETS;
+        let head = self.heads[level][bucket];
+        let node = &mut self.nodes[slot as usize];
+        node.place = (level * BUCKETS + bucket) as u16;
+        node.previous = NONE;
+        node.next = head;
+        if head != NONE {
+            self.nodes[head as usize].previous = slot;
+        }
+        self.heads[level][bucket] = slot;
+        self.occupied[level] |= 1 << bucket;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let node = self.nodes[slot as usize].clone();
+        if node.place == UNLINKED {
+            return;
+        }
+        let (level, bucket) = (node.place as usize / BUCKETS, node.place as usize % BUCKETS);
+        if node.previous == NONE {
+            self.heads[level][bucket] = node.next;
+            if node.next == NONE {
+                self.occupied[level] &= !(1 << bucket);
+            }
+        } else {
+            self.nodes[node.previous as usize].next = node.next;
+        }
+        if node.next != NONE {
+            self.nodes[node.next as usize].previous = node.previous;
+        }
+        self.nodes[slot as usize].place = UNLINKED;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Arm(u32, u64),
+        Cancel(u32),
+        Pass(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0u32..40, 0u64..400_000).prop_map(|(slot, after)| Step::Arm(slot, after)),
+            (0u32..40, 0u64..300_000_000).prop_map(|(slot, after)| Step::Arm(slot, after)),
+            (0u32..40).prop_map(Step::Cancel),
+            (0u64..5_000).prop_map(Step::Pass),
+            (0u64..200_000).prop_map(Step::Pass),
+        ]
+    }
+
+    proptest! {
+        /// Against a sorted map: nothing fires early, nothing fires more than a tick late, and the
+        /// wait never sleeps past a deadline by more than a tick.
+        #[test]
+        fn behaves_like_a_sorted_map(start in 0u64..1_000_000, steps in prop::collection::vec(step(), 1..120)) {
+            let mut now = start;
+            let mut wheel = Wheel::new(now);
+            let mut model: BTreeMap<u32, u64> = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Arm(slot, after) => {
+                        wheel.arm(slot, now + after + 1);
+                        model.insert(slot, now + after + 1);
+                    }
+                    Step::Cancel(slot) => {
+                        wheel.cancel(slot);
+                        model.remove(&slot);
+                    }
+                    Step::Pass(ms) => {
+                        now += ms;
+                        let mut due = Vec::new();
+                        wheel.expire(now, &mut due);
+                        for slot in due {
+                            let deadline = model.remove(&slot);
+                            prop_assert!(deadline.is_some_and(|d| d <= now), "{slot} fired early");
+                        }
+                        for (slot, deadline) in &model {
+                            prop_assert!(deadline + TICK_MS > now, "{slot} is late");
+                        }
+                    }
+                }
+                match (wheel.wait_ms(now), model.values().min()) {
+                    (None, first) => prop_assert!(first.is_none()),
+                    (Some(wait), Some(first)) => prop_assert!(now + wait <= first + TICK_MS),
+                    (Some(_), None) => prop_assert!(false, "a wait without a deadline"),
+                }
+            }
+        }
+    }
+}
