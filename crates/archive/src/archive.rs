@@ -59,12 +59,7 @@ impl Scratch {
     /// The entry that the last successful [`Archive::load`] left here.
     #[inline]
     pub fn entry(&self) -> Option<Entry<'_>> {
-        Entry::split(&self.record).ok()
-    }
-
-    /// Where the record of that entry begins in the file.
-    pub fn offset(&self) -> u64 {
-        self.offset
+        Entry::split(&self.record, self.offset).ok()
     }
 }
 
@@ -272,7 +267,7 @@ impl<'a> Archive<'a> {
         if record_check(copy, offset) != stored {
             return Err(damage(Fault::Check));
         }
-        let entry = Entry::split(copy).map_err(damage)?;
+        let entry = Entry::split(copy, offset).map_err(damage)?;
         if entry.record_bytes() != length {
             return Err(damage(Fault::Length));
         }

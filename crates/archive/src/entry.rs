@@ -75,6 +75,7 @@ pub struct Entry<'s> {
     path: &'s [u8],
     target: &'s [u8],
     rows: &'s [RepresentationRow],
+    offset: u64,
 }
 
 /// One stored form of an entry's content.
@@ -135,13 +136,18 @@ impl<'s> Entry<'s> {
         self.representations().nth(rank)
     }
 
+    /// Where its record begins in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Length of the whole record, as its header has it.
     pub(crate) fn record_bytes(&self) -> u64 {
         u64::from(self.header.bytes.get())
     }
 
-    /// Splits a record into its parts. Only lengths are looked at.
-    pub(crate) fn split(record: &'s [u8]) -> Result<Entry<'s>, Fault> {
+    /// Splits a record that begins at `offset` into its parts. Only lengths are looked at.
+    pub(crate) fn split(record: &'s [u8], offset: u64) -> Result<Entry<'s>, Fault> {
         let (header, rest) = RecordHeader::ref_from_prefix(record).map_err(|_| Fault::Length)?;
         let path_bytes = usize::from(header.path_bytes.get());
         let target_bytes = usize::from(header.target_bytes.get());
@@ -159,7 +165,7 @@ impl<'s> Entry<'s> {
         let (path, text) = text.split_at_checked(path_bytes).ok_or(Fault::Length)?;
         let target = text.get(..target_bytes).ok_or(Fault::Length)?;
         let rows = <[RepresentationRow]>::ref_from_bytes(rows).map_err(|_| Fault::Length)?;
-        Ok(Entry { header, path, target, rows })
+        Ok(Entry { header, path, target, rows, offset })
     }
 
     /// Looks at the values: a record that passes can be answered from without further doubts, but

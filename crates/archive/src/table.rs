@@ -137,5 +137,5 @@ fn record_at(records: &[u8], at: usize) -> Option<&[u8]> {
 
 fn path_of(record: &[u8]) -> Result<&[u8], WriteError> {
     let malformed = |fault: Fault| WriteError::Entry { path: Box::default(), fault };
-    Entry::split(record).map(|entry| entry.path()).map_err(malformed)
+    Entry::split(record, 0).map(|entry| entry.path()).map_err(malformed)
 }

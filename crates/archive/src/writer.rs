@@ -312,7 +312,7 @@ impl<W: Write + Seek> Writer<W> {
             self.records.extend_from_slice(row(representation).as_bytes());
         }
         let record = self.records.get(start..).unwrap_or_default();
-        let valid = Entry::split(record).and_then(|entry| entry.validate());
+        let valid = Entry::split(record, 0).and_then(|entry| entry.validate());
         if let Err(fault) = valid {
             self.records.truncate(start);
             return Err(refuse(fault));

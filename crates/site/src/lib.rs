@@ -1,1 +1,30 @@
-//! placeholder
+//! What a request gets: archive and request head in, prepared response out.
+//!
+//! **In:** an [`Archive`](pinion_archive::Archive), a
+//! [`RequestHead`](pinion_http::request::RequestHead) of any protocol, the time, and room to work
+//! in that is reused between requests.
+//! **Out:** a [`Prepared`](pinion_http::prepared::Prepared) that borrows from all of these.
+//! No I/O, no clock, and no allocation once the room has grown.
+//!
+//! | Module | Decides |
+//! |---|---|
+//! | [`answer()`] | the order of everything: target, entry, method |
+//! | `resolve` | which entry a path gets: its own, the other slash form's, a not-found page's |
+//! | `resource` | which representation, and whole, part, 304, 412 or 416 |
+//! | `multipart` | several ranges in one body |
+//! | `location` | where a redirect leads |
+//! | `generated` | the answers without an entry: error pages, OPTIONS |
+//! | `work` | [`Work`] and [`Pieces`], the room to work in |
+#![forbid(unsafe_code)]
+
+mod answer;
+mod generated;
+mod location;
+mod multipart;
+mod resolve;
+mod resource;
+mod work;
+
+pub use answer::answer;
+pub use generated::error_page;
+pub use work::{Pieces, Work};

@@ -1,0 +1,121 @@
+//! The order of everything.
+
+use pinion_archive::{Archive, Damage, Entry, Role};
+use pinion_http::date::UnixSeconds;
+use pinion_http::method::Method;
+use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::request::RequestHead;
+use pinion_http::target::Form;
+
+use crate::generated;
+use crate::location;
+use crate::resolve::{Outcome, resolve};
+use crate::resource;
+use crate::work::{Pieces, Work};
+
+/// What every step needs to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'q, 'x> {
+    pub(crate) archive: Archive<'x>,
+    pub(crate) head: &'q RequestHead<'x>,
+    pub(crate) now: UnixSeconds,
+}
+
+/// The answer of a site to a request.
+///
+/// The look-up comes before the method: an unknown URL is 404 for every method. A resource is
+/// there for GET and HEAD, answers OPTIONS, and 405 to the rest. Damage found on the way is a 500;
+/// [`Work::damage`] then says what it was.
+pub fn answer<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    now: UnixSeconds,
+    work: &'x mut Work,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    work.damage = None;
+    let question = Question { archive: *archive, head, now };
+    // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
+    if head.method == Method::Connect {
+        return generated::error(501, archive, head);
+    }
+    if head.target.form == Form::Asterisk {
+        return generated::options(archive);
+    }
+    match resolve(archive, &head.target, work) {
+        Ok(outcome) => outcome_answer(&question, outcome, work, pieces),
+        Err(damage) => {
+            work.damage = Some(damage);
+            generated::error(500, archive, head)
+        }
+    }
+}
+
+fn outcome_answer<'x>(
+    question: &Question<'_, 'x>,
+    outcome: Outcome,
+    work: &'x mut Work,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    let Question { archive, head, .. } = question;
+    let Work { scratch, text, damage, .. } = work;
+    let answer = match (outcome, scratch.entry()) {
+        (Outcome::Resource, Some(entry)) => match head.method {
+            Method::Get | Method::Head => resource::answer(question, entry, text, pieces),
+            Method::Options => Ok(generated::options(archive)),
+            _ => Ok(generated::error(405, archive, head)),
+        },
+        (Outcome::NotFoundPage, Some(entry)) => resource::content(question, entry, pieces),
+        (Outcome::Redirect, Some(entry)) => match head.method {
+            Method::Options => Ok(generated::options(archive)),
+            _ => redirect(question, entry, text, pieces),
+        },
+        (Outcome::SlashRedirect, _) => match head.method {
+            Method::Options => Ok(generated::options(archive)),
+            _ => Ok(slash_redirect(question, text)),
+        },
+        (Outcome::Error(status), _) => Ok(generated::error(status, archive, head)),
+        (Outcome::Resource | Outcome::NotFoundPage | Outcome::Redirect, None) => {
+            Ok(generated::error(500, archive, head))
+        }
+    };
+    answer.unwrap_or_else(|found| {
+        *damage = Some(found);
+        generated::error(500, archive, head)
+    })
+}
+
+/// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
+fn slash_redirect<'x>(question: &Question<'_, 'x>, path: &'x [u8]) -> Prepared<'x> {
+    let shared = question.archive.shared_for(Role::SlashRedirect);
+    let fields = shared.map_or(generated::fields(&question.archive), |block| block.without_type());
+    Prepared {
+        shared: SharedFields { h1: fields },
+        location: Some(Location { path, query: question.head.target.query }),
+        content_length: Some(0),
+        ..Prepared::empty(308)
+    }
+}
+
+/// A redirect entry: its own fields and, if it has one, its own body.
+fn redirect<'x>(
+    question: &Question<'_, 'x>,
+    entry: Entry<'x>,
+    text: &'x mut Vec<u8>,
+    pieces: &'x mut Pieces<'x>,
+) -> Result<Prepared<'x>, Damage> {
+    let query = question.head.target.query.filter(|_| entry.keeps_query());
+    let location = location::with_query(entry.target().unwrap_or_default(), query, text);
+    let answer = match entry.representation(0) {
+        Some(_) => resource::content(question, entry, pieces)?,
+        None => {
+            let shared = match entry.shared() {
+                Some(id) => question.archive.shared(id)?.without_type(),
+                None => generated::fields(&question.archive),
+            };
+            let shared = SharedFields { h1: shared };
+            Prepared { shared, content_length: Some(0), ..Prepared::empty(entry.status()) }
+        }
+    };
+    Ok(Prepared { location: Some(location), ..answer })
+}

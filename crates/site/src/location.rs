@@ -1,0 +1,85 @@
+//! Where a redirect leads.
+
+use pinion_http::prepared::Location;
+
+/// Writes a decoded path as the path of a URI reference, `slash` behind it when asked for. False
+/// when it would read as something else: `//name` is the name of another host (RFC 3986 §4.2).
+pub(crate) fn write_path(out: &mut Vec<u8>, path: &[u8]) -> bool {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.clear();
+    for &byte in path {
+        if is_path_byte(byte) {
+            out.push(byte);
+        } else {
+            let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
+        }
+    }
+    !path.starts_with(b"//")
+}
+
+/// The location of a redirect entry whose query is carried over: what the client's query is joined
+/// to may have a query of its own, and a fragment, which stays last.
+pub(crate) fn with_query<'x>(
+    target: &'x [u8],
+    query: Option<&'x [u8]>,
+    out: &'x mut Vec<u8>,
+) -> Location<'x> {
+    let Some(query) = query else { return Location { path: target, query: None } };
+    let end = target.iter().position(|&byte| byte == b'#').unwrap_or(target.len());
+    let (base, fragment) = target.split_at(end);
+    let has_query = base.contains(&b'?');
+    if fragment.is_empty() && !has_query {
+        return Location { path: target, query: Some(query) };
+    }
+    out.clear();
+    out.extend_from_slice(base);
+    out.push(if has_query { b'&' } else { b'?' });
+    out.extend_from_slice(query);
+    out.extend_from_slice(fragment);
+    Location { path: out, query: None }
+}
+
+/// `pchar` without the percent sign, and the slash (RFC 3986 §3.3).
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_escaped_byte_by_byte() {
+        let mut out = Vec::new();
+        assert!(write_path(&mut out, "/a b/ü%?#".as_bytes()));
+        assert_eq!(out, b"/a%20b/%C3%BC%25%3F%23");
+        assert!(write_path(&mut out, b"/\\evil\r\n"));
+        assert_eq!(out, b"/%5Cevil%0D%0A");
+    }
+
+    #[test]
+    fn another_host_is_no_path() {
+        assert!(!write_path(&mut Vec::new(), b"//evil.example/x"));
+    }
+
+    #[test]
+    fn a_query_is_joined_before_the_fragment() {
+        let joined = |target: &'static [u8], query| {
+            let mut out = Vec::new();
+            let location = with_query(target, query, &mut out);
+            let mut whole = location.path.to_vec();
+            if let Some(query) = location.query {
+                whole.push(b'?');
+                whole.extend_from_slice(query);
+            }
+            String::from_utf8(whole).expect("ASCII")
+        };
+        assert_eq!(joined(b"/a", None), "/a");
+        assert_eq!(joined(b"/a#f", None), "/a#f");
+        assert_eq!(joined(b"/a", Some(b"x=1")), "/a?x=1");
+        assert_eq!(joined(b"/a?y=2", Some(b"x=1")), "/a?y=2&x=1");
+        assert_eq!(joined(b"/a#f?g", Some(b"x=1")), "/a?x=1#f?g");
+        assert_eq!(joined(b"/a?y#f", Some(b"x")), "/a?y&x#f");
+    }
+}

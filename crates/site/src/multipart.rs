@@ -1,0 +1,76 @@
+//! Several ranges in one body: `multipart/byteranges` (RFC 9110 §14.6).
+
+use core::ops::Range;
+
+use pinion_http::h1::encode;
+use pinion_http::limits::RANGES_MAX;
+use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::range::ByteRange;
+
+use crate::resource::{Selected, part};
+use crate::work::Pieces;
+
+/// A 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
+///
+/// The boundary is the entity tag: 128 bits of a hash of the content cannot stand in that content.
+/// `text` takes the media type and the headings, `pieces` the order of it all.
+pub(crate) fn answer<'x>(
+    answer: Prepared<'x>,
+    selected: &Selected<'x>,
+    ranges: &[ByteRange],
+    text: &'x mut Vec<u8>,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    text.clear();
+    text.extend_from_slice(b"multipart/byteranges; boundary=");
+    text.extend_from_slice(selected.representation.etag());
+    let type_end = text.len();
+    let mut headings: [Range<usize>; RANGES_MAX] = core::array::from_fn(|_| 0..0);
+    let mut content_length = 0;
+    for (heading, range) in headings.iter_mut().zip(ranges) {
+        let start = text.len();
+        write_heading(text, selected, *range);
+        *heading = start..text.len();
+        content_length += heading.len() as u64 + range.bytes();
+    }
+    let end = text.len();
+    write_delimiter(text, selected, b"--\r\n");
+    content_length += (text.len() - end) as u64;
+
+    let text: &'x [u8] = text;
+    let slots = pieces.many();
+    let count = 2 * ranges.len().min(RANGES_MAX) + 1;
+    let parts = headings.into_iter().zip(ranges).flat_map(|(heading, range)| {
+        let heading = Piece::Bytes(text.get(heading).unwrap_or_default());
+        [heading, part(selected.place, *range)]
+    });
+    let closing = Piece::Bytes(text.get(end..).unwrap_or_default());
+    slots.iter_mut().zip(parts.chain([closing])).for_each(|(slot, piece)| *slot = piece);
+    Prepared {
+        status: 206,
+        shared: SharedFields { h1: selected.shared.without_type() },
+        content_type: text.get(..type_end),
+        content_length: Some(content_length),
+        body: PreparedBody::Archive(slots.get(..count).unwrap_or_default()),
+        ..answer
+    }
+}
+
+/// The delimiter and the fields of one part.
+fn write_heading(text: &mut Vec<u8>, selected: &Selected<'_>, range: ByteRange) {
+    let ByteRange { first, last } = range;
+    let total = selected.representation.bytes();
+    write_delimiter(text, selected, b"\r\n");
+    text.extend_from_slice(selected.shared.type_line());
+    text.extend_from_slice(b"Content-Range: ");
+    encode::content_range(text, ContentRange::Bytes { first, last, total });
+    text.extend_from_slice(b"\r\n\r\n");
+}
+
+/// RFC 2046 §5.1.1: the line break before a delimiter belongs to it, and may stand before the
+/// first one too.
+fn write_delimiter(text: &mut Vec<u8>, selected: &Selected<'_>, end: &[u8]) {
+    text.extend_from_slice(b"\r\n--");
+    text.extend_from_slice(selected.representation.etag());
+    text.extend_from_slice(end);
+}

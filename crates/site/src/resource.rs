@@ -1,0 +1,156 @@
+//! One resource: which representation, and whole, in part or not at all.
+//!
+//! Negotiation comes first, because every representation has its own entity tag; then the
+//! preconditions, then the range (RFC 9110 §13.2.2).
+
+use pinion_archive::{Damage, Entry, Fault, Part, Place, Representation, SharedBlock};
+use pinion_http::conditional::{self, Validators, Verdict};
+use pinion_http::field::KnownField;
+use pinion_http::negotiate;
+use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::range::{self, ByteRange, Ranges};
+
+use crate::answer::Question;
+use crate::generated;
+use crate::multipart;
+use crate::work::Pieces;
+
+/// The representation that will be sent, and what is known about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Selected<'x> {
+    pub(crate) representation: Representation<'x>,
+    pub(crate) shared: SharedBlock<'x>,
+    pub(crate) place: Place,
+}
+
+/// The answer to GET or HEAD.
+pub(crate) fn answer<'x>(
+    question: &Question<'_, 'x>,
+    entry: Entry<'x>,
+    text: &'x mut Vec<u8>,
+    pieces: &'x mut Pieces<'x>,
+) -> Result<Prepared<'x>, Damage> {
+    let Question { archive, head, now } = question;
+    let selected = select(question, &entry)?;
+    let validators = Validators {
+        etag: Some(selected.representation.etag()),
+        // RFC 9110 §8.8.2.1: no date later than that of the message.
+        last_modified: entry.modified().filter(|modified| modified <= now),
+    };
+    let answer = Prepared {
+        etag: validators.etag,
+        last_modified: validators.last_modified,
+        content_location: entry.target(),
+        ..Prepared::empty(entry.status())
+    };
+    // RFC 9110 §13.2.1: preconditions are for what would be a 2xx.
+    if !(200..=299).contains(&entry.status()) {
+        return Ok(with_whole_body(answer, &selected, pieces));
+    }
+    match conditional::evaluate(head, &validators, *now) {
+        Verdict::Proceed => {}
+        Verdict::NotModified => {
+            let shared = SharedFields { h1: selected.shared.not_modified };
+            return Ok(Prepared { status: 304, shared, ..answer });
+        }
+        Verdict::PreconditionFailed => return Ok(generated::error(412, archive, head)),
+    }
+    if !head.known.has(KnownField::Range) {
+        return Ok(with_whole_body(answer, &selected, pieces));
+    }
+    let total = selected.representation.bytes();
+    match range::requested(head, total) {
+        Ranges::Ignore => Ok(with_whole_body(answer, &selected, pieces)),
+        _ if !conditional::if_range_holds(head, &validators, *now) => {
+            Ok(with_whole_body(answer, &selected, pieces))
+        }
+        Ranges::Unsatisfiable => Ok(Prepared {
+            content_range: Some(ContentRange::Unsatisfied { total }),
+            ..generated::error(416, archive, head)
+        }),
+        Ranges::Satisfiable(set) => match set.as_slice() {
+            [range] => Ok(with_part(answer, &selected, *range, pieces)),
+            ranges => Ok(multipart::answer(answer, &selected, ranges, text, pieces)),
+        },
+    }
+}
+
+/// The content of an entry that is no resource to be cached or resumed: a not-found page, the
+/// body of a redirect. No validators, no ranges.
+pub(crate) fn content<'x>(
+    question: &Question<'_, 'x>,
+    entry: Entry<'x>,
+    pieces: &'x mut Pieces<'x>,
+) -> Result<Prepared<'x>, Damage> {
+    let selected = select(question, &entry)?;
+    Ok(with_whole_body(Prepared::empty(entry.status()), &selected, pieces))
+}
+
+/// A range of the place, both ends included; it lies inside it.
+pub(crate) fn part<'x>(place: Place, range: ByteRange) -> Piece<'x> {
+    match place {
+        Place::Archive(mut slice) => {
+            slice.offset += range.first;
+            slice.bytes = range.bytes();
+            Piece::Archive(slice)
+        }
+        Place::External(mut slice) => {
+            slice.offset += range.first;
+            slice.bytes = range.bytes();
+            Piece::External(slice)
+        }
+    }
+}
+
+fn select<'x>(question: &Question<'_, 'x>, entry: &Entry<'x>) -> Result<Selected<'x>, Damage> {
+    let Question { archive, head, .. } = question;
+    let available = entry.representations().map(|form| (form.coding(), form.bytes()));
+    let rank = match available.clone().nth(1) {
+        None => 0,
+        Some(_) => {
+            let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));
+            negotiate::choose(&accepted, available)
+        }
+    };
+    let representation = entry.representation(rank).ok_or(Damage {
+        part: Part::Record,
+        offset: entry.offset(),
+        fault: Fault::Representations,
+    })?;
+    let shared = archive.shared(representation.shared())?;
+    let place = archive.place(&representation)?;
+    Ok(Selected { representation, shared, place })
+}
+
+fn with_whole_body<'x>(
+    answer: Prepared<'x>,
+    selected: &Selected<'x>,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    let bytes = selected.representation.bytes();
+    let body = match selected.place {
+        _ if bytes == 0 => PreparedBody::None,
+        Place::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
+        Place::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
+    };
+    let shared = SharedFields { h1: selected.shared.full };
+    Prepared { shared, content_length: Some(bytes), body, ..answer }
+}
+
+fn with_part<'x>(
+    answer: Prepared<'x>,
+    selected: &Selected<'x>,
+    range: ByteRange,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    let total = selected.representation.bytes();
+    let ByteRange { first, last } = range;
+    Prepared {
+        status: 206,
+        shared: SharedFields { h1: selected.shared.full },
+        content_range: Some(ContentRange::Bytes { first, last, total }),
+        content_length: Some(range.bytes()),
+        body: PreparedBody::Archive(pieces.one(part(selected.place, range))),
+        ..answer
+    }
+}
