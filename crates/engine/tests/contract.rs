@@ -1,0 +1,236 @@
+//! The contract of the engine (design §3) on real sockets, over each backend: streamed bodies both
+//! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use pinion_engine::app::Gone;
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
+use support::{BIG_BYTES, TestServer, big, connect, read_response};
+
+/// Every test runs over both system interfaces.
+fn on_both(test: impl Fn(TestServer)) {
+    for io in [Io::Epoll, Io::Uring] {
+        eprintln!("over {io:?}");
+        test(TestServer::start(io, Settings::default()));
+    }
+}
+
+#[test]
+fn keeps_a_connection_and_answers_pipelined_requests_in_order() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        for _ in 0..3 {
+            stream.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let (head, body) = read_response(&mut stream);
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+            assert!(head.contains("\r\nDate: "), "{head}");
+            assert_eq!(body, b"hello world!\n");
+        }
+        let mut many = Vec::new();
+        for n in 0..200 {
+            let path = if n % 2 == 0 { "/hello" } else { "/hints" };
+            many.extend_from_slice(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+        }
+        stream.write_all(&many).unwrap();
+        for n in 0..200 {
+            if n % 2 == 1 {
+                let (head, _) = read_response(&mut stream);
+                assert!(head.starts_with("HTTP/1.1 103 Early Hints\r\nLink: "), "{head}");
+            }
+            let body = read_response(&mut stream).1;
+            assert_eq!(body, if n % 2 == 0 { &b"hello world!\n"[..] } else { b"hinted\n" });
+        }
+    });
+}
+
+#[test]
+fn a_request_may_come_byte_by_byte() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.set_nodelay(true).unwrap();
+        for byte in b"\r\nGET /hello HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n" {
+            stream.write_all(&[*byte]).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(read_response(&mut stream).1, b"hello world!\n");
+    });
+}
+
+#[test]
+fn a_large_mapped_body_arrives_whole_even_to_a_slow_reader() {
+    on_both(|server| {
+        let expected = big();
+        let mut stream = server.connect();
+        stream.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let (_, body) = read_response(&mut stream);
+        assert_eq!(body.len(), BIG_BYTES);
+        assert!(body == expected);
+        // Two at once, so that one waits behind the other.
+        stream.write_all(&b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2)).unwrap();
+        assert!(read_response(&mut stream).1 == expected);
+        assert!(read_response(&mut stream).1 == expected);
+    });
+}
+
+#[test]
+fn bodies_stream_both_ways() {
+    on_both(|server| {
+        let content: Vec<u8> = (0..500_000u32).map(|n| (n % 253) as u8).collect();
+        let mut stream = server.connect();
+        let head =
+            format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", content.len());
+        let mut writer = stream.try_clone().unwrap();
+        let sent = content.clone();
+        let sending = std::thread::spawn(move || {
+            writer.write_all(head.as_bytes()).unwrap();
+            writer.write_all(&sent).unwrap();
+            writer.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        });
+        assert!(read_response(&mut stream).1 == content);
+        assert_eq!(read_response(&mut stream).1, b"hello world!\n");
+        sending.join().unwrap();
+    });
+}
+
+#[test]
+fn chunked_comes_in_and_goes_out_chunked() {
+    on_both(|server| {
+        let request = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\
+            Connection: close\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n";
+        let answer = String::from_utf8(server.exchange(request)).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
+        assert_eq!(body, "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+    });
+}
+
+#[test]
+fn an_http_1_0_client_gets_a_stream_until_close() {
+    on_both(|server| {
+        let answer = server.exchange(b"GET /fill HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        let at = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8_lossy(&answer[..at]);
+        assert!(!head.contains("chunked") && head.contains("Connection: close"), "{head}");
+        assert_eq!(answer.len() - at - 4, 1 << 20);
+    });
+}
+
+#[test]
+fn continue_is_sent_only_when_the_body_is_wanted() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n").unwrap();
+        let (head, _) = read_response(&mut stream);
+        assert_eq!(head, "HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(b"ok").unwrap();
+        assert_eq!(read_response(&mut stream).1, b"ok");
+        // Refused without reading: no 100, and the connection ends (RFC 9110 §10.1.1).
+        stream.write_all(b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n").unwrap();
+        let (head, _) = read_response(&mut stream);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        assert!(rest.is_empty());
+    });
+}
+
+#[test]
+fn another_thread_and_the_clock_can_complete_an_exchange() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(b"GET /posted HTTP/1.1\r\nHost: a\r\n\r\nGET /deadline HTTP/1.1\r\nHost: a\r\n\r\nGET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(read_response(&mut stream).1, b"from a thread\n");
+        assert_eq!(read_response(&mut stream).1, b"late\n");
+        assert_eq!(read_response(&mut stream).1, b"hello world!\n");
+    });
+}
+
+#[test]
+fn an_aborted_or_short_answer_never_looks_complete() {
+    on_both(|server| {
+        for path in ["/abort", "/short"] {
+            let mut stream = server.connect();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+            let mut got = Vec::new();
+            let _ = stream.read_to_end(&mut got);
+            assert!(got.len() < 250, "{path} announced 100 bytes and must not deliver them");
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_forgets_to_answer_answers_500() {
+    on_both(|server| {
+        let answer = server.exchange(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(answer.starts_with(b"HTTP/1.1 500 "), "{}", String::from_utf8_lossy(&answer));
+    });
+}
+
+#[test]
+fn a_panic_ends_one_worker_s_connections_and_the_worker_starts_anew() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(stream.read(&mut [0; 10]).unwrap_or(0), 0);
+        let mut stream = server.connect();
+        stream.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(read_response(&mut stream).1, b"hello world!\n");
+    });
+}
+
+#[test]
+fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
+    on_both(|server| {
+        let mut upgraded = server.connect();
+        upgraded.write_all(b"GET /upgrade HTTP/1.1\r\nHost: a\r\n\r\nfirst").unwrap();
+        let (head, _) = read_response(&mut upgraded);
+        assert!(
+            head.starts_with("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n"),
+            "{head}"
+        );
+        for mut stream in [upgraded, connect(server.raw)] {
+            stream.write_all(b" bytes").unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut echoed = Vec::new();
+            stream.read_to_end(&mut echoed).unwrap();
+            assert!(echoed.ends_with(b" bytes"));
+        }
+    });
+}
+
+#[test]
+fn a_client_that_leaves_is_reported_to_the_handler() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream
+            .write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf")
+            .unwrap();
+        drop(stream);
+        assert_eq!(server.gone.recv_timeout(Duration::from_secs(10)), Ok(Gone::Peer));
+    });
+}
+
+#[test]
+fn draining_completes_what_is_open_and_closes_what_is_idle() {
+    on_both(|server| {
+        let mut idle = server.connect();
+        idle.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        read_response(&mut idle);
+        let mut busy = server.connect();
+        busy.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha").unwrap();
+        while server.control.connections() < 2 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        server.control.drain();
+        assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0, "idle connections close");
+        busy.write_all(b"lf").unwrap();
+        assert_eq!(read_response(&mut busy).1, b"half");
+        assert_eq!(busy.read(&mut [0; 1]).unwrap(), 0, "and the busy one after its answer");
+    });
+}

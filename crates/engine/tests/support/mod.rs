@@ -1,0 +1,280 @@
+//! A server in this process with handlers that use every part of the contract, and a plain client.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pinion_engine::Poster;
+use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::listener::{Listener, bind_tcp, local_address};
+use pinion_engine::mapping::{Mapping, MappingId, Mappings};
+use pinion_engine::raw::RawStream;
+use pinion_engine::server::{Control, Io, Kit, Server};
+use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_http::field::Field;
+use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::request::Framing;
+
+/// Bytes of the file behind `/big`.
+pub const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
+
+/// The content of `/big`.
+pub fn big() -> Vec<u8> {
+    (0..BIG_BYTES).map(|at| (at / 7 % 251) as u8).collect()
+}
+
+/// What a test handler does with its exchange.
+#[derive(Default)]
+enum Job {
+    #[default]
+    None,
+    Echo,
+    Fill(u64),
+}
+
+/// Handlers for tests. One exchange at a time per connection; state is kept by slot.
+pub struct Handlers {
+    poster: Poster,
+    big: Arc<Mapping>,
+    big_id: Option<MappingId>,
+    jobs: Vec<Job>,
+    gone: std::sync::mpsc::Sender<Gone>,
+}
+
+impl Handlers {
+    fn job(&mut self, exchange: &mut Exchange<'_>) -> &mut Job {
+        let slot = exchange.address().slot as usize;
+        if slot >= self.jobs.len() {
+            self.jobs.resize_with(slot + 1, Job::default);
+        }
+        &mut self.jobs[slot]
+    }
+
+    fn begin(&mut self, path: &[u8], framing: Framing, exchange: &mut Exchange<'_>) {
+        let none = || std::iter::empty::<Field<'_>>();
+        match path {
+            b"/hello" => exchange.prepared(&answer(b"hello world!\n"), None),
+            b"/big" => {
+                let range = ArchiveRange { offset: 0, bytes: BIG_BYTES as u64 };
+                let pieces = [Piece::Archive(range)];
+                let prepared = Prepared {
+                    content_length: Some(BIG_BYTES as u64),
+                    body: PreparedBody::Archive(&pieces),
+                    ..Prepared::empty(200)
+                };
+                exchange.prepared(&prepared, self.big_id);
+            }
+            b"/echo" => {
+                *self.job(exchange) = Job::Echo;
+                let length = if let Framing::Length(bytes) = framing { Some(bytes) } else { None };
+                exchange.want(1000);
+                exchange.head(200, none(), length);
+                if framing == Framing::None {
+                    exchange.end(none());
+                }
+                exchange.wait(None);
+            }
+            b"/fill" => {
+                *self.job(exchange) = Job::Fill(1 << 20);
+                exchange.head(200, none(), None);
+                exchange.wait(None);
+                self.fill(exchange);
+            }
+            b"/posted" => {
+                let (poster, address) = (self.poster.clone(), exchange.address());
+                exchange.wait(None);
+                std::thread::spawn(move || poster.post(address, Box::new("from a thread\n")));
+            }
+            b"/deadline" => exchange.wait(Some(30)),
+            b"/abort" => {
+                exchange.head(200, none(), Some(100));
+                exchange.write(Slice::Copied(b"only this"));
+                exchange.abort();
+            }
+            b"/short" => {
+                exchange.head(200, none(), Some(100));
+                exchange.write(Slice::Copied(b"only this"));
+                exchange.end(none());
+            }
+            b"/hints" => {
+                let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
+                exchange.interim(103, std::iter::once(link));
+                exchange.prepared(&answer(b"hinted\n"), None);
+            }
+            b"/upgrade" => {
+                let upgrade = Field { name: b"Upgrade", value: b"echo" };
+                let connection = Field { name: b"Connection", value: b"upgrade" };
+                exchange.upgrade([upgrade, connection].into_iter());
+            }
+            b"/forever" => exchange.wait(None),
+            b"/panic" => panic!("a handler panics"),
+            _ => {}
+        }
+    }
+
+    fn fill(&mut self, exchange: &mut Exchange<'_>) {
+        loop {
+            let Job::Fill(left) = self.job(exchange) else { return };
+            if *left == 0 {
+                exchange.end(std::iter::empty::<Field<'_>>());
+                return;
+            }
+            *left -= 1024;
+            match exchange.write(Slice::Owned(vec![b'x'; 1024].into_boxed_slice())) {
+                Room::Free => {}
+                Room::Full | Room::Gone => return,
+            }
+        }
+    }
+}
+
+fn answer(body: &'static [u8]) -> Prepared<'static> {
+    Prepared {
+        shared: SharedFields { h1: b"Content-Type: text/plain\r\n" },
+        content_length: Some(body.len() as u64),
+        body: PreparedBody::Bytes(body),
+        ..Prepared::empty(200)
+    }
+}
+
+impl App for Handlers {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        match event {
+            Event::Head(head) => self.begin(head.target.path, head.framing, exchange),
+            Event::Body(bytes) => {
+                exchange.write(Slice::Copied(bytes));
+                exchange.want(1000);
+            }
+            Event::BodyEnd => exchange.end(std::iter::empty::<Field<'_>>()),
+            Event::Writable => self.fill(exchange),
+            Event::Posted(message) => {
+                let text = message.downcast::<&'static str>().expect("what the test posted");
+                exchange.prepared(&answer(text.as_bytes()), None);
+            }
+            Event::Deadline => exchange.prepared(&answer(b"late\n"), None),
+            Event::Gone(why) => {
+                let _ = self.gone.send(why);
+            }
+        }
+    }
+
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match event {
+            RawEvent::Open => stream.want(1 << 20),
+            RawEvent::Bytes(bytes) => {
+                stream.write(Slice::Copied(bytes));
+                stream.want(bytes.len() as u64);
+            }
+            RawEvent::End => stream.close(),
+            RawEvent::Gone(why) => {
+                let _ = self.gone.send(why);
+            }
+            RawEvent::Writable | RawEvent::Posted(_) | RawEvent::Deadline => {}
+        }
+    }
+
+    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+        if self.big_id.is_none() {
+            self.big_id = Some(mappings.add(self.big.clone()));
+        }
+    }
+}
+
+/// A server that stops when it is dropped.
+pub struct TestServer {
+    /// Where it speaks HTTP.
+    pub http: SocketAddr,
+    /// Where it speaks bytes.
+    pub raw: SocketAddr,
+    /// Ends it.
+    pub control: Control,
+    /// Why exchanges ended early.
+    pub gone: std::sync::mpsc::Receiver<Gone>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// Starts one worker on `io`.
+    pub fn start(io: Io, settings: Settings) -> Self {
+        let memfd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = std::fs::File::from(memfd.expect("memfd"));
+        file.write_all(&big()).expect("write");
+        let mapping = Arc::new(Mapping::new(file, Vec::new()).expect("map"));
+        let bind = || Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
+        let (http, raw) = (bind(), bind());
+        let address = |socket: &Arc<_>| local_address(socket).expect("address");
+        let (http_at, raw_at) = (address(&http), address(&raw));
+        let listener = |socket, protocol| Listener {
+            socket,
+            settings: ListenerSettings { protocol, fields: Vec::new() },
+        };
+        let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
+        let kit = Kit { listeners, settings, workers: 1, io, pin: false };
+        let (gone, gone_events) = std::sync::mpsc::channel();
+        let server = Server::start(kit, move |_, poster| Handlers {
+            poster,
+            big: mapping.clone(),
+            big_id: None,
+            jobs: Vec::new(),
+            gone: gone.clone(),
+        });
+        let server = server.expect("start");
+        let control = server.control();
+        let thread = Some(std::thread::spawn(move || server.join()));
+        Self { http: http_at, raw: raw_at, control, gone: gone_events, thread }
+    }
+
+    /// A connection to the HTTP listener.
+    pub fn connect(&self) -> TcpStream {
+        connect(self.http)
+    }
+
+    /// Sends bytes on a fresh connection, ends our side and reads until the server closes.
+    pub fn exchange(&self, request: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        stream.write_all(request).expect("send");
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+}
+
+/// A connection with a patience of ten seconds, so that a hang fails instead of hanging.
+pub fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).expect("connect");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+    stream.set_write_timeout(Some(Duration::from_secs(10))).expect("timeout");
+    stream
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.control.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads one response with a Content-Length off a stream: (head, content).
+pub fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a response head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("text");
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "))
+        .map_or(0, |length| length.parse().expect("a number"));
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("a response body");
+    (head, body)
+}
