@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
 use crate::limits::{SEND_PARTS_MAX, SENDFILE_MIN_BYTES};
-use crate::mapping::{MappingId, Mappings};
+use crate::mapping::{MappingId, Mappings, Region};
 use crate::pool::Pool;
 
 /// A piece of output.
@@ -67,7 +67,7 @@ pub(crate) enum Next<'q> {
     /// Memory; `more` says that a file follows at once.
     Memory { parts: Parts<'q>, more: bool },
     /// A range of a file.
-    File { file: BorrowedFd<'q>, offset: u64, bytes: u64, memory: Option<&'q [u8]> },
+    File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
     /// The external file is not what it was when the archive was made, or cannot be read.
     Changed,
 }
@@ -193,8 +193,7 @@ impl Output {
                         if parts.count > 0 {
                             return Next::Memory { parts, more: true };
                         }
-                        let (file, memory) = (held.file(), None);
-                        return Next::File { file, offset: *offset, bytes: *bytes, memory };
+                        return Next::File { file: held.file(), offset: *offset, bytes: *bytes };
                     }
                     let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
                         return Next::Changed;
@@ -202,10 +201,20 @@ impl Output {
                     slice
                 }
                 Segment::External { mapping, range } => {
-                    if parts.count > 0 {
+                    let Some(file) = unchanged(mappings, *mapping, range) else {
+                        return Next::Changed;
+                    };
+                    if files && parts.count > 0 {
                         return Next::Memory { parts, more: true };
                     }
-                    return external(mappings, *mapping, range);
+                    if files {
+                        let (offset, bytes) = (range.offset, range.bytes);
+                        return Next::File { file: file.file(), offset, bytes };
+                    }
+                    let Some(slice) = cut(file.bytes(), range.offset, range.bytes) else {
+                        return Next::Changed;
+                    };
+                    slice
                 }
             };
             if slice.is_empty() {
@@ -259,16 +268,14 @@ fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
     }
 }
 
-/// The next send of an external file, if the file still is what it was.
-fn external<'q>(mappings: &'q Mappings, mapping: MappingId, range: &ExternalSegment) -> Next<'q> {
-    let Some(external) = mappings.get(mapping).and_then(|held| held.external(range.file)) else {
-        return Next::Changed;
-    };
-    if !external.is_unchanged(range.size, range.modified_ns) {
-        return Next::Changed;
-    }
-    let memory = cut(external.bytes(), range.offset, range.bytes);
-    Next::File { file: external.file(), offset: range.offset, bytes: range.bytes, memory }
+/// The external file of a range, if it still is what it was when the archive was made.
+fn unchanged<'q>(
+    mappings: &'q Mappings,
+    mapping: MappingId,
+    range: &ExternalSegment,
+) -> Option<&'q Region> {
+    let file = mappings.get(mapping)?.external(range.file)?;
+    file.is_unchanged(range.size, range.modified_ns).then_some(file)
 }
 
 fn cut(memory: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {

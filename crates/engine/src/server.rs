@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
+use crate::backend::uring::Uring;
 use crate::inbox::Poster;
 use crate::listener::Listener;
 use crate::settings::Settings;
@@ -146,7 +147,7 @@ impl Place {
         loop {
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
                 Io::Epoll => self.run(Epoll::new(self.sockets.clone())?, make_app),
-                Io::Uring => self.run(Epoll::new(self.sockets.clone())?, make_app),
+                Io::Uring => self.run(Uring::new(self.sockets.clone())?, make_app),
             }));
             match outcome {
                 Ok(Ok(())) => return,

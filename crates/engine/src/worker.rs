@@ -257,7 +257,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return Flush::Waits;
         }
         loop {
-            let sending = match output.next(mappings, true) {
+            let sending = match output.next(mappings, B::SENDS_FILES) {
                 Next::Nothing => {
                     output.clear(pool, mappings);
                     outputs.free(&mut conn.output);
@@ -273,16 +273,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     // SAFETY: as above; mappings are held by the count of their slices.
                     unsafe { backend.send(slot, parts.as_slice(), more) }
                 }
-                Next::File { file, offset, bytes, memory } => {
-                    match (backend.send_file(slot, file, offset, bytes), memory) {
-                        (Some(sending), _) => sending,
-                        // SAFETY: as above.
-                        (None, Some(memory)) => unsafe {
-                            backend.send(slot, &[io::IoSlice::new(memory)], false)
-                        },
-                        (None, None) => return Flush::Broken(Gone::Overload),
-                    }
-                }
+                Next::File { file, offset, bytes } => backend.send_file(slot, file, offset, bytes),
             };
             match sending {
                 Sending::Done(bytes) => output.advance(bytes, pool, mappings),

@@ -50,12 +50,15 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A poller over `listeners`, which may be shared with other workers and must be non-blocking.
+    /// A poller over `listeners`, which may be shared with other workers.
     /// Accepting is off at first.
     ///
     /// # Errors
     /// When the system gives no epoll or event descriptor.
     pub fn new(listeners: Vec<Arc<OwnedFd>>) -> io::Result<Self> {
+        for socket in &listeners {
+            rustix::io::ioctl_fionbio(socket, true)?;
+        }
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&poll, &wake, EventData::new_u64(WAKE_BIT), EventFlags::IN)?;
@@ -180,6 +183,8 @@ impl Epoll {
 impl Backend for Epoll {
     type Socket = OwnedFd;
 
+    const SENDS_FILES: bool = true;
+
     fn now(&self) -> Now {
         Now::read()
     }
@@ -296,25 +301,18 @@ impl Backend for Epoll {
         self.outcome(slot, result)
     }
 
-    fn send_file(
-        &mut self,
-        slot: Slot,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        bytes: u64,
-    ) -> Option<Sending> {
+    fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending {
         let Some(fd) = &self.sockets[slot as usize].fd else {
-            return Some(Sending::Failed(Errno::BADF));
+            return Sending::Failed(Errno::BADF);
         };
         // The kernel sends at most 0x7ffff000 bytes per call.
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 30);
         let mut position = offset;
-        let result = rustix::fs::sendfile(fd, file, Some(&mut position), bytes);
-        Some(match result {
+        match rustix::fs::sendfile(fd, file, Some(&mut position), bytes) {
             // Nothing sent although bytes are left: the file is shorter than it was.
             Ok(0) if bytes > 0 => Sending::Failed(Errno::NODATA),
             other => self.outcome(slot, other),
-        })
+        }
     }
 
     fn finish(&mut self, slot: Slot) {

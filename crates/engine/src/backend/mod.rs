@@ -15,6 +15,8 @@ use rustix::io::Errno;
 use crate::clock::Now;
 
 pub mod epoll;
+mod lent;
+pub mod uring;
 
 /// Index of a connection in a worker's tables.
 pub type Slot = u32;
@@ -105,6 +107,9 @@ pub trait Backend: Sized {
     /// A connected socket before it is attached.
     type Socket;
 
+    /// Whether [`Self::send_file`] exists; otherwise files go out as mapped memory.
+    const SENDS_FILES: bool;
+
     /// The clocks, read once per pass.
     fn now(&self) -> Now;
 
@@ -147,14 +152,8 @@ pub trait Backend: Sized {
     /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending;
 
-    /// Sends `bytes` of a file from `offset`, or `None` where the backend has no such call.
-    fn send_file(
-        &mut self,
-        slot: Slot,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        bytes: u64,
-    ) -> Option<Sending>;
+    /// Sends `bytes` of a file from `offset`. Only called when [`Self::SENDS_FILES`].
+    fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending;
 
     /// Sends the peer our end of stream; receiving goes on.
     fn finish(&mut self, slot: Slot);

@@ -1,0 +1,114 @@
+//! The buffers a ring receives into: a provided-buffer ring of fixed-size buffers.
+//!
+//! The memory for all of them is reserved at start and touched only when a buffer is first lent, so
+//! a quiet worker holds little; the number lent grows when receives find none.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::IoUring;
+use io_uring::types::BufRingEntry;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::Lent;
+
+/// Bytes of one buffer: nearly every request head fits; larger input comes in pieces.
+const BUFFER_BYTES: usize = 4 * 1024;
+/// Most buffers lent: 4 MiB (a power of two, as the kernel wants).
+const BUFFERS_MAX: u16 = 1024;
+/// Buffers lent at first, and added whenever receives found none.
+const BUFFERS_STEP: u16 = 128;
+
+/// See the module's head.
+pub(super) struct LentRing {
+    memory: NonNull<u8>,
+    bytes: usize,
+    entries: NonNull<BufRingEntry>,
+    tail: u16,
+    given: u16,
+}
+
+impl LentRing {
+    /// Reserves the memory and tells the kernel of it as `group`.
+    pub(super) fn register(ring: &IoUring, group: u16) -> io::Result<Self> {
+        let entries_bytes = usize::from(BUFFERS_MAX) * size_of::<BufRingEntry>();
+        let bytes = entries_bytes + usize::from(BUFFERS_MAX) * BUFFER_BYTES;
+        // SAFETY: a fresh private mapping touches no memory of ours.
+        let memory = unsafe {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)?
+        };
+        let memory = NonNull::new(memory.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let entries = memory.cast::<BufRingEntry>();
+        let mut lent = Self { memory, bytes, entries, tail: 0, given: 0 };
+        let address = entries.as_ptr() as u64;
+        // SAFETY: page-aligned memory of the stated size that outlives the ring (the ring is
+        // dropped first, see `Uring`).
+        unsafe {
+            ring.submitter().register_buf_ring_with_flags(address, BUFFERS_MAX, group, 0)?;
+        }
+        lent.grow();
+        Ok(lent)
+    }
+
+    /// Lends the kernel more buffers, up to the maximum.
+    pub(super) fn grow(&mut self) {
+        let until = self.given.saturating_add(BUFFERS_STEP).min(BUFFERS_MAX);
+        for buffer in self.given..until {
+            self.give_back(Lent { buffer, bytes: 0 });
+        }
+        self.given = until;
+    }
+
+    /// The filled part of a buffer.
+    #[inline]
+    pub(super) fn bytes(&self, lent: &Lent) -> &[u8] {
+        assert!(lent.buffer < self.given && lent.bytes as usize <= BUFFER_BYTES);
+        // SAFETY: within the mapping by the assertion; the kernel does not touch a buffer between
+        // its completion and `give_back`, which takes the `Lent` away.
+        unsafe { std::slice::from_raw_parts(self.start_of(lent.buffer), lent.bytes as usize) }
+    }
+
+    /// Lends the buffer to the kernel again.
+    #[inline]
+    #[allow(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
+    pub(super) fn give_back(&mut self, lent: Lent) {
+        let place = usize::from(self.tail & (BUFFERS_MAX - 1));
+        // SAFETY: `place` is below the number of entries; the kernel reads an entry only after the
+        // tail has moved past it.
+        unsafe {
+            let entry = &mut *self.entries.as_ptr().add(place);
+            entry.set_addr(self.start_of(lent.buffer) as u64);
+            entry.set_len(BUFFER_BYTES as u32);
+            entry.set_bid(lent.buffer);
+        }
+        self.tail = self.tail.wrapping_add(1);
+        // SAFETY: the tail lies in the first entry, as the kernel defines it, and is only ever
+        // written here.
+        unsafe {
+            let tail = BufRingEntry::tail(self.entries.as_ptr()).cast::<AtomicU16>();
+            (*tail).store(self.tail, Ordering::Release);
+        }
+    }
+
+    pub(super) fn give_back_if(&mut self, lent: Option<Lent>) {
+        if let Some(lent) = lent {
+            self.give_back(lent);
+        }
+    }
+
+    fn start_of(&self, buffer: u16) -> *mut u8 {
+        let entries_bytes = usize::from(BUFFERS_MAX) * size_of::<BufRingEntry>();
+        // SAFETY: buffers lie behind the entries within the one mapping.
+        unsafe { self.memory.as_ptr().add(entries_bytes + usize::from(buffer) * BUFFER_BYTES) }
+    }
+}
+
+impl Drop for LentRing {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `register` mapped; the ring that wrote to it is gone.
+        let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "unmapping our own range cannot fail");
+    }
+}
