@@ -19,6 +19,7 @@ pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
     let (days, second) = days_and_seconds(time);
     let (year, month, day) = civil(days);
 
+    let (minute, second) = (second / 60, second % 60);
     let mut text = *b"Sat, 00 Jan 0000 00:00:00 GMT";
     // 0000-01-01 was a Saturday in the proleptic calendar.
     put(&mut text, 0, NAMES_FROM_SATURDAY[(days % 7) as usize]);
@@ -26,9 +27,9 @@ pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
     put(&mut text, 8, MONTHS[(month - 1) as usize]);
     put(&mut text, 12, two_digits(year / 100));
     put(&mut text, 14, two_digits(year % 100));
-    put(&mut text, 17, two_digits(second / 3600));
-    put(&mut text, 20, two_digits(second / 60 % 60));
-    put(&mut text, 23, two_digits(second % 60));
+    put(&mut text, 17, two_digits(minute / 60));
+    put(&mut text, 20, two_digits(minute % 60));
+    put(&mut text, 23, two_digits(second));
     text
 }
 
@@ -136,11 +137,21 @@ fn civil(days: u32) -> (u32, u32, u32) {
 const DAYS_PER_ERA: u32 = 146_097;
 const DAYS_BEFORE_MARCH_OF_LEAP_YEAR: u32 = 60;
 
+/// Two decimal digits of a number below 100.
 #[inline]
 fn two_digits(value: u32) -> [u8; 2] {
-    let digit = |value: u32| b'0' + (value % 10) as u8;
-    [digit(value / 10), digit(value)]
+    TWO_DIGITS[(value % 100) as usize]
 }
+
+static TWO_DIGITS: [[u8; 2]; 100] = {
+    let mut table = [[0; 2]; 100];
+    let mut value = 0;
+    while value < 100 {
+        table[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
+        value += 1;
+    }
+    table
+};
 
 #[inline(always)]
 fn put<const N: usize>(text: &mut [u8; DATE_BYTES], at: usize, piece: [u8; N]) {

@@ -18,42 +18,54 @@ pub struct HostError;
 /// Splits `uri-host [ ":" port ]`.
 ///
 /// An empty host is refused: the `http` scheme has none (RFC 9110 §4.2.1). So are user
-/// information (§4.2.4), addresses of a future IP version (there is none), and ports above 65535.
+/// information (§4.2.4), addresses of a future IP version (there is none), and ports above 65535 or of more than
+/// five digits.
 /// An empty port is allowed and means none was given (RFC 3986 §3.2.3).
 #[inline]
 pub fn split(authority: &[u8]) -> Result<Authority<'_>, HostError> {
-    let host_bytes = match authority.first() {
-        Some(b'[') => bracketed(authority)?,
-        _ => registered_name(authority)?,
-    };
-    let (host, rest) = authority.split_at_checked(host_bytes).ok_or(HostError)?;
-    let port = match rest {
-        [] | [b':'] => None,
-        [b':', digits @ ..] => Some(port(digits)?),
-        _ => return Err(HostError),
-    };
+    if authority.first() == Some(&b'[') {
+        return split_bracketed(authority);
+    }
+    let (host, port) = split_port(authority)?;
+    check_name(host)?;
     Ok(Authority { host, port })
 }
 
-/// Length of the `reg-name` (an IPv4 address is one by its characters) at the front.
+/// Takes `":" [ port ]` off the end; what stays may still have a colon, which no name has.
 #[inline]
-fn registered_name(bytes: &[u8]) -> Result<usize, HostError> {
-    let mut length = 0;
-    let mut escapes = false;
-    for &byte in bytes {
-        if byte == b':' {
-            break;
-        }
-        if !NAME[usize::from(byte)] {
-            return Err(HostError);
-        }
-        escapes |= byte == b'%';
-        length += 1;
+fn split_port(authority: &[u8]) -> Result<(&[u8], Option<u16>), HostError> {
+    let mut host = authority;
+    while let [rest @ .., b'0'..=b'9'] = host {
+        host = rest;
     }
-    if length == 0 || (escapes && !escapes_are_whole(bytes.get(..length).unwrap_or_default())) {
+    let [host @ .., b':'] = host else { return Ok((authority, None)) };
+    match authority.get(host.len() + 1..) {
+        None | Some(b"") => Ok((host, None)),
+        Some(digits) => Ok((host, Some(port(digits)?))),
+    }
+}
+
+/// A `reg-name` that is not empty; by its characters an IPv4 address is one too.
+#[inline]
+fn check_name(name: &[u8]) -> Result<(), HostError> {
+    let found = name.iter().fold(0, |found, &byte| found | CLASS[usize::from(byte)]);
+    if name.is_empty()
+        || found & FORBIDDEN != 0
+        || (found & PERCENT != 0 && !escapes_are_whole(name))
+    {
         return Err(HostError);
     }
-    Ok(length)
+    Ok(())
+}
+
+/// An IPv6 address in brackets, then perhaps a port.
+#[cold]
+fn split_bracketed(authority: &[u8]) -> Result<Authority<'_>, HostError> {
+    let (host, rest) = authority.split_at_checked(bracketed(authority)?).ok_or(HostError)?;
+    match split_port(rest)? {
+        (b"", port) => Ok(Authority { host, port }),
+        _ => Err(HostError),
+    }
 }
 
 /// Length of the IPv6 address at the front, brackets included.
@@ -65,9 +77,13 @@ fn bracketed(bytes: &[u8]) -> Result<usize, HostError> {
     Ok(close + 1)
 }
 
+/// Digits only, as `split_port` found them.
 #[inline]
 fn port(digits: &[u8]) -> Result<u16, HostError> {
-    let value = crate::grammar::decimal(digits).ok_or(HostError)?;
+    if digits.len() > PORT_MAX_DIGITS {
+        return Err(HostError);
+    }
+    let value = digits.iter().fold(0u32, |value, byte| value * 10 + u32::from(byte - b'0'));
     u16::try_from(value).map_err(|_| HostError)
 }
 
@@ -84,16 +100,26 @@ fn escapes_are_whole(name: &[u8]) -> bool {
     true
 }
 
-/// `unreserved / sub-delims` and the percent sign (RFC 3986 §3.2.2).
-static NAME: [bool; 256] = {
-    let mut table = [false; 256];
+/// Of 65535; more would be leading zeros, which nobody sends.
+const PORT_MAX_DIGITS: usize = 5;
+
+const FORBIDDEN: u8 = 1;
+const PERCENT: u8 = 2;
+
+/// `unreserved / pct-encoded / sub-delims` (RFC 3986 §3.2.2).
+static CLASS: [u8; 256] = {
+    let mut table = [FORBIDDEN; 256];
     let mut byte = 0;
     while byte < 128 {
         let c = byte as u8;
-        table[byte] = c.is_ascii_alphanumeric()
-            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%')
-            || matches!(c, b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
+        let unreserved = c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_' | b'~');
+        let sub_delims = matches!(c, b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
             || matches!(c, b'*' | b'+' | b',' | b';' | b'=');
+        if unreserved || sub_delims {
+            table[byte] = 0;
+        } else if c == b'%' {
+            table[byte] = PERCENT;
+        }
         byte += 1;
     }
     table

@@ -76,12 +76,15 @@ impl<'a> Target<'a> {
     /// percent sign) without `#`, since a target has no fragment.
     #[inline]
     pub fn parse(method: Method, raw: &'a [u8]) -> Result<Target<'a>, TargetError> {
-        let form = Form::Origin;
         if raw.first() == Some(&b'/') && method != Method::Connect {
             let (path, query) = split_query(raw)?;
-            return Ok(Target { raw, form, path, query, authority: None, scheme: None });
+            let form = Form::Origin;
+            Ok(Target { raw, form, path, query, authority: None, scheme: None })
+        } else {
+            // Taken apart and put together again, so that the usual form stays in registers.
+            let Target { raw, form, path, query, authority, scheme } = other_form(method, raw)?;
+            Ok(Target { raw, form, path, query, authority, scheme })
         }
-        other_form(method, raw)
     }
 
     /// The path as the site's key: see [`decode_path`].

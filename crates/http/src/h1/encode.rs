@@ -50,18 +50,10 @@ pub fn prepared(
 ) {
     out.extend_from_slice(status_line_h1(answer.status));
     out.extend_from_slice(answer.shared.h1);
-    if let Some(tag) = answer.etag {
-        etag(out, tag);
-    }
-    if let Some(time) = answer.last_modified {
-        last_modified(out, time);
-    }
     if has_rare_fields(answer) {
         rare_fields(out, answer);
     }
-    if let Some(bytes) = answer.content_length {
-        content_length(out, bytes);
-    }
+    own_fields(out, answer);
     finish(out, connection, tail);
 }
 
@@ -145,38 +137,36 @@ pub fn date_line(out: &mut Vec<u8>, now: date::UnixSeconds) {
 
 /// Appends a number in decimal.
 #[inline]
-pub fn decimal(out: &mut Vec<u8>, value: u64) {
+pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
-    let at = decimal_digits(&mut digits, value);
-    out.extend_from_slice(digits.get(at..).unwrap_or_default());
-}
-
-/// Writes the digits at the end of the array; gives where they start.
-#[inline]
-fn decimal_digits(digits: &mut [u8; 20], mut value: u64) -> usize {
     let mut at = digits.len();
     loop {
         at -= 1;
         digits[at] = b'0' + (value % 10) as u8;
         value /= 10;
         if value == 0 {
-            return at;
+            break;
         }
     }
+    out.extend_from_slice(&digits[at..]);
 }
 
+/// What a representation has of its own: `ETag`, `Last-Modified`, `Content-Length`.
 #[inline]
-fn etag(out: &mut Vec<u8>, tag: &[u8]) {
-    out.extend_from_slice(b"ETag: \"");
-    out.extend_from_slice(tag);
-    out.extend_from_slice(b"\"\r\n");
-}
-
-#[inline]
-fn last_modified(out: &mut Vec<u8>, time: date::UnixSeconds) {
-    let mut line = *b"Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-    line[15..15 + date::DATE_BYTES].copy_from_slice(&date::format(time));
-    out.extend_from_slice(&line);
+fn own_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
+    if let Some(tag) = answer.etag {
+        out.extend_from_slice(b"ETag: \"");
+        out.extend_from_slice(tag);
+        out.extend_from_slice(b"\"\r\n");
+    }
+    if let Some(time) = answer.last_modified {
+        out.extend_from_slice(b"Last-Modified: ");
+        out.extend_from_slice(&date::format(time));
+        out.extend_from_slice(b"\r\n");
+    }
+    if let Some(bytes) = answer.content_length {
+        content_length(out, bytes);
+    }
 }
 
 #[inline]

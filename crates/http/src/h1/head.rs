@@ -102,6 +102,14 @@ struct RequestLine<'h> {
     version: Version,
 }
 
+/// The fields that say where the message ends and what follows it.
+const MESSAGE_FIELDS: [KnownField; 4] = [
+    KnownField::Connection,
+    KnownField::ContentLength,
+    KnownField::Expect,
+    KnownField::TransferEncoding,
+];
+
 /// Checks a whole head and makes the value of it.
 #[inline]
 fn complete<'h>(
@@ -124,12 +132,17 @@ fn complete<'h>(
         return Err(Refusal::LineEnd);
     }
     let method = Method::from_token(line.method);
-    let target = Target::parse(method, line.target).map_err(|_| Refusal::Target)?;
+    let Ok(target) = Target::parse(method, line.target) else { return Err(Refusal::Target) };
     let known = Known::find(&fields);
     let authority = authority(line.version, &target, &fields, &known)?;
-    let framing = framing(line.version, &fields, &known, limits)?;
-    let keep_alive = keep_alive(line.version, &fields, &known);
-    let expect_continue = expects_continue(line.version, framing, &fields, &known)?;
+    let mut framing = Framing::None;
+    let mut keep_alive = line.version != Version::Http10;
+    let mut expect_continue = false;
+    if known.has_any(&MESSAGE_FIELDS) {
+        framing = framing_of(line.version, &fields, &known, limits)?;
+        keep_alive = stays_open(line.version, &fields, &known);
+        expect_continue = expects_continue(line.version, framing, &fields, &known)?;
+    }
     let head = RequestHead {
         method,
         method_token: line.method,
@@ -175,8 +188,7 @@ fn authority<'h>(
 }
 
 /// RFC 9112 §6.3, in the strict reading: whatever is ambiguous is refused.
-#[inline]
-fn framing(
+fn framing_of(
     version: Version,
     fields: &Fields<'_>,
     known: &Known,
@@ -233,8 +245,7 @@ fn transfer_encoding(
 }
 
 /// RFC 9112 §9.3.
-#[inline]
-fn keep_alive(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
+fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
     let mut asked = version != Version::Http10;
     for value in known.values(fields, KnownField::Connection) {
         for option in grammar::list(value) {
@@ -249,7 +260,6 @@ fn keep_alive(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
 
 /// RFC 9110 §10.1.1: `100-continue` is the only expectation there is; one in HTTP/1.0 is ignored,
 /// and one without content has nothing to wait for.
-#[inline]
 fn expects_continue(
     version: Version,
     framing: Framing,
