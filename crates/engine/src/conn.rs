@@ -150,12 +150,23 @@ pub(crate) struct Conns {
 }
 
 impl Conns {
-    /// A fresh connection in phase `phase`.
-    pub(crate) fn open(&mut self, phase: Phase, listener: u16, peer: Option<SocketAddr>) -> Slot {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Conn::empty());
-            (self.slots.len() - 1) as Slot
-        });
+    /// A fresh connection in phase `phase`; `None` when there is no memory for one more.
+    pub(crate) fn open(
+        &mut self,
+        phase: Phase,
+        listener: u16,
+        peer: Option<SocketAddr>,
+    ) -> Option<Slot> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.try_reserve(1).ok()?;
+                // A slot must always find its way back.
+                self.free.try_reserve(self.slots.len() + 1).ok()?;
+                self.slots.push(Conn::empty());
+                (self.slots.len() - 1) as Slot
+            }
+        };
         let conn = &mut self.slots[slot as usize];
         let generation = conn.generation.wrapping_add(1);
         *conn = Conn {
@@ -168,7 +179,7 @@ impl Conns {
             ..Conn::empty()
         };
         self.live += 1;
-        slot
+        Some(slot)
     }
 
     /// Gives a slot back for reuse. Its buffers must have been taken out before.

@@ -99,9 +99,12 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn output_and_mappings(&mut self, slot: Slot) -> (&mut Output, &mut Mappings) {
+    pub(crate) fn output_and_mappings(
+        &mut self,
+        slot: Slot,
+    ) -> (&mut Output, &mut Pool, &mut Mappings) {
         let conn = self.conns.get(slot);
-        (self.outputs.of(&mut conn.output), &mut self.mappings)
+        (self.outputs.of(&mut conn.output), &mut self.pool, &mut self.mappings)
     }
 
     #[inline]

@@ -339,8 +339,8 @@ impl Exchange<'_> {
                 let (file, offset, bytes) = (range.file, range.offset, range.bytes);
                 let (size, modified_ns) = (range.size, range.modified_ns);
                 let segment = ExternalSegment { file, offset, bytes, size, modified_ns };
-                let (output, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_external(mappings, mapping, segment);
+                let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
+                output.push_external(pool, mappings, mapping, segment);
                 true
             }
             (Piece::Archive(_) | Piece::External(_), None) => {
@@ -357,7 +357,7 @@ impl Exchange<'_> {
         let conn = core.conns.get(self.slot);
         let output = core.outputs.of(&mut conn.output);
         if bytes > COPY_BODY_MAX_BYTES {
-            output.push_mapped(&mut core.mappings, mapping, offset, bytes);
+            output.push_mapped(&mut core.pool, &mut core.mappings, mapping, offset, bytes);
             return true;
         }
         let Some(held) = core.mappings.get(mapping) else { return false };
@@ -379,8 +379,8 @@ impl Exchange<'_> {
                 output.append_bytes(pool, copied)
             }
             Slice::Owned(owned) => {
-                self.core.output(self.slot).0.push_owned(owned);
-                true
+                let (output, pool) = self.core.output(self.slot);
+                output.push_owned(pool, owned)
             }
             Slice::Mapped { mapping, offset, bytes } => self.mapped(mapping, offset, bytes),
         };

@@ -59,6 +59,7 @@ impl Segment {
 }
 
 /// What the next send is made of.
+#[expect(clippy::large_enum_variant, reason = "made and used up within one send")]
 pub(crate) enum Next<'q> {
     /// Nothing waits.
     Nothing,
@@ -116,7 +117,7 @@ impl Output {
     ) -> bool {
         if !self.tail_has_room(room) {
             let Some(chunk) = pool.take_chunk() else { return false };
-            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+            self.push(pool, Segment::Chunk { chunk, start: 0 });
         }
         let Some(Segment::Chunk { chunk, .. }) = self.segments.back_mut() else { return false };
         let before = chunk.len();
@@ -144,15 +145,32 @@ impl Output {
         true
     }
 
-    /// Queues bytes without copying them.
-    pub(crate) fn push_owned(&mut self, bytes: Box<[u8]>) {
+    /// Queues bytes without copying them. False when the budget is spent; they are dropped then.
+    pub(crate) fn push_owned(&mut self, pool: &mut Pool, bytes: Box<[u8]>) -> bool {
+        if !pool.reserve(bytes.len()) {
+            return false;
+        }
         self.bytes += bytes.len() as u64;
-        self.segments.push_back(Segment::Owned { bytes, start: 0 });
+        self.push(pool, Segment::Owned { bytes, start: 0 });
+        true
+    }
+
+    /// Queues a segment. The queue's own memory counts against the budget once it has grown beyond
+    /// what every queue has.
+    #[inline]
+    fn push(&mut self, pool: &mut Pool, segment: Segment) {
+        let before = self.segments.capacity();
+        self.segments.push_back(segment);
+        let grown = self.segments.capacity() - before;
+        if grown > 0 {
+            pool.count(grown * size_of::<Segment>());
+        }
     }
 
     /// Queues a range of a mapping, which stays alive until it has left.
     pub(crate) fn push_mapped(
         &mut self,
+        pool: &mut Pool,
         mappings: &mut Mappings,
         mapping: MappingId,
         offset: u64,
@@ -160,19 +178,20 @@ impl Output {
     ) {
         mappings.slice_taken(mapping);
         self.bytes += bytes;
-        self.segments.push_back(Segment::Mapped { mapping, offset, bytes });
+        self.push(pool, Segment::Mapped { mapping, offset, bytes });
     }
 
     /// Queues a range of an external file.
     pub(crate) fn push_external(
         &mut self,
+        pool: &mut Pool,
         mappings: &mut Mappings,
         mapping: MappingId,
         range: ExternalSegment,
     ) {
         mappings.slice_taken(mapping);
         self.bytes += range.bytes;
-        self.segments.push_back(Segment::External { mapping, range });
+        self.push(pool, Segment::External { mapping, range });
     }
 
     /// What to send next: as much memory as fits into one call, or the file at the front.
@@ -255,13 +274,17 @@ impl Output {
         }
         self.bytes = 0;
         self.in_flight = false;
+        if self.segments.capacity() > KEPT_SEGMENTS {
+            pool.release(self.segments.capacity() * size_of::<Segment>());
+            self.segments = VecDeque::new();
+        }
     }
 }
 
 fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
     match segment {
         Segment::Chunk { chunk, .. } => pool.give_chunk(chunk),
-        Segment::Owned { .. } => {}
+        Segment::Owned { bytes, .. } => pool.release(bytes.len()),
         Segment::Mapped { mapping, .. } | Segment::External { mapping, .. } => {
             mappings.slice_returned(mapping);
         }
@@ -283,10 +306,13 @@ fn cut(memory: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     memory.get(offset as usize..end)
 }
 
+/// Segments an empty queue keeps room for; one that grew larger gives its memory back.
+const KEPT_SEGMENTS: usize = 8;
+
 /// Queues of one worker; a connection names its queue by index.
 #[derive(Default)]
 pub(crate) struct Outputs {
-    queues: Vec<Box<Output>>,
+    queues: Vec<Output>,
     free: Vec<u32>,
 }
 
@@ -299,7 +325,7 @@ impl Outputs {
     pub(crate) fn of(&mut self, index: &mut u32) -> &mut Output {
         if *index == NO_OUTPUT {
             *index = self.free.pop().unwrap_or_else(|| {
-                self.queues.push(Box::default());
+                self.queues.push(Output::default());
                 (self.queues.len() - 1) as u32
             });
         }
@@ -309,7 +335,7 @@ impl Outputs {
     /// The queue with this index, if it is one.
     #[inline]
     pub(crate) fn get(&mut self, index: u32) -> Option<&mut Output> {
-        self.queues.get_mut(index as usize).map(|queue| &mut **queue)
+        self.queues.get_mut(index as usize)
     }
 
     /// Bytes that wait in the queue with this index.

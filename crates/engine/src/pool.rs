@@ -24,7 +24,15 @@ impl Pool {
         if let Some(chunk) = self.spare.pop() {
             return Some(chunk);
         }
-        self.reserve(CHUNK_BYTES).then(|| Vec::with_capacity(CHUNK_BYTES))
+        if !self.reserve(CHUNK_BYTES) {
+            return None;
+        }
+        let mut chunk = Vec::new();
+        if chunk.try_reserve_exact(CHUNK_BYTES).is_err() {
+            self.release(CHUNK_BYTES);
+            return None;
+        }
+        Some(chunk)
     }
 
     /// Takes a chunk back. One that had to grow for an outsized head is not kept.
@@ -65,16 +73,23 @@ impl Pool {
     /// Hands a stash's memory back.
     pub(crate) fn drop_stash(&mut self, stash: Vec<u8>) {
         self.used_bytes -= stash.capacity();
+        drop(stash);
     }
 
     /// Bytes of buffers in use or kept for reuse.
+    #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes
     }
 
+    /// Counts bytes that are taken already; the next who asks feels it.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.used_bytes += bytes;
+    }
+
     /// Counts `bytes` of a buffer that lives elsewhere; false when the budget is spent.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
-        let fits = self.used_bytes + bytes <= self.budget_bytes;
+        let fits = self.used_bytes.saturating_add(bytes) <= self.budget_bytes;
         if fits {
             self.used_bytes += bytes;
         }

@@ -36,13 +36,10 @@ impl RawStream<'_> {
         let (output, pool) = self.core.output(self.slot);
         let queued = match slice {
             Slice::Copied(bytes) => output.append_bytes(pool, bytes),
-            Slice::Owned(bytes) => {
-                output.push_owned(bytes);
-                true
-            }
+            Slice::Owned(bytes) => output.push_owned(pool, bytes),
             Slice::Mapped { mapping, offset, bytes } => {
-                let (output, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_mapped(mappings, mapping, offset, bytes);
+                let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
+                output.push_mapped(pool, mappings, mapping, offset, bytes);
                 true
             }
         };

@@ -149,7 +149,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Accepted { listener, socket, peer } => {
                 let protocol = self.core.settings.listeners[listener].protocol;
                 let phase = if protocol == Protocol::Raw { Phase::Raw } else { Phase::Head };
-                let slot = self.core.conns.open(phase, listener as u16, peer);
+                let Some(slot) = self.core.conns.open(phase, listener as u16, peer) else {
+                    return self.accept_failed(Errno::NOMEM);
+                };
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
@@ -349,7 +351,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Answer => conn.stash.is_empty(),
             Phase::Closing => false,
         };
-        let on = takes && !conn.ended && !(conn.blocked && !conn.stash.is_empty());
+        let stuck = conn.blocked && !conn.stash.is_empty();
+        let on = takes && !conn.ended && !stuck;
         if on != conn.receiving {
             conn.receiving = on;
             self.backend.receive(slot, on);

@@ -100,6 +100,7 @@ pub struct Uring {
     position: usize,
     /// Receives that found no buffer; armed again at the end of the pass.
     starved: Vec<Slot>,
+    #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     spare_messages: Vec<Box<Message>>,
     wake: Arc<OwnedFd>,
     wake_count: Box<u64>,

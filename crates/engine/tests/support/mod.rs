@@ -20,10 +20,10 @@ use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedF
 use pinion_http::request::Framing;
 
 /// Bytes of the file behind `/big`.
-pub const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
+pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
 
 /// The content of `/big`.
-pub fn big() -> Vec<u8> {
+pub(crate) fn big() -> Vec<u8> {
     (0..BIG_BYTES).map(|at| (at / 7 % 251) as u8).collect()
 }
 
@@ -37,7 +37,7 @@ enum Job {
 }
 
 /// Handlers for tests. One exchange at a time per connection; state is kept by slot.
-pub struct Handlers {
+pub(crate) struct Handlers {
     poster: Poster,
     big: Arc<Mapping>,
     big_id: Option<MappingId>,
@@ -185,21 +185,21 @@ impl App for Handlers {
 }
 
 /// A server that stops when it is dropped.
-pub struct TestServer {
+pub(crate) struct TestServer {
     /// Where it speaks HTTP.
-    pub http: SocketAddr,
+    pub(crate) http: SocketAddr,
     /// Where it speaks bytes.
-    pub raw: SocketAddr,
+    pub(crate) raw: SocketAddr,
     /// Ends it.
-    pub control: Control,
+    pub(crate) control: Control,
     /// Why exchanges ended early.
-    pub gone: std::sync::mpsc::Receiver<Gone>,
+    pub(crate) gone: std::sync::mpsc::Receiver<Gone>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl TestServer {
     /// Starts one worker on `io`.
-    pub fn start(io: Io, settings: Settings) -> Self {
+    pub(crate) fn start(io: Io, settings: Settings) -> Self {
         let memfd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC);
         let mut file = std::fs::File::from(memfd.expect("memfd"));
         file.write_all(&big()).expect("write");
@@ -229,12 +229,12 @@ impl TestServer {
     }
 
     /// A connection to the HTTP listener.
-    pub fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         connect(self.http)
     }
 
     /// Sends bytes on a fresh connection, ends our side and reads until the server closes.
-    pub fn exchange(&self, request: &[u8]) -> Vec<u8> {
+    pub(crate) fn exchange(&self, request: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         stream.write_all(request).expect("send");
         let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -245,7 +245,7 @@ impl TestServer {
 }
 
 /// A connection with a patience of ten seconds, so that a hang fails instead of hanging.
-pub fn connect(to: SocketAddr) -> TcpStream {
+pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("connect");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
     stream.set_write_timeout(Some(Duration::from_secs(10))).expect("timeout");
@@ -262,7 +262,7 @@ impl Drop for TestServer {
 }
 
 /// Reads one response with a Content-Length off a stream: (head, content).
-pub fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
+pub(crate) fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

@@ -1,0 +1,50 @@
+//! The smallest application: one answer for every request. `hello epoll|uring PORT`
+
+use std::sync::Arc;
+
+use pinion_engine::Poster;
+use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::listener::{Listener, bind_tcp};
+use pinion_engine::mapping::Mappings;
+use pinion_engine::raw::RawStream;
+use pinion_engine::server::{Io, Kit, Server};
+use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+
+struct Hello;
+
+impl App for Hello {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        if let Event::Head(_) = event {
+            let body = b"hello world!\n";
+            let answer = Prepared {
+                shared: SharedFields { h1: b"Content-Type: text/plain; charset=utf-8\r\n" },
+                content_length: Some(body.len() as u64),
+                body: PreparedBody::Bytes(body),
+                ..Prepared::empty(200)
+            };
+            exchange.prepared(&answer, None);
+        }
+    }
+
+    fn raw(&mut self, _: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        stream.abort();
+    }
+
+    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+}
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let io = if arguments.next().as_deref() == Some("uring") { Io::Uring } else { Io::Epoll };
+    let port = arguments.next().and_then(|port| port.parse().ok()).unwrap_or(8080);
+    let socket = Arc::new(bind_tcp(([127, 0, 0, 1], port).into())?);
+    let settings = ListenerSettings { protocol: Protocol::Http, fields: Vec::new() };
+    let listeners = vec![Listener { socket, settings }];
+    let settings = Settings { connections: 20_000, ..Settings::default() };
+    let kit = Kit { listeners, settings, workers: 1, io, pin: false };
+    Server::start(kit, |_, _: Poster| Hello)?.join();
+    Ok(())
+}
