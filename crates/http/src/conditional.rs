@@ -55,9 +55,9 @@ pub fn if_range_holds(
     if head.known.repeated(KnownField::IfRange) {
         return false;
     }
-    let mut rest = value;
-    match next_tag(&mut rest) {
-        Some(tag) => rest.is_empty() && !tag.weak && Some(tag.opaque) == validators.etag,
+    match entity_tag(value) {
+        Some((tag, b"")) => !tag.weak && Some(tag.opaque) == validators.etag,
+        Some(_) => false,
         None => match (date::parse(value, now), validators.last_modified) {
             (Some(date), Some(modified)) => {
                 date == modified && now.saturating_sub(modified) >= STRONG_AFTER_SECONDS
@@ -162,13 +162,24 @@ struct EntityTag<'a> {
     opaque: &'a [u8],
 }
 
-/// Takes the next member off a list of entity tags; `None` at the end and when it is malformed. A
-/// backslash in a tag is itself, not an escape.
+/// Takes the next member off a list of entity tags; `None` at the end and when it is malformed.
 fn next_tag<'a>(rest: &mut &'a [u8]) -> Option<EntityTag<'a>> {
     let mut text = *rest;
     while let [b' ' | b'\t' | b',', tail @ ..] = text {
         text = tail;
     }
+    let (tag, tail) = entity_tag(text)?;
+    *rest = match trim(tail) {
+        [] => &[],
+        [b',', tail @ ..] => tail,
+        _ => return None,
+    };
+    Some(tag)
+}
+
+/// Reads the tag at the front, and gives what follows it. A backslash in a tag is itself, not an
+/// escape.
+fn entity_tag(text: &[u8]) -> Option<(EntityTag<'_>, &[u8])> {
     let (weak, text) = match text {
         [b'W', b'/', b'"', tail @ ..] => (true, tail),
         [b'"', tail @ ..] => (false, tail),
@@ -179,11 +190,8 @@ fn next_tag<'a>(rest: &mut &'a [u8]) -> Option<EntityTag<'a>> {
     if !opaque.iter().all(|&byte| byte >= 0x21 && byte != 0x7f) {
         return None;
     }
-    let tail = trim(text.get(close + 1..)?);
-    *rest = match tail {
-        [] => tail,
-        [b',', tail @ ..] => tail,
-        _ => return None,
-    };
-    Some(EntityTag { weak, opaque })
+    Some((EntityTag { weak, opaque }, text.get(close + 1..)?))
 }
+
+#[cfg(test)]
+mod tests;

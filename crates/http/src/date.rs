@@ -173,7 +173,7 @@ fn seconds(year: u32, month: u32, day: u32, time: u32) -> Option<UnixSeconds> {
     let year = year + 400 - u32::from(month <= 2);
     let month = if month <= 2 { month + 9 } else { month - 3 };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    let days = days - DAYS_PER_ERA + DAYS_BEFORE_MARCH_OF_LEAP_YEAR;
+    let days = days + DAYS_BEFORE_MARCH_OF_LEAP_YEAR - DAYS_PER_ERA;
     Some(FIRST + i64::from(days) * DAY_SECONDS as i64 + i64::from(time))
 }
 
@@ -202,3 +202,6 @@ fn short_day_name(name: [u8; 3]) -> Option<()> {
 
 const LONG_DAY_NAMES: [&[u8]; 7] =
     [b"Saturday", b"Sunday", b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday"];
+
+#[cfg(test)]
+mod tests;

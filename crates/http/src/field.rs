@@ -262,3 +262,98 @@ fn spells<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
     }
     difference == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use httparse::Header;
+
+    fn line<'a>(name: &'a str, value: &'a str) -> Header<'a> {
+        Header { name, value: value.as_bytes() }
+    }
+
+    /// RFC 9110 §5.1: "Field names are case-insensitive".
+    #[test]
+    fn every_known_name_in_any_case() {
+        for &field in KnownField::ALL {
+            let name = field.name();
+            assert_eq!(KnownField::of(name.as_bytes()), Some(field));
+            assert_eq!(KnownField::of(name.to_lowercase().as_bytes()), Some(field));
+            assert_eq!(KnownField::of(name.to_uppercase().as_bytes()), Some(field));
+        }
+    }
+
+    /// Setting bit 0x20 must not make another token out of a known one.
+    #[test]
+    fn one_changed_byte_is_another_name() {
+        for &field in KnownField::ALL {
+            let name = field.name().as_bytes();
+            for position in 0..name.len() {
+                for byte in (0..=255).filter(|&byte| crate::grammar::is_token_byte(byte)) {
+                    let mut other = name.to_vec();
+                    other[position] = byte;
+                    let same = other.eq_ignore_ascii_case(name);
+                    assert_eq!(KnownField::of(&other) == Some(field), same, "{other:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_names() {
+        for name in ["", "X", "Hos", "Hostt", "Date", "Cookie", "Accept-Language", "If-Matches"] {
+            assert_eq!(KnownField::of(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn first_value_and_all_values() {
+        let lines = [
+            line("Host", "a"),
+            line("accept-encoding", "gzip"),
+            line("X-Other", "1"),
+            line("ACCEPT-ENCODING", "br"),
+            line("Accept", "*/*"),
+            line("Accept-Encoding", "zstd"),
+        ];
+        let fields = Fields::new(&lines);
+        let known = Known::find(&fields);
+        let values = |field| known.values(&fields, field).collect::<Vec<_>>();
+
+        assert!(known.has(KnownField::Host));
+        assert!(!known.repeated(KnownField::Host));
+        assert_eq!(known.value(&fields, KnownField::Host), Some(&b"a"[..]));
+        assert_eq!(values(KnownField::Host), [b"a"]);
+
+        assert!(known.repeated(KnownField::AcceptEncoding));
+        assert_eq!(known.value(&fields, KnownField::AcceptEncoding), Some(&b"gzip"[..]));
+        assert_eq!(values(KnownField::AcceptEncoding), [&b"gzip"[..], b"br", b"zstd"]);
+
+        assert!(!known.has(KnownField::Range));
+        assert_eq!(known.value(&fields, KnownField::Range), None);
+        assert!(values(KnownField::Range).is_empty());
+        assert!(known.has_any(&[KnownField::Range, KnownField::Accept]));
+        assert!(!known.has_any(&[KnownField::Range, KnownField::IfRange]));
+    }
+
+    #[test]
+    fn any_name_can_be_asked_for() {
+        let lines = [line("Cookie", "a=1"), line("Host", "h"), line("cookie", "b=2")];
+        let fields = Fields::new(&lines);
+        assert_eq!(fields.len(), 3);
+        assert_eq!(fields.get(b"COOKIE"), Some(&b"a=1"[..]));
+        assert_eq!(fields.get(b"Date"), None);
+        assert_eq!(fields.all(b"Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+        assert!(Fields::EMPTY.is_empty());
+        assert_eq!(format!("{:?}", Fields::new(&lines[1..2])), r#"{"Host": "h"}"#);
+    }
+
+    #[test]
+    fn as_many_lines_as_a_head_may_have() {
+        let mut lines = vec![line("X", "0"); crate::limits::FIELDS_MAX];
+        *lines.last_mut().unwrap() = line("Range", "bytes=0-");
+        let fields = Fields::new(&lines);
+        let known = Known::find(&fields);
+        assert_eq!(known.value(&fields, KnownField::Range), Some(&b"bytes=0-"[..]));
+    }
+}

@@ -144,3 +144,72 @@ static TOKEN: [bool; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 §5.6.2: tchar = "!" / "#" / "$" / "%" / "&" / "'" / "*" / "+" / "-" / "." / "^" /
+    /// "_" / "`" / "|" / "~" / DIGIT / ALPHA.
+    #[test]
+    fn token_bytes() {
+        let expected =
+            "!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~";
+        let found: Vec<u8> = (0..=255).filter(|&byte| is_token_byte(byte)).collect();
+        assert_eq!(found, expected.as_bytes());
+        assert!(is_token(b"x-y"));
+        assert!(!is_token(b""));
+        assert!(!is_token(b"x y"));
+    }
+
+    /// RFC 9110 §5.5: field-content is VCHAR, obs-text, SP and HTAB.
+    #[test]
+    fn value_bytes() {
+        let found: Vec<u8> = (0..=255).filter(|&byte| !is_value_byte(byte)).collect();
+        let expected: Vec<u8> = (0..9).chain(10..32).chain([127]).collect();
+        assert_eq!(found, expected);
+    }
+
+    /// RFC 9110 §5.6.1.2: "a recipient MUST parse and ignore a reasonable number of empty list
+    /// elements"; its examples are these.
+    #[test]
+    fn lists() {
+        let members = |value: &'static str| -> Vec<&[u8]> { list(value.as_bytes()).collect() };
+        assert_eq!(members("foo,bar"), [&b"foo"[..], b"bar"]);
+        assert_eq!(members("foo ,bar,"), [&b"foo"[..], b"bar"]);
+        assert_eq!(members("foo , ,bar,charlie"), [&b"foo"[..], b"bar", b"charlie"]);
+        assert!(members("").is_empty());
+        assert!(members(",").is_empty());
+        assert!(members(",   ,").is_empty());
+        assert_eq!(members("\ta\t,\t"), [b"a"]);
+    }
+
+    /// RFC 9110 §5.6.4: a quoted string may hold any delimiter, and a backslash takes the next.
+    #[test]
+    fn commas_in_quotes_do_not_end_a_member() {
+        let value = br#"a="1,2", b="\",", c"#;
+        let members: Vec<&[u8]> = list(value).collect();
+        assert_eq!(members, [&br#"a="1,2""#[..], br#"b="\",""#, b"c"]);
+        assert_eq!(list(b"\"open, b").count(), 1);
+    }
+
+    #[test]
+    fn decimals() {
+        assert_eq!(decimal(b"0"), Some(0));
+        assert_eq!(decimal(b"00042"), Some(42));
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        for bad in
+            ["", "18446744073709551616", "99999999999999999999", "+1", "-1", " 1", "1 ", "0x1"]
+        {
+            assert_eq!(decimal(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn hex_digits() {
+        for byte in 0..=255u8 {
+            let expected = char::from(byte).to_digit(16).map(|digit| digit as u8);
+            assert_eq!(hex_digit(byte), expected);
+        }
+    }
+}

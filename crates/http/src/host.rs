@@ -124,3 +124,76 @@ static CLASS: [u8; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 §7.2: Host = uri-host [ ":" port ]; RFC 3986 §3.2.2 has the host.
+    #[test]
+    fn valid() {
+        let cases: [(&str, &str, Option<u16>); 18] = [
+            ("example.com", "example.com", None),
+            ("example.com:80", "example.com", Some(80)),
+            ("EXAMPLE.com:8080", "EXAMPLE.com", Some(8080)),
+            ("localhost:", "localhost", None),
+            ("localhost:0", "localhost", Some(0)),
+            ("a:65535", "a", Some(65535)),
+            ("a:00080", "a", Some(80)),
+            ("127.0.0.1", "127.0.0.1", None),
+            ("127.0.0.1:8080", "127.0.0.1", Some(8080)),
+            ("1234", "1234", None),
+            ("my_host-1~x", "my_host-1~x", None),
+            ("a!$&'()*+,;=b", "a!$&'()*+,;=b", None),
+            ("b%C3%BCcher.example", "b%C3%BCcher.example", None),
+            ("[::1]", "[::1]", None),
+            ("[::1]:443", "[::1]", Some(443)),
+            ("[2001:DB8::7]:", "[2001:DB8::7]", None),
+            ("[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.1]", Some(1)),
+            (".", ".", None),
+        ];
+        for (text, host, port) in cases {
+            let expected = Authority { host: host.as_bytes(), port };
+            assert_eq!(split(text.as_bytes()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid() {
+        for text in [
+            "",                       // RFC 9110 §4.2.1: an http URI has a host
+            ":80",                    // likewise
+            ":",                      // likewise
+            "user@example.com",       // RFC 9110 §4.2.4: no user information
+            "user:pw@example.com",    // likewise
+            "a b",                    // a space
+            "a\tb",                   // a tab
+            "a/b",                    // a path
+            "a?b",                    // a query
+            "a#b",                    // a fragment
+            "a:b",                    // a port that is no number
+            "a:80:80",                // two ports
+            "a:-1",                   // a sign
+            "a:+80",                  // likewise
+            "a:65536",                // over 16 bits
+            "a:99999999999999999999", // over 64 bits
+            "a:000080",               // longer than any port
+            "a%zz",                   // a broken escape
+            "a%2",                    // a cut escape
+            "::1",                    // an address without brackets
+            "[::1",                   // an open bracket
+            "[::1]x",                 // text behind the bracket
+            "[::1]:x",                // a port that is no number
+            "[]",                     // nothing in the brackets
+            "[1.2.3.4]",              // no IPv6 address
+            "[fe80::1%25eth0]",       // RFC 9844 leaves zones out of URIs
+            "[v1.x]",                 // no such IP version
+            "a\\b",                   // a backslash
+            "<a>",                    // not in the set
+            "b\u{fc}cher.example",    // not ASCII
+            "a\0",                    // NUL
+        ] {
+            assert_eq!(split(text.as_bytes()), Err(HostError), "{text:?}");
+        }
+    }
+}

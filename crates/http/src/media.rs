@@ -118,3 +118,57 @@ const COMPRESSIBLE: [(&str, &str); 34] = [
     ("image", "x-ms-bmp"),
     ("model", "gltf-binary"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 §8.3.1.
+    #[test]
+    fn parts_of_a_type() {
+        let html = MediaType::parse(b"Text/HTML ; Charset=\"utf-8\"").unwrap();
+        assert!(html.is("text", "html"));
+        assert_eq!(html.parameters, b"Charset=\"utf-8\"");
+        assert_eq!(MediaType::parse(b"image/png").unwrap().parameters, b"");
+        for bad in ["", "text", "/html", "text/", "te xt/html", "text/html/x", "text/\"html\""] {
+            assert_eq!(MediaType::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_worth_compressing() {
+        for yes in [
+            "text/html; charset=utf-8",
+            "TEXT/CSS",
+            "application/json",
+            "application/ld+json",
+            "image/svg+xml",
+            "application/wasm",
+            "font/ttf",
+        ] {
+            assert!(is_compressible(yes.as_bytes()), "{yes}");
+        }
+        for no in
+            ["image/png", "font/woff2", "video/mp4", "application/zip", "application/gzip", ""]
+        {
+            assert!(!is_compressible(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_charset() {
+        for yes in ["text/html", "text/plain; format=flowed", "application/javascript"] {
+            assert!(needs_charset(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "text/html; charset=utf-8",
+            "text/html;format=x; CHARSET=latin1",
+            "application/json",
+            "image/svg+xml",
+            "text",
+        ] {
+            assert!(!needs_charset(no.as_bytes()), "{no}");
+        }
+        assert!(needs_charset(b"text/plain; x=\"; charset=\""));
+    }
+}

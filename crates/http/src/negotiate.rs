@@ -160,3 +160,130 @@ fn split_at_semicolon(member: &[u8]) -> (&[u8], Option<&[u8]>) {
         None => (trim(member), None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Coding::{Brotli, Gzip, Identity, Zstd};
+
+    /// Qualities of identity, gzip, br, zstd.
+    fn qualities(lines: &[&str]) -> [Quality; 4] {
+        accepted(lines.iter().map(|line| line.as_bytes())).quality
+    }
+
+    fn chosen(field: &str, available: &[(Coding, u64)]) -> Coding {
+        let accepted = accepted(core::iter::once(field.as_bytes()));
+        available[choose(&accepted, available.iter().copied())].0
+    }
+
+    /// The usual values take a short cut, which must say what the long way says.
+    #[test]
+    fn short_cuts_agree_with_the_long_way() {
+        for usual in [
+            "gzip, deflate, br, zstd",
+            "gzip, deflate, br",
+            "gzip, deflate",
+            "deflate, gzip",
+            "gzip",
+            "identity",
+        ] {
+            assert_eq!(qualities(&[usual]), qualities(&[usual, ""]), "{usual}");
+        }
+    }
+
+    /// RFC 9110 §12.5.3, with its examples.
+    #[test]
+    fn members_and_weights() {
+        assert_eq!(qualities(&[]), [0, 0, 0, 0]);
+        assert_eq!(qualities(&["compress, gzip"]), [0, 1000, 0, 0]);
+        assert_eq!(qualities(&[""]), [1000, 0, 0, 0]);
+        assert_eq!(qualities(&["*"]), [1000, 1000, 1000, 1000]);
+        assert_eq!(qualities(&["compress;q=0.5, gzip;q=1.0"]), [0, 1000, 0, 0]);
+        assert_eq!(qualities(&["gzip;q=1.0, identity; q=0.5, *;q=0"]), [500, 1000, 0, 0]);
+        assert_eq!(qualities(&["br;q=0.001", "zstd;q=0.12 , gzip ; Q=1."]), [0, 1000, 1, 120]);
+        assert_eq!(qualities(&["GZIP, X-Gzip;q=0"]), [0, 1000, 0, 0]);
+        assert_eq!(qualities(&["gzip;q=0, gzip"]), [0, 0, 0, 0]);
+        assert_eq!(qualities(&["*;q=0.2, br;q=0"]), [200, 200, 0, 200]);
+    }
+
+    #[test]
+    fn malformed_members_are_skipped() {
+        for bad in [
+            "gzip;q=1.001",
+            "gzip;q=2",
+            "gzip;q=0.1234",
+            "gzip;q=.5",
+            "gzip;q=-1",
+            "gzip;q=",
+            "gzip;q",
+            "gzip;",
+            "gzip;q=1;x=2",
+            "gzip;x=2",
+            "gzip;q = 1",
+            "gzip br",
+            "g zip",
+            "\"gzip\"",
+        ] {
+            assert_eq!(qualities(&[bad]), [0; 4], "{bad}");
+            assert_eq!(qualities(&[&format!("{bad}, br")]), [0, 0, 1000, 0], "{bad}");
+        }
+    }
+
+    #[test]
+    fn highest_quality_then_fewest_bytes_then_identity() {
+        let all = [(Identity, 100), (Gzip, 40), (Brotli, 30), (Zstd, 35)];
+        assert_eq!(chosen("gzip, deflate, br, zstd", &all), Brotli);
+        assert_eq!(chosen("gzip, zstd", &all), Zstd);
+        assert_eq!(chosen("gzip;q=0.9, br;q=0.8", &all), Gzip);
+        assert_eq!(chosen("br;q=0, *", &all), Zstd);
+        assert_eq!(chosen("identity, gzip;q=0.5", &all), Identity);
+        assert_eq!(chosen("identity;q=0.5, gzip;q=0.6", &all), Gzip);
+        assert_eq!(chosen("gzip;q=0.001", &all), Gzip);
+        assert_eq!(chosen("*", &[(Identity, 10), (Gzip, 30)]), Identity);
+        assert_eq!(chosen("gzip, br", &[(Identity, 9), (Brotli, 5), (Gzip, 5)]), Brotli);
+    }
+
+    /// RFC 9110 §12.5.3 allows 406 or the fallback; ours is the fallback.
+    #[test]
+    fn never_406() {
+        let all = [(Gzip, 40), (Identity, 100)];
+        assert_eq!(chosen("identity;q=0", &all), Identity);
+        assert_eq!(chosen("*;q=0", &all), Identity);
+        assert_eq!(chosen("br, *;q=0", &all), Identity);
+        assert_eq!(chosen("deflate", &all), Identity);
+        assert_eq!(chosen("br", &[(Gzip, 40)]), Gzip);
+        assert_eq!(choose(&Accepted::IDENTITY, core::iter::empty()), 0);
+    }
+
+    /// RFC 9110 §12.5.1: the most specific range counts.
+    #[test]
+    fn text_or_html() {
+        let text = |lines: &[&str]| prefers_text(lines.iter().map(|line| line.as_bytes()));
+        for line in [
+            "text/plain",
+            "text/plain, */*;q=0.1",
+            "text/plain;charset=utf-8;q=0.9, text/html;q=0.8",
+            "text/*;q=0.5, text/html;q=0.4",
+            "*/*, text/html;q=0",
+            "TEXT/PLAIN",
+        ] {
+            assert!(text(&[line]), "{line}");
+        }
+        for line in [
+            "",
+            "*/*",
+            "text/*",
+            "text/html",
+            "application/json",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+            "text/plain, text/html",
+            "text/plain;q=0.5, text/*",
+            "text/plain;q=oops, text/html;q=0.1",
+            "text/plain;q=0",
+        ] {
+            assert!(!text(&[line]), "{line}");
+        }
+        assert!(!text(&[]));
+        assert!(text(&["text/html;q=0.1", "text/plain"]));
+    }
+}

@@ -190,3 +190,131 @@ fn position(digits: &[u8]) -> Option<u64> {
     }
     Some(crate::grammar::decimal(digits).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(value: &str, length: u64) -> Vec<(u64, u64)> {
+        match parse(value.as_bytes(), length) {
+            Ranges::Satisfiable(set) => {
+                set.as_slice().iter().map(|range| (range.first, range.last)).collect()
+            }
+            other => panic!("{value} of {length}: {other:?}"),
+        }
+    }
+
+    /// The examples of RFC 9110 §14.1.2, "assuming a representation of length 10000".
+    #[test]
+    fn examples() {
+        assert_eq!(ranges("bytes=0-499", 10_000), [(0, 499)]);
+        assert_eq!(ranges("bytes=500-999", 10_000), [(500, 999)]);
+        assert_eq!(ranges("bytes=-500", 10_000), [(9500, 9999)]);
+        assert_eq!(ranges("bytes=9500-", 10_000), [(9500, 9999)]);
+        assert_eq!(ranges("bytes=0-0,-1", 10_000), [(0, 0), (9999, 9999)]);
+        assert_eq!(
+            ranges("bytes= 0-999, 4500-5499, -1000", 10_000),
+            [(0, 999), (4500, 5499), (9000, 9999)]
+        );
+        assert_eq!(ranges("bytes=500-600,601-999", 10_000), [(500, 999)]);
+        assert_eq!(ranges("bytes=500-700,601-999", 10_000), [(500, 999)]);
+    }
+
+    /// RFC 9110 §14.1.2: last-pos past the end means the end; so does a suffix that is too long.
+    #[test]
+    fn ends_are_clamped() {
+        assert_eq!(ranges("bytes=5-99", 10), [(5, 9)]);
+        assert_eq!(ranges("bytes=-99", 10), [(0, 9)]);
+        assert_eq!(ranges("bytes=0-99999999999999999999999", 10), [(0, 9)]);
+        assert_eq!(ranges("bytes=-99999999999999999999999", 10), [(0, 9)]);
+        assert_eq!(ranges("bytes=9-", 10), [(9, 9)]);
+        let end = u64::MAX - 1;
+        assert_eq!(ranges("bytes=-1", u64::MAX), [(end, end)]);
+        assert_eq!(ranges("bytes=0-,-1", u64::MAX), [(0, end)]);
+    }
+
+    /// RFC 9110 §14.1.1: unit names compare without case; §5.6.1.2: empty members are ignored.
+    #[test]
+    fn spellings() {
+        assert_eq!(ranges("BYTES=1-2", 10), [(1, 2)]);
+        assert_eq!(ranges("bytes=,1-2 ,, 4-5 ,", 10), [(1, 2), (4, 5)]);
+        assert_eq!(ranges("bytes=001-0002", 10), [(1, 2)]);
+    }
+
+    #[test]
+    fn malformed_or_foreign_is_ignored() {
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=1",
+            "bytes=2-1",
+            "bytes=1-2,3-2",
+            "bytes=--1",
+            "bytes=-1-",
+            "bytes=1-2-3",
+            "bytes=+1-2",
+            "bytes=1 -2",
+            "bytes=1- 2",
+            "bytes =1-2",
+            " bytes=1-2",
+            "bytes:1-2",
+            "items=1-2",
+            "bytes=0x1-2",
+            "bytes=1-2;3-4",
+            "bytes=1-2,x",
+            "byte=1-2",
+            "bytes=\"1-2\"",
+        ] {
+            assert_eq!(parse(value.as_bytes(), 10), Ranges::Ignore, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn unsatisfiable() {
+        for (value, length) in [
+            ("bytes=10-", 10),
+            ("bytes=10-20,11-", 10),
+            ("bytes=-0", 10),
+            ("bytes=99999999999999999999999-", 10),
+            ("bytes=18446744073709551615-", u64::MAX),
+            ("bytes=0-0", 0),
+            ("bytes=-0", 0),
+        ] {
+            assert_eq!(parse(value.as_bytes(), length), Ranges::Unsatisfiable, "{value}");
+        }
+        // One satisfiable range is enough.
+        assert_eq!(ranges("bytes=20-30,-0,1-1", 10), [(1, 1)]);
+    }
+
+    /// Satisfiable by the letter, but `Content-Range` has no form for it.
+    #[test]
+    fn suffix_of_nothing_is_ignored() {
+        assert_eq!(parse(b"bytes=-5", 0), Ranges::Ignore);
+        assert_eq!(parse(b"bytes=0-1,-5", 0), Ranges::Ignore);
+    }
+
+    /// RFC 9110 §15.3.7.2: parts come in the order of the request, merged ones aside.
+    #[test]
+    fn merged_at_the_place_of_the_earliest() {
+        assert_eq!(ranges("bytes=8-9,0-1,4-5", 10), [(8, 9), (0, 1), (4, 5)]);
+        assert_eq!(ranges("bytes=8-9,0-1,4-5,2-3", 10), [(8, 9), (0, 5)]);
+        assert_eq!(ranges("bytes=0-1,8-9,4-5,2-7", 10), [(0, 9)]);
+        assert_eq!(ranges("bytes=6-6,2-2,9-9,4-4,3-5", 10), [(2, 6), (9, 9)]);
+    }
+
+    #[test]
+    fn too_many_are_ignored() {
+        let many = |count: usize| {
+            let specs: Vec<String> = (0..count).map(|n| format!("{0}-{0}", 2 * n)).collect();
+            format!("bytes={}", specs.join(","))
+        };
+        assert_eq!(ranges(&many(RANGES_MAX), 100).len(), RANGES_MAX);
+        assert_eq!(parse(many(RANGES_MAX + 1).as_bytes(), 100), Ranges::Ignore);
+        let same = format!("bytes={}", vec!["0-0"; RANGES_MAX + 1].join(","));
+        assert_eq!(parse(same.as_bytes(), 100), Ranges::Ignore);
+    }
+}

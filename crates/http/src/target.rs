@@ -270,3 +270,6 @@ static CLASS: [u8; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests;
