@@ -16,7 +16,10 @@ use crate::clock::Now;
 
 pub mod epoll;
 mod lent;
+mod probe;
 pub mod uring;
+
+pub use probe::probe_uring;
 
 /// Index of a connection in a worker's tables.
 pub type Slot = u32;

@@ -1,0 +1,54 @@
+//! Whether io_uring works here, found out by doing: containers forbid it, older kernels lack parts
+//! of it, and no version number tells.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+
+use super::uring::Uring;
+use super::{Backend, Completion};
+
+/// Milliseconds to wait for a byte that is already there.
+const PATIENCE_MS: u64 = 1_000;
+
+/// Sets a ring up and receives two bytes through one multishot receive into lent buffers.
+///
+/// # Errors
+/// The first thing that did not work, in words for the log.
+pub fn probe_uring() -> Result<(), String> {
+    let mut ring = Uring::new(Vec::new()).map_err(|error| format!("setting a ring up: {error}"))?;
+    let (near, mut far) = UnixStream::pair().map_err(|error| format!("a socket pair: {error}"))?;
+    ring.attach(0, near.into()).map_err(|error| format!("attaching a socket: {error}"))?;
+    for byte in [1, 2] {
+        far.write_all(&[byte]).map_err(|error| format!("writing to a socket: {error}"))?;
+        let got = receive(&mut ring).map_err(|error| format!("multishot receive: {error}"))?;
+        if got != [byte] {
+            return Err(format!("multishot receive: sent {byte}, got {got:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn receive(ring: &mut Uring) -> io::Result<Vec<u8>> {
+    ring.wait(Some(PATIENCE_MS))?;
+    let mut got = Vec::new();
+    while let Some(completion) = ring.next() {
+        match completion {
+            Completion::Received { lent, .. } => {
+                got.extend_from_slice(ring.input(&lent));
+                ring.give_back(lent);
+            }
+            Completion::Failed { error, .. } => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_machine_that_runs_the_tests_has_io_uring() {
+        // The black-box suite runs over both backends; without io_uring half of it would be void.
+        super::probe_uring().expect("io_uring");
+    }
+}
