@@ -1,0 +1,179 @@
+//! The access log, written beside the workers and never by them.
+//!
+//! Each worker puts one bounded binary record for each request into its own ring ([`ring`]) and
+//! goes on; no lock, no allocation, no system call unless the log thread sleeps. One thread takes
+//! the records out of all rings, makes lines of them ([`format`]) and writes many lines at once
+//! ([`writer`]). When it cannot keep up, a record that finds its ring full is dropped and counted,
+//! and the count is told on stderr.
+//!
+//! Lines of one worker are in the order of its answers; lines of several workers may be out of
+//! order by the time the thread lets records gather (50 ms).
+
+mod bell;
+mod format;
+mod output;
+mod record;
+mod ring;
+mod writer;
+
+pub(crate) use output::Output;
+pub(crate) use record::{Peer, Record, Text};
+
+use crate::settings::LogFormat;
+use bell::Bell;
+use ring::Ring;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use writer::Writer;
+
+/// The running log.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    shared: Arc<Shared>,
+    /// None once it has finished.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// One worker's end.
+#[derive(Debug)]
+pub(crate) struct Logger {
+    ring: ring::Producer,
+    shared: Arc<Shared>,
+    /// The record being written; kept so that nothing is allocated.
+    message: Vec<u8>,
+}
+
+/// What the log thread shares with everybody else.
+#[derive(Debug, Default)]
+struct Shared {
+    bell: Bell,
+    /// Taken at start, when a worker restarts, and once a round by the log thread.
+    rings: Mutex<Vec<Arc<Ring>>>,
+    reopen: AtomicBool,
+    finish: AtomicBool,
+}
+
+impl AccessLog {
+    /// Starts the log thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(output: Output, format: LogFormat) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let writer = Writer::new(Arc::clone(&shared), output, format);
+        let thread = thread::Builder::new().name("access-log".to_owned());
+        let thread = thread.spawn(move || writer.run())?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// A new end for one worker.
+    pub(crate) fn logger(&self) -> Logger {
+        let ring = Arc::new(Ring::new());
+        let mut rings = self.shared.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.push(Arc::clone(&ring));
+        Logger {
+            ring: ring::Producer::new(ring),
+            shared: Arc::clone(&self.shared),
+            message: Vec::with_capacity(record::RECORD_MAX_BYTES),
+        }
+    }
+
+    /// Closes the file and opens it again by its name: what a log rotation waits for.
+    pub(crate) fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Release);
+        self.shared.bell.ring();
+    }
+
+    /// Writes out what stands in the rings and ends the thread. What is logged later is lost.
+    pub(crate) fn finish(&self) {
+        self.shared.finish.store(true, Ordering::Release);
+        self.shared.bell.ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            eprintln!("pinion: the access log ended by a panic; its last lines are lost");
+        }
+    }
+}
+
+impl Logger {
+    /// Puts one record into the ring, or drops it when the ring is full.
+    pub(crate) fn log(&mut self, record: &Record<'_>) {
+        self.message.clear();
+        record.encode(&mut self.message);
+        self.ring.push(&self.message);
+        self.shared.bell.pushed(self.ring.more_than_half_full());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    fn temporary(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("pinion-log-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        folder
+    }
+
+    fn started(path: &Path) -> AccessLog {
+        let output = Output::file(path.to_owned()).expect("the file opens");
+        AccessLog::start(output, LogFormat::Combined).expect("a thread")
+    }
+
+    fn statuses(path: &Path) -> Vec<u16> {
+        let text = fs::read_to_string(path).expect("the log");
+        let status = |line: &str| line.split("\" ").nth(1)?.split(' ').next()?.parse().ok();
+        text.lines().map(|line| status(line).expect("a status")).collect()
+    }
+
+    #[test]
+    fn every_record_of_every_worker_is_written_in_its_order() {
+        let folder = temporary("all");
+        let path = folder.join("access.log");
+        let log = started(&path);
+        thread::scope(|scope| {
+            for worker in 0..3 {
+                let mut logger = log.logger();
+                scope.spawn(move || {
+                    for request in 0..100 {
+                        let status = 100 + worker * 100 + request;
+                        logger.log(&Record { status, ..record::example() });
+                    }
+                });
+            }
+        });
+        log.finish();
+        let statuses = statuses(&path);
+        assert_eq!(statuses.len(), 300);
+        for worker in 0..3 {
+            let low = 100 + worker * 100;
+            let of_worker = statuses.iter().copied().filter(|s| (low..low + 100).contains(s));
+            assert!(of_worker.eq(low..low + 100), "worker {worker} in order");
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_reopened_log_goes_on_under_the_old_name() {
+        let folder = temporary("reopen");
+        let path = folder.join("access.log");
+        let log = started(&path);
+        let mut logger = log.logger();
+        logger.log(&Record { status: 200, ..record::example() });
+        fs::rename(&path, folder.join("access.log.1")).expect("rotated");
+        log.reopen();
+        // The thread makes the new file; only then does the next record belong there.
+        while !path.exists() {
+            thread::yield_now();
+        }
+        logger.log(&Record { status: 404, ..record::example() });
+        log.finish();
+        assert_eq!(statuses(&folder.join("access.log.1")), [200]);
+        assert_eq!(statuses(&path), [404]);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

@@ -1,0 +1,257 @@
+//! A record as a line. Whatever a client sent is escaped, so that it can neither end a line, nor
+//! break out of its quotes, nor command the terminal of whoever reads the log.
+
+use super::record::{Peer, Record, Text};
+use crate::calendar;
+use crate::settings::LogFormat;
+use std::io::Write as _;
+
+/// Makes lines; remembers the last second it has spelled.
+#[derive(Debug)]
+pub(crate) struct Formatter {
+    format: LogFormat,
+    /// The second that the two texts below spell.
+    second: i64,
+    /// `06/Nov/1994:08:49:37 +0000`
+    common: [u8; 26],
+    /// `1994-11-06T08:49:37`
+    iso: [u8; 19],
+}
+
+impl Formatter {
+    /// For one log.
+    pub(crate) fn new(format: LogFormat) -> Self {
+        Self { format, second: 0, common: calendar::common_log(0), iso: calendar::iso(0) }
+    }
+
+    /// Appends one line with its line feed.
+    pub(crate) fn line(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+        let second = record.unix_micros.div_euclid(1_000_000);
+        if second != self.second {
+            self.common = calendar::common_log(second);
+            self.iso = calendar::iso(second);
+            self.second = second;
+        }
+        match self.format {
+            LogFormat::Combined => self.combined(record, out),
+            LogFormat::Json => self.json(record, out),
+        }
+        out.push(b'\n');
+    }
+
+    /// `peer - - [time] "request line" status bytes "referer" "user agent"`
+    fn combined(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+        match record.peer {
+            Peer::Ip(peer) => print(out, format_args!("{}", peer.ip())),
+            Peer::Unix => out.extend_from_slice(b"unix:"),
+        }
+        out.extend_from_slice(b" - - [");
+        out.extend_from_slice(&self.common);
+        out.extend_from_slice(b"] \"");
+        if record.method.bytes.is_empty() {
+            out.push(b'-');
+        } else {
+            quoted_text(out, record.method);
+            out.push(b' ');
+            quoted_text(out, record.target);
+            if let Some(version) = record.version {
+                out.push(b' ');
+                out.extend_from_slice(version.as_str().as_bytes());
+            }
+        }
+        print(out, format_args!("\" {} {} ", record.status, record.body_bytes));
+        for (field, end) in [(record.referer, b"\" ".as_slice()), (record.user_agent, b"\"")] {
+            out.push(b'"');
+            match field.bytes.is_empty() {
+                true => out.push(b'-'),
+                false => quoted_text(out, field),
+            }
+            out.extend_from_slice(end);
+        }
+    }
+
+    /// One object; members are added, never renamed or removed.
+    fn json(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+        let millis = record.unix_micros.rem_euclid(1_000_000) / 1000;
+        out.extend_from_slice(b"{\"time\":\"");
+        out.extend_from_slice(&self.iso);
+        print(out, format_args!(".{millis:03}Z\",\"peer\":"));
+        match record.peer {
+            Peer::Ip(peer) => {
+                print(out, format_args!("\"{}\",\"port\":{}", peer.ip(), peer.port()));
+            }
+            Peer::Unix => out.extend_from_slice(b"\"unix:\",\"port\":null"),
+        }
+        member(out, "method", record.method);
+        member(out, "target", record.target);
+        match record.version {
+            Some(version) => print(out, format_args!(",\"version\":\"{}\"", version.as_str())),
+            None => out.extend_from_slice(b",\"version\":null"),
+        }
+        print(
+            out,
+            format_args!(
+                ",\"status\":{},\"bytes\":{},\"duration_us\":{}",
+                record.status, record.body_bytes, record.duration_micros
+            ),
+        );
+        member(out, "referer", record.referer);
+        member(out, "user_agent", record.user_agent);
+        out.push(b'}');
+    }
+}
+
+fn print(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a Vec never fails.
+    let _infallible = out.write_fmt(arguments);
+}
+
+/// The inside of a quoted string of the combined format: quotes and backslashes get a backslash,
+/// bytes that are not visible ASCII become `\xHH`.
+fn quoted_text(out: &mut Vec<u8>, text: Text<'_>) {
+    for &byte in text.bytes {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => out.push(byte),
+            _ => print(out, format_args!("\\x{byte:02X}")),
+        }
+    }
+    if text.cut {
+        out.extend_from_slice(b"...");
+    }
+}
+
+/// `,"name":"text"`, or null for an empty text. Bytes that are not UTF-8 become U+FFFD.
+fn member(out: &mut Vec<u8>, name: &str, text: Text<'_>) {
+    print(out, format_args!(",\"{name}\":"));
+    if text.bytes.is_empty() {
+        out.extend_from_slice(b"null");
+        return;
+    }
+    out.push(b'"');
+    for chunk in text.bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => out.extend_from_slice(b"\\\""),
+                '\\' => out.extend_from_slice(b"\\\\"),
+                // JSON asks for those below U+0020 only; a terminal obeys the others too.
+                c if c.is_control() => print(out, format_args!("\\u{:04x}", u32::from(c))),
+                c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{FFFD}".as_bytes());
+        }
+    }
+    if text.cut {
+        out.extend_from_slice("…".as_bytes());
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::example;
+    use super::*;
+
+    fn line(format: LogFormat, record: &Record<'_>) -> String {
+        let mut out = Vec::new();
+        Formatter::new(format).line(record, &mut out);
+        String::from_utf8(out).expect("lines are UTF-8 whatever came in")
+    }
+
+    fn hostile() -> Record<'static> {
+        Record {
+            method: Text::from(&b"G\"ET"[..]),
+            target: Text::from(&b"/\" 200 0\n127.0.0.1 - - \\x41\xff\x9b\x1b[2J"[..]),
+            referer: Text { bytes: "ü\u{85}".as_bytes(), cut: true },
+            user_agent: Text::from(&b"\",\"status\":200,\"x\":\"\0\x7f"[..]),
+            ..example()
+        }
+    }
+
+    #[test]
+    fn a_combined_line() {
+        assert_eq!(
+            line(LogFormat::Combined, &example()),
+            "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /a?b=c HTTP/1.1\" 200 13 \
+             \"https://example.org/\" \"curl/8\"\n"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_a_hyphen() {
+        let none = Text::from(&b""[..]);
+        let record = Record {
+            peer: Peer::Unix,
+            version: None,
+            status: 400,
+            method: none,
+            target: none,
+            referer: none,
+            user_agent: none,
+            ..example()
+        };
+        assert_eq!(
+            line(LogFormat::Combined, &record),
+            "unix: - - [06/Nov/1994:08:49:37 +0000] \"-\" 400 13 \"-\" \"-\"\n"
+        );
+    }
+
+    #[test]
+    fn a_json_line() {
+        let line = line(LogFormat::Json, &example());
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(
+            value,
+            serde_json::json!({
+                "time": "1994-11-06T08:49:37.123Z", "peer": "192.0.2.7", "port": 50123,
+                "method": "GET", "target": "/a?b=c", "version": "HTTP/1.1", "status": 200,
+                "bytes": 13, "duration_us": 42, "referer": "https://example.org/",
+                "user_agent": "curl/8",
+            })
+        );
+    }
+
+    #[test]
+    fn a_hostile_client_stays_inside_its_quotes() {
+        assert_eq!(
+            line(LogFormat::Combined, &hostile()),
+            "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \
+             \"G\\\"ET /\\\" 200 0\\x0A127.0.0.1 - - \\\\x41\\xFF\\x9B\\x1B[2J HTTP/1.1\" 200 13 \
+             \"\\xC3\\xBC\\xC2\\x85...\" \"\\\",\\\"status\\\":200,\\\"x\\\":\\\"\\x00\\x7F\"\n"
+        );
+    }
+
+    #[test]
+    fn a_hostile_client_stays_inside_its_member() {
+        let line = line(LogFormat::Json, &hostile());
+        assert!(!line.trim_end().contains(char::is_control), "{line}");
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(value["status"], 200);
+        assert_eq!(value["user_agent"], "\",\"status\":200,\"x\":\"\0\x7f");
+        assert_eq!(value["referer"], "ü\u{85}…");
+        assert_eq!(value["target"], "/\" 200 0\n127.0.0.1 - - \\x41\u{fffd}\u{fffd}\u{1b}[2J");
+        assert!(value.get("x").is_none());
+    }
+
+    #[test]
+    fn the_spelled_second_follows_the_records() {
+        let mut formatter = Formatter::new(LogFormat::Json);
+        let mut out = Vec::new();
+        for unix_micros in [-1, 0, 951_782_400_000_000, 1_000_000] {
+            formatter.line(&Record { unix_micros, ..example() }, &mut out);
+        }
+        let text = String::from_utf8(out).expect("UTF-8");
+        let times: Vec<&str> = text.lines().map(|line| &line[9..33]).collect();
+        assert_eq!(
+            times,
+            [
+                "1969-12-31T23:59:59.999Z",
+                "1970-01-01T00:00:00.000Z",
+                "2000-02-29T00:00:00.000Z",
+                "1970-01-01T00:00:01.000Z"
+            ]
+        );
+    }
+}

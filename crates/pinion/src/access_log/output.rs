@@ -1,0 +1,92 @@
+//! Where the lines go: a file that can be reopened, or stdout.
+
+use crate::settings::LogTarget;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// An open log.
+#[derive(Debug)]
+pub(crate) struct Output {
+    place: Place,
+    /// The last write stopped in the middle of a line.
+    torn: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    File { path: PathBuf, file: File },
+    Stdout,
+}
+
+impl Output {
+    /// Opens what `--access-log` names.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending.
+    pub(crate) fn open(target: LogTarget) -> io::Result<Self> {
+        match target {
+            LogTarget::File(path) => Self::file(path),
+            LogTarget::Stdout => Ok(Self { place: Place::Stdout, torn: false }),
+        }
+    }
+
+    /// Opens or makes a file.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending.
+    pub(crate) fn file(path: PathBuf) -> io::Result<Self> {
+        let file = append(&path)?;
+        Ok(Self { place: Place::File { path, file }, torn: false })
+    }
+
+    /// Opens the file by its name again. On an error the old file stays.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending.
+    pub(crate) fn reopen(&mut self) -> io::Result<()> {
+        if let Place::File { path, file } = &mut self.place {
+            *file = append(path)?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    /// Writes whole lines. After an error what was not written is gone; the next lines begin on a
+    /// line of their own.
+    ///
+    /// # Errors
+    /// Of the write: a full disk, a closed pipe.
+    pub(crate) fn write_lines(&mut self, mut lines: &[u8]) -> io::Result<()> {
+        if self.torn {
+            self.write_some(b"\n")?;
+            self.torn = false;
+        }
+        while !lines.is_empty() {
+            let written = self.write_some(lines)?;
+            let (done, rest) = lines.split_at(written.min(lines.len()));
+            self.torn = done.last() != Some(&b'\n');
+            lines = rest;
+        }
+        Ok(())
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let written = match &mut self.place {
+                Place::File { file, .. } => file.write(bytes),
+                // By its descriptor: std's own handle would cut the lines apart to buffer them.
+                Place::Stdout => rustix::io::write(io::stdout(), bytes).map_err(io::Error::from),
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
+    }
+}
+
+fn append(path: &PathBuf) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}

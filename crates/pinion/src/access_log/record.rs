@@ -1,0 +1,217 @@
+//! One request as the log keeps it, and its binary form in the ring: fixed numbers first, then the
+//! texts, each with its length and cut to a bound.
+
+use pinion_http::version::Version;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Longest method token that is kept; the longest registered one has 17 letters.
+const METHOD_MAX_BYTES: usize = 20;
+/// Longest target that is kept: tools that read logs give up on longer lines.
+const TARGET_MAX_BYTES: usize = 2048;
+/// Longest `Referer` and `User-Agent` that are kept.
+const FIELD_MAX_BYTES: usize = 512;
+
+const FIXED_BYTES: usize = 48;
+
+/// The most that [`Record::encode`] appends.
+pub(crate) const RECORD_MAX_BYTES: usize =
+    FIXED_BYTES + 4 * 2 + METHOD_MAX_BYTES + TARGET_MAX_BYTES + 2 * FIELD_MAX_BYTES;
+
+/// One answered request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    /// When it was answered, in microseconds since 1970-01-01 00:00 UTC.
+    pub(crate) unix_micros: i64,
+    /// Who asked.
+    pub(crate) peer: Peer,
+    /// Of the request line; none when the request could not be read.
+    pub(crate) version: Option<Version>,
+    /// Of the final response.
+    pub(crate) status: u16,
+    /// Bytes of the body that were handed to the kernel.
+    pub(crate) body_bytes: u64,
+    /// From the first byte of the request to the last byte of the response.
+    pub(crate) duration_micros: u32,
+    /// As sent; empty when the request could not be read.
+    pub(crate) method: Text<'a>,
+    /// As sent.
+    pub(crate) target: Text<'a>,
+    /// Empty when not sent.
+    pub(crate) referer: Text<'a>,
+    /// Empty when not sent.
+    pub(crate) user_agent: Text<'a>,
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Over TCP.
+    Ip(SocketAddr),
+    /// Over a Unix socket.
+    Unix,
+}
+
+/// Bytes a client chose, perhaps cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Text<'a> {
+    /// At most the bound of its member.
+    pub(crate) bytes: &'a [u8],
+    /// The client sent more.
+    pub(crate) cut: bool,
+}
+
+impl<'a> From<&'a [u8]> for Text<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { bytes, cut: false }
+    }
+}
+
+/// The top bit of a text's length says that it was cut.
+const CUT: u16 = 1 << 15;
+
+impl<'a> Record<'a> {
+    /// Appends the binary form, at most [`RECORD_MAX_BYTES`].
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let (ip, port) = match self.peer {
+            Peer::Ip(SocketAddr::V4(peer)) => (peer.ip().to_ipv6_mapped(), peer.port()),
+            Peer::Ip(SocketAddr::V6(peer)) => (*peer.ip(), peer.port()),
+            Peer::Unix => (Ipv6Addr::UNSPECIFIED, 0),
+        };
+        let mut fixed = [0; FIXED_BYTES];
+        fixed[0..8].copy_from_slice(&self.unix_micros.to_ne_bytes());
+        fixed[8..16].copy_from_slice(&self.body_bytes.to_ne_bytes());
+        fixed[16..32].copy_from_slice(&ip.octets());
+        fixed[32..36].copy_from_slice(&self.duration_micros.to_ne_bytes());
+        fixed[36..38].copy_from_slice(&port.to_ne_bytes());
+        fixed[38..40].copy_from_slice(&self.status.to_ne_bytes());
+        fixed[40] = u8::from(matches!(self.peer, Peer::Unix));
+        fixed[41] = self.version.map_or(0, |version| 1 + version as u8);
+        out.extend_from_slice(&fixed);
+        append(out, self.method, METHOD_MAX_BYTES);
+        append(out, self.target, TARGET_MAX_BYTES);
+        append(out, self.referer, FIELD_MAX_BYTES);
+        append(out, self.user_agent, FIELD_MAX_BYTES);
+    }
+
+    /// Reads the binary form back; none when it is none.
+    pub(crate) fn decode(message: &'a [u8]) -> Option<Self> {
+        let (fixed, mut texts) = message.split_first_chunk::<FIXED_BYTES>()?;
+        let ip = IpAddr::from(number::<16>(fixed, 16)?).to_canonical();
+        let port = u16::from_ne_bytes(number(fixed, 36)?);
+        Some(Self {
+            unix_micros: i64::from_ne_bytes(number(fixed, 0)?),
+            peer: match fixed[40] {
+                0 => Peer::Ip(SocketAddr::new(ip, port)),
+                _ => Peer::Unix,
+            },
+            version: version(fixed[41]),
+            status: u16::from_ne_bytes(number(fixed, 38)?),
+            body_bytes: u64::from_ne_bytes(number(fixed, 8)?),
+            duration_micros: u32::from_ne_bytes(number(fixed, 32)?),
+            method: split(&mut texts)?,
+            target: split(&mut texts)?,
+            referer: split(&mut texts)?,
+            user_agent: split(&mut texts)?,
+        })
+    }
+}
+
+fn append(out: &mut Vec<u8>, text: Text<'_>, max_bytes: usize) {
+    let kept = text.bytes.get(..max_bytes);
+    let cut = text.cut || (kept.is_some() && text.bytes.len() > max_bytes);
+    let kept = kept.unwrap_or(text.bytes);
+    // Every bound above is far below 2^15.
+    let length = kept.len() as u16 | if cut { CUT } else { 0 };
+    out.extend_from_slice(&length.to_ne_bytes());
+    out.extend_from_slice(kept);
+}
+
+fn split<'a>(texts: &mut &'a [u8]) -> Option<Text<'a>> {
+    let (length, rest) = texts.split_first_chunk::<2>()?;
+    let length = u16::from_ne_bytes(*length);
+    let (bytes, rest) = rest.split_at_checked(usize::from(length & !CUT))?;
+    *texts = rest;
+    Some(Text { bytes, cut: length & CUT != 0 })
+}
+
+fn number<const N: usize>(fixed: &[u8; FIXED_BYTES], at: usize) -> Option<[u8; N]> {
+    fixed.get(at..)?.first_chunk().copied()
+}
+
+fn version(code: u8) -> Option<Version> {
+    [Version::Http10, Version::Http11, Version::Http2, Version::Http3]
+        .into_iter()
+        .find(|version| code == 1 + *version as u8)
+}
+
+/// A record for tests to vary.
+#[cfg(test)]
+pub(crate) fn example() -> Record<'static> {
+    Record {
+        unix_micros: 784_111_777_123_456,
+        peer: Peer::Ip(SocketAddr::from(([192, 0, 2, 7], 50123))),
+        version: Some(Version::Http11),
+        status: 200,
+        body_bytes: 13,
+        duration_micros: 42,
+        method: Text::from(&b"GET"[..]),
+        target: Text::from(&b"/a?b=c"[..]),
+        referer: Text::from(&b"https://example.org/"[..]),
+        user_agent: Text::from(&b"curl/8"[..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_it_was() {
+        let v6 = Peer::Ip("[2001:db8::1]:443".parse().expect("an address"));
+        for record in [
+            example(),
+            Record { peer: v6, version: Some(Version::Http10), ..example() },
+            Record { peer: Peer::Unix, version: None, method: Text::from(&b""[..]), ..example() },
+            Record { unix_micros: -1, body_bytes: u64::MAX, ..example() },
+        ] {
+            let mut message = Vec::new();
+            record.encode(&mut message);
+            assert_eq!(Record::decode(&message), Some(record));
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        let long = [b'x'; 1 << 16];
+        let long = Text::from(&long[..]);
+        let mut message = Vec::new();
+        Record { method: long, target: long, referer: long, user_agent: long, ..example() }
+            .encode(&mut message);
+        assert_eq!(message.len(), RECORD_MAX_BYTES);
+        let record = Record::decode(&message).expect("a record");
+        for (text, bound) in [
+            (record.method, METHOD_MAX_BYTES),
+            (record.target, TARGET_MAX_BYTES),
+            (record.user_agent, FIELD_MAX_BYTES),
+        ] {
+            assert_eq!((text.bytes.len(), text.cut), (bound, true));
+        }
+    }
+
+    #[test]
+    fn a_torn_record_is_none() {
+        let mut message = Vec::new();
+        example().encode(&mut message);
+        for length in 0..message.len() {
+            assert_eq!(Record::decode(&message[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_client_of_a_dual_stack_socket_is_shown_by_its_own_address() {
+        let mapped = Peer::Ip("[::ffff:192.0.2.7]:50123".parse().expect("an address"));
+        let mut message = Vec::new();
+        Record { peer: mapped, ..example() }.encode(&mut message);
+        assert_eq!(Record::decode(&message), Some(example()));
+    }
+}

@@ -1,0 +1,224 @@
+//! How a listening address is spelled: `8080` or `:8080` (every address of the machine, IPv4 and
+//! IPv6), `host:port`, `[v6]:port`, `unix:/path`, `fd:NAME`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Longest path of a Unix socket: `sun_path` is 108 bytes and ends in a zero (unix(7)).
+const UNIX_PATH_MAX_BYTES: usize = 107;
+
+/// Longest name in the DNS (RFC 1035 §2.3.4), as text without the trailing dot.
+const HOST_NAME_MAX_BYTES: usize = 253;
+
+/// Where to listen, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// `8080`, `:8080`: every IPv6 and IPv4 address of the machine.
+    Any {
+        /// 0 lets the kernel choose.
+        port: u16,
+    },
+    /// `127.0.0.1:8080`, `[::1]:8080`.
+    Ip(SocketAddr),
+    /// `localhost:8080`: looked up once, at start.
+    Name {
+        /// A host name, not an address.
+        host: String,
+        /// 0 lets the kernel choose.
+        port: u16,
+    },
+    /// `unix:/run/pinion.sock`.
+    Unix(PathBuf),
+    /// `fd:web`: a socket handed over by a service manager under this name.
+    Inherited(String),
+}
+
+impl Address {
+    /// Where a server listens when no listener of any kind is configured: reachable from this
+    /// machine alone.
+    pub(crate) const UNCONFIGURED: Self =
+        Self::Ip(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080));
+
+    /// Reads an address as a user writes it.
+    ///
+    /// # Errors
+    /// One phrase that says what is wrong and how to write it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return parse_unix(path);
+        }
+        if let Some(name) = text.strip_prefix("fd:") {
+            return parse_inherited(name);
+        }
+        if let Some(rest) = text.strip_prefix('[') {
+            return parse_bracketed(rest);
+        }
+        if text.contains("://") {
+            return Err("write host:port alone, without a scheme".to_owned());
+        }
+        if text.parse::<Ipv6Addr>().is_ok() {
+            return Err(format!("an IPv6 address needs brackets and a port: [{text}]:8080"));
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+        if host.contains(':') {
+            return Err("an IPv6 address is written in brackets: [::1]:8080".to_owned());
+        }
+        if host.is_empty() {
+            return parse_port(port).map(|port| Self::Any { port });
+        }
+        if let Ok(ip) = host.parse::<Ipv4Addr>() {
+            return parse_port(port).map(|port| Self::Ip(SocketAddr::new(ip.into(), port)));
+        }
+        check_host_name(host)?;
+        parse_port(port).map(|port| Self::Name { host: host.to_owned(), port })
+    }
+}
+
+/// The spelling that [`Address::parse`] reads back.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any { port } => write!(f, ":{port}"),
+            Self::Ip(address) => address.fmt(f),
+            Self::Name { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(name) => write!(f, "fd:{name}"),
+        }
+    }
+}
+
+fn parse_unix(path: &str) -> Result<Address, String> {
+    if path.is_empty() {
+        return Err("the path is missing: write unix:/run/pinion.sock".to_owned());
+    }
+    if path.starts_with('@') || path.contains('\0') {
+        return Err("abstract sockets are not supported: write unix:/run/pinion.sock".to_owned());
+    }
+    if path.len() > UNIX_PATH_MAX_BYTES {
+        return Err(format!("a socket path has at most {UNIX_PATH_MAX_BYTES} bytes"));
+    }
+    Ok(Address::Unix(PathBuf::from(path)))
+}
+
+fn parse_inherited(name: &str) -> Result<Address, String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if name.is_empty() || !name.bytes().all(allowed) {
+        return Err("a socket name has letters, digits, '-', '_' and '.': fd:web".to_owned());
+    }
+    Ok(Address::Inherited(name.to_owned()))
+}
+
+/// `rest` follows the opening bracket.
+fn parse_bracketed(rest: &str) -> Result<Address, String> {
+    let Some((ip, port)) = rest.split_once("]:") else {
+        return Err("write the port behind the brackets: [::1]:8080".to_owned());
+    };
+    let port = parse_port(port)?;
+    // Through SocketAddr, because it alone knows the numeric scope of fe80::1%2.
+    match format!("[{ip}]:{port}").parse::<SocketAddr>() {
+        Ok(address) => Ok(Address::Ip(address)),
+        Err(_) => Err(format!("{ip:?} is not an IPv6 address")),
+    }
+}
+
+fn parse_port(port: &str) -> Result<u16, String> {
+    // `u16::from_str` would take "+80".
+    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    port.parse().ok().filter(|_| digits).ok_or_else(|| match port {
+        "" => "the port is missing: write 8080, host:port, [v6]:port or unix:/path".to_owned(),
+        _ => format!("{port:?} is not a port (0 to 65535); write 8080 or host:8080"),
+    })
+}
+
+/// Letters, digits, hyphens and dots (RFC 1123 §2.1; `_` is in use too).
+fn check_host_name(host: &str) -> Result<(), String> {
+    if host == "*" {
+        return Err("for every address write the port alone: 8080".to_owned());
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    // Four numbers that are no IPv4 address (127.0.0.256) are a slip, never a name.
+    let numeric = host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if numeric || host.len() > HOST_NAME_MAX_BYTES || !host.split('.').all(label) {
+        return Err(format!("{host:?} is neither an address nor a host name"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Address {
+        Address::Ip(text.parse().expect("a socket address"))
+    }
+
+    #[test]
+    fn every_spelling_is_read() {
+        let name = |host: &str, port| Address::Name { host: host.to_owned(), port };
+        for (text, address) in [
+            ("8080", Address::Any { port: 8080 }),
+            (":8080", Address::Any { port: 8080 }),
+            ("0", Address::Any { port: 0 }),
+            ("127.0.0.1:80", ip("127.0.0.1:80")),
+            ("0.0.0.0:80", ip("0.0.0.0:80")),
+            ("[::1]:80", ip("[::1]:80")),
+            ("[fe80::1%2]:80", ip("[fe80::1%2]:80")),
+            ("[::ffff:1.2.3.4]:80", ip("[::ffff:1.2.3.4]:80")),
+            ("localhost:80", name("localhost", 80)),
+            ("a-b.example_c.org:65535", name("a-b.example_c.org", 65535)),
+            ("unix:/run/p.sock", Address::Unix("/run/p.sock".into())),
+            ("unix:p:1.sock", Address::Unix("p:1.sock".into())),
+            ("fd:web-1", Address::Inherited("web-1".to_owned())),
+        ] {
+            assert_eq!(Address::parse(text), Ok(address), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_spelling_says_how_to_write_it() {
+        for (text, hint) in [
+            ("", "port is missing"),
+            (":", "port is missing"),
+            ("localhost:", "port is missing"),
+            ("65536", "not a port"),
+            ("+80", "not a port"),
+            ("-1", "not a port"),
+            ("localhost", "not a port"),
+            ("host:http", "not a port"),
+            ("::1", "needs brackets"),
+            ("::1:80:x", "in brackets"),
+            ("fe80::1%2:80", "in brackets"),
+            ("[::1]", "behind the brackets"),
+            ("[::1]80", "behind the brackets"),
+            ("[127.0.0.1]:80", "not an IPv6 address"),
+            ("[::1]x]:80", "not an IPv6 address"),
+            ("*:80", "port alone"),
+            ("127.0.0.256:80", "neither an address nor a host name"),
+            ("a..b:80", "neither an address nor a host name"),
+            ("a b:80", "neither an address nor a host name"),
+            ("http://x:80", "without a scheme"),
+            ("unix:", "path is missing"),
+            ("unix:@abstract", "abstract"),
+            ("fd:", "socket name"),
+            ("fd:a/b", "socket name"),
+        ] {
+            let error = Address::parse(text).expect_err(text);
+            assert!(error.contains(hint), "{text}: {error}");
+        }
+        assert!(Address::parse(&format!("unix:/{}", "x".repeat(107))).is_err());
+        assert!(Address::parse(&format!("unix:/{}", "x".repeat(106))).is_ok());
+        assert!(Address::parse(&format!("{}:80", "x".repeat(254))).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back_as_the_same_address() {
+        for text in ["8080", "1.2.3.4:5", "[::1]:80", "localhost:80", "unix:/a", "fd:web"] {
+            let address = Address::parse(text).expect(text);
+            assert_eq!(Address::parse(&address.to_string()), Ok(address));
+        }
+    }
+}

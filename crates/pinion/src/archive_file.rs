@@ -1,0 +1,64 @@
+//! An archive on the disk, open for looking into.
+
+use crate::failure::Failure;
+use anyhow::{Context as _, anyhow};
+use pinion_archive::{Archive, Damage, Layout};
+use pinion_engine::mapping::{self, Mapping};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// A mapped archive and where everything is in it.
+pub(crate) struct ArchiveFile {
+    path: PathBuf,
+    mapping: Mapping,
+    layout: Layout,
+}
+
+impl ArchiveFile {
+    /// Opens an archive.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] that names the file and what is wrong with it.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let mapping = map(path)?;
+        let layout = Layout::open(mapping.bytes());
+        let layout = layout.map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        Ok(Self { path: path.to_owned(), mapping, layout })
+    }
+
+    /// The archive.
+    pub(crate) fn view(&self) -> Archive<'_> {
+        self.layout.view(self.mapping.bytes())
+    }
+
+    /// Its path, as written.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Damage that a look-up met, with the file it is in.
+    pub(crate) fn damaged(&self, damage: Damage) -> Failure {
+        let advice = "`pinion verify` names all damage";
+        anyhow!("{}: {damage}; {advice}", self.path.display()).into()
+    }
+}
+
+/// Maps a file that should be an archive.
+///
+/// # Errors
+/// [`Failure::Failed`] that names the file and why it cannot be one.
+pub(crate) fn map(path: &Path) -> Result<Mapping, Failure> {
+    // A file that is truncated while it is read shows as damage instead of ending the program.
+    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    let metadata = file.metadata().with_context(|| format!("cannot read {shown}"))?;
+    if metadata.is_dir() {
+        let advice = format!("{shown} is a folder; make an archive of it with `pinion build`");
+        return Err(anyhow!(advice).into());
+    }
+    if metadata.len() == 0 {
+        return Err(anyhow!("{shown}: not a Pinion archive, the file is empty").into());
+    }
+    Ok(Mapping::new(file, Vec::new()).with_context(|| format!("cannot map {shown}"))?)
+}

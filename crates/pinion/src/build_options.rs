@@ -1,0 +1,91 @@
+//! The flags about content as the build room takes them.
+
+use crate::failure::Failure;
+use crate::settings::Content;
+use anyhow::anyhow;
+use pinion_build::{BuildError, Options};
+use pinion_http::date::UnixSeconds;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The options of one build. `defaults` is [`Options::new`] or [`Options::serving`].
+///
+/// # Errors
+/// [`Failure::Usage`] for a `SOURCE_DATE_EPOCH` that is no number.
+pub(crate) fn options(
+    content: &Content,
+    defaults: fn(UnixSeconds) -> Options,
+) -> Result<Options, Failure> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let defaults = defaults(since.as_secs().try_into().unwrap_or(i64::MAX));
+    Ok(Options {
+        codings: content.codings.clone().unwrap_or(defaults.codings),
+        exclude: content.exclude.clone(),
+        keep_going: content.keep_going,
+        threads: content.jobs,
+        source_date_epoch: source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?,
+        cache_control: content.cache_control.clone(),
+        security_fields: content.security_fields,
+        ..defaults
+    })
+}
+
+/// A build that failed, told as its kind asks: each problem on a line of its own, a wrong pattern
+/// as a wrong command line.
+pub(crate) fn failure(error: BuildError) -> Failure {
+    match error {
+        BuildError::Problems(problems) => {
+            for problem in &problems {
+                eprintln!("pinion: {problem}");
+            }
+            let files = crate::terminal::counted(problems.len() as u64, "problem");
+            eprintln!("pinion: nothing was built because of {files}; --keep-going leaves them out");
+            Failure::Told
+        }
+        BuildError::Glob(_) | BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
+        error => anyhow!(error).into(),
+    }
+}
+
+/// <https://reproducible-builds.org/specs/source-date-epoch/>: seconds since 1970.
+fn source_date_epoch(value: Option<&str>) -> Result<Option<UnixSeconds>, Failure> {
+    match value {
+        None | Some("") => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|_| {
+            Failure::usage(format!(
+                "SOURCE_DATE_EPOCH is {text:?}; it has to be seconds since 1970"
+            ))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_win_over_defaults() {
+        let none = Content { security_fields: true, ..Content::default() };
+        let serving = options(&none, Options::serving).expect("options");
+        assert_eq!(serving.codings, Options::serving(0).codings);
+        assert!(serving.security_fields && serving.external_min_bytes.is_some());
+        let content = Content {
+            codings: Some(Vec::new()),
+            exclude: vec!["*.psd".to_owned()],
+            cache_control: Some("no-cache".to_owned()),
+            ..Content::default()
+        };
+        let building = options(&content, Options::new).expect("options");
+        assert!(building.codings.is_empty() && !building.security_fields);
+        assert_eq!(building.exclude, ["*.psd"]);
+        assert_eq!(building.cache_control.as_deref(), Some("no-cache"));
+        assert_eq!(building.external_min_bytes, None);
+    }
+
+    #[test]
+    fn the_epoch_is_a_number_or_nothing() {
+        assert!(matches!(source_date_epoch(None), Ok(None)));
+        assert!(matches!(source_date_epoch(Some("")), Ok(None)));
+        assert!(matches!(source_date_epoch(Some("1700000000")), Ok(Some(1_700_000_000))));
+        assert!(matches!(source_date_epoch(Some("today")), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,240 @@
+//! The command line, as written: clap is filled from the directive table, and what it finds wrong
+//! becomes one line.
+
+use crate::directives::verbs::{self, Verb, VerbRow};
+use crate::directives::{self, Default, Directive, Kind};
+use crate::failure::Failure;
+use clap::builder::ValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::{OsStr, OsString};
+
+/// What was written. Values are not read yet; [`crate::settings`] does that.
+#[derive(Debug)]
+pub(crate) struct Low {
+    /// The verb.
+    pub(crate) verb: Verb,
+    matches: ArgMatches,
+}
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// To run a verb.
+    Run(Low),
+    /// To read this on stdout: clap's page of help or its version line.
+    Help(clap::Error),
+}
+
+/// Reads the arguments, the program's name first.
+///
+/// # Errors
+/// [`Failure::Usage`] with one line.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
+    let mut matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+        {
+            return Ok(Asked::Help(error));
+        }
+        Err(error) => return Err(Failure::usage(explain(&error))),
+    };
+    match matches.remove_subcommand() {
+        Some((name, matches)) => match Verb::named(&name) {
+            Some(verb) => Ok(Asked::Run(Low { verb, matches })),
+            None => Err(Failure::usage(no_verb())),
+        },
+        None => Err(Failure::usage(no_verb())),
+    }
+}
+
+impl Low {
+    /// Whether a flag was given.
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.matches.try_contains_id(name).unwrap_or(false)
+            && self.matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
+    }
+
+    /// Every value of a flag or operand, in the order they were written.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &OsStr> {
+        let values = self.matches.try_get_many::<OsString>(name).ok().flatten();
+        values.into_iter().flatten().map(OsString::as_os_str)
+    }
+}
+
+/// clap's form of the table.
+pub(crate) fn command() -> Command {
+    Command::new("pinion")
+        .about("One small, fast web server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands(verbs::ALL.iter().map(verb_command))
+        .after_help("`pinion VERB --help` tells more. Start with: pinion serve public")
+}
+
+fn verb_command(verb: &VerbRow) -> Command {
+    let mut command = Command::new(verb.name).about(verb.brief);
+    if !verb.long.is_empty() {
+        command = command.long_about(format!("{}.\n\n{}", verb.brief, verb.long));
+    }
+    for operand in verb.operands {
+        let argument = Arg::new(operand.name).help(operand.brief).required(operand.required);
+        command = command.arg(argument.value_parser(ValueParser::os_string()));
+    }
+    directives::of(verb.verb).fold(command, |command, row| command.arg(flag(row)))
+}
+
+fn flag(row: &'static Directive) -> Arg {
+    let help = short_help(row);
+    let long_help = match [row.long, row.effect()].join(" ").trim() {
+        "" => help.clone(),
+        more => format!("{help}\n\n{more}"),
+    };
+    let mut flag = Arg::new(row.name).long(row.name).help_heading(row.level.name());
+    flag = flag.help(help).long_help(long_help);
+    if let Some(letter) = row.short {
+        flag = flag.short(letter);
+    }
+    if matches!(row.kind, Kind::Switch) {
+        return flag.action(ArgAction::SetTrue);
+    }
+    flag.value_name(row.kind.placeholder())
+        .value_parser(ValueParser::os_string())
+        .allow_negative_numbers(true)
+        .action(if row.repeatable { ArgAction::Append } else { ArgAction::Set })
+}
+
+fn short_help(row: &Directive) -> String {
+    let mut help = row.brief.to_owned();
+    if let Kind::Choice(_) | Kind::Codings | Kind::Address = row.kind {
+        help.push_str(&format!(" [{}]", row.kind.bounds()));
+    }
+    match row.default {
+        Default::Value(text) | Default::Auto(text) => help.push_str(&format!(" [default: {text}]")),
+        Default::Off | Default::Required => {}
+    }
+    help
+}
+
+/// One line for what clap found wrong: what, and what to do about it.
+fn explain(error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(" ")),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let wrong = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            match text(ContextKind::SuggestedSubcommand) {
+                Some(near) => format!("unknown verb {wrong}; did you mean {near}?"),
+                None => format!("unknown verb {wrong}; `pinion --help` lists the verbs"),
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            format!("missing {argument}; `pinion --help` shows how each verb is written")
+        }
+        ErrorKind::UnknownArgument => unknown(&argument, text(ContextKind::SuggestedArg)),
+        ErrorKind::ArgumentConflict => format!("{argument} is given twice; give it once"),
+        ErrorKind::InvalidValue => format!("{argument} needs a value"),
+        ErrorKind::TooManyValues => format!("{argument} takes no value"),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            no_verb()
+        }
+        _ => error.to_string().lines().next().unwrap_or_default().replace("error: ", ""),
+    }
+}
+
+fn unknown(argument: &str, near: Option<String>) -> String {
+    if !argument.starts_with('-') {
+        return format!("{argument:?} is one operand too many");
+    }
+    let name = argument.trim_start_matches('-');
+    if let Some(row) = directives::all().find(|row| row.name == name) {
+        let homes: Vec<&str> = row.verbs.iter().map(|verb| verb.row().name).collect();
+        return format!("{argument} is a flag of `pinion {}`", homes.join("`, `pinion "));
+    }
+    match near {
+        Some(near) => format!("unknown flag {argument}; did you mean {near}?"),
+        None => format!("unknown flag {argument}; `pinion VERB --help` lists the flags"),
+    }
+}
+
+fn no_verb() -> String {
+    "no verb given; start with `pinion serve public`, `pinion --help` lists the verbs".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Asked, Failure> {
+        parse(line.split(' ').map(OsString::from))
+    }
+
+    fn low(line: &str) -> Low {
+        match read(line) {
+            Ok(Asked::Run(low)) => low,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn clap_accepts_the_table() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn values_are_kept_as_written_and_in_order() {
+        let low = low("pinion serve site --listen 80 -l unix:/a --watch");
+        assert_eq!(low.verb, Verb::Serve);
+        assert_eq!(low.values("listen").collect::<Vec<_>>(), ["80", "unix:/a"]);
+        assert_eq!(low.values("PATH").collect::<Vec<_>>(), ["site"]);
+        assert!(low.given("watch") && low.given("listen"));
+        assert!(!low.given("dummy") && !low.given("workers"));
+        assert!(!low.given("output"), "a flag of another verb is not given");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_with_a_way_out() {
+        for (line, hint) in [
+            ("pinion", "no verb given"),
+            ("pinion serv public", "unknown verb serv; did you mean serve?"),
+            ("pinion xyzzy", "`pinion --help` lists the verbs"),
+            ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
+            ("pinion serve --xyzzy", "`pinion VERB --help` lists the flags"),
+            ("pinion build a -o b --workers 2", "--workers is a flag of `pinion serve`"),
+            ("pinion build", "missing <SRC>"),
+            ("pinion cat a", "missing <URLPATH>"),
+            ("pinion build a b", "\"b\" is one operand too many"),
+            ("pinion serve --workers", "--workers <N> needs a value"),
+            ("pinion serve --watch=yes", "takes no value"),
+            ("pinion serve --workers 1 --workers 2", "given twice"),
+        ] {
+            match read(line) {
+                Err(Failure::Usage(message)) => {
+                    assert!(message.contains(hint), "{line}: {message}");
+                    assert!(!message.contains('\n'), "{line}: {message}");
+                }
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn help_is_asked_for_and_names_every_flag() {
+        for verb in verbs::ALL {
+            match read(&format!("pinion {} --help", verb.name)) {
+                Ok(Asked::Help(page)) => {
+                    let text = page.to_string();
+                    for row in directives::of(verb.verb) {
+                        assert!(text.contains(&format!("--{}", row.name)), "{}", row.name);
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The directive table: one row for every flag. The command line, the help and the reference page
+//! (`docs/flags.md`) are all made from these rows, so a flag is described in exactly one place.
+//!
+//! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
+//! into), [`build`] (how a folder becomes one) and [`serve`] (how it is served).
+
+pub(crate) mod archive;
+pub(crate) mod build;
+#[cfg(test)]
+mod reference;
+pub(crate) mod serve;
+pub(crate) mod verbs;
+
+use verbs::Verb;
+
+/// One flag.
+#[derive(Debug)]
+pub(crate) struct Directive {
+    /// Its long name without the dashes; the same word names it in every table of the program.
+    pub(crate) name: &'static str,
+    /// Its one-letter name.
+    pub(crate) short: Option<char>,
+    /// The verbs that take it.
+    pub(crate) verbs: &'static [Verb],
+    /// What it is a property of.
+    pub(crate) level: Level,
+    /// What its value may be.
+    pub(crate) kind: Kind,
+    /// May be given more than once; the values add up.
+    pub(crate) repeatable: bool,
+    /// What holds when it is not given.
+    pub(crate) default: Default,
+    /// When a changed value takes effect.
+    pub(crate) change: Change,
+    /// One line, no full stop.
+    pub(crate) brief: &'static str,
+    /// What a user needs to decide; whole sentences. Empty when the line above says it all.
+    pub(crate) long: &'static str,
+}
+
+/// What a directive is a property of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// One run of the builder.
+    Build,
+    /// One run of a verb that reads an archive.
+    Command,
+    /// One listening socket.
+    Listener,
+    /// The whole server.
+    Server,
+    /// One site of a server.
+    Site,
+}
+
+/// The type of a value, its bounds and its unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A listening address (`address.rs`).
+    Address,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Content codings with optional levels: `gzip,br:11`.
+    Codings,
+    /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
+    FieldValue,
+    /// A pattern for paths.
+    Glob,
+    /// A whole number within the bounds, which are included.
+    Number {
+        /// Least value.
+        min: u64,
+        /// Greatest value.
+        max: u64,
+        /// What is counted; empty for a bare count.
+        unit: &'static str,
+    },
+    /// A file of the local file system; `-` where the long text says so.
+    Path,
+    /// Given or not.
+    Switch,
+}
+
+/// What holds when a directive is not given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Default {
+    /// Worked out at start; the phrase says how.
+    Auto(&'static str),
+    /// Nothing: the feature is off.
+    Off,
+    /// It has to be given.
+    Required,
+    /// This value, as a user would write it.
+    Value(&'static str),
+}
+
+/// When a changed value takes effect on a running server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// With the next reload.
+    Live,
+    /// With the next start.
+    Restart,
+}
+
+/// Every row, in the order of the help.
+pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
+    serve::ROWS.iter().chain(build::ROWS).chain(archive::ROWS)
+}
+
+/// The rows of one verb.
+pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
+    all().filter(move |row| row.verbs.contains(&verb))
+}
+
+impl Kind {
+    /// The word that stands for the value in help; none for a switch.
+    pub(crate) fn placeholder(&self) -> &'static str {
+        match *self {
+            Self::Address => "ADDR",
+            Self::Choice(_) => "WORD",
+            Self::Codings => "LIST",
+            Self::FieldValue => "VALUE",
+            Self::Glob => "GLOB",
+            Self::Number { unit: "", .. } => "N",
+            Self::Number { unit, .. } => unit,
+            Self::Path => "FILE",
+            Self::Switch => "",
+        }
+    }
+
+    /// The values that are allowed, as a phrase.
+    pub(crate) fn bounds(&self) -> String {
+        match self {
+            Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path, fd:NAME".to_owned(),
+            Self::Choice(words) => words.join(", "),
+            Self::Codings => "gzip[:1-12], br[:0-11], zstd[:1-22]; or identity".to_owned(),
+            Self::FieldValue => "visible ASCII".to_owned(),
+            Self::Glob => "*, **, ?, [a-z], {a,b}".to_owned(),
+            Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
+            Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
+            Self::Path => "a path".to_owned(),
+            Self::Switch => "given or not".to_owned(),
+        }
+    }
+}
+
+impl Level {
+    /// The word for headings.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Build => "Build",
+            Self::Command => "Command",
+            Self::Listener => "Listener",
+            Self::Server => "Server",
+            Self::Site => "Site",
+        }
+    }
+}
+
+impl Directive {
+    /// When a changed value takes effect; nothing for what is over when its verb ends.
+    pub(crate) fn effect(&self) -> &'static str {
+        match (self.level, self.change) {
+            (Level::Build | Level::Command, _) => "",
+            (_, Change::Live) => "A changed value takes effect with the next reload.",
+            (_, Change::Restart) => "A changed value takes effect with the next start.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values;
+
+    #[test]
+    fn names_are_spelled_alike_and_stand_once() {
+        for (at, row) in all().enumerate() {
+            let plain = |b: u8| b.is_ascii_lowercase() || b == b'-';
+            assert!(row.name.bytes().all(plain), "{}", row.name);
+            assert!(!all().skip(at + 1).any(|other| other.name == row.name), "{}", row.name);
+            assert!(!row.verbs.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn one_letter_names_stand_once_in_each_verb() {
+        for verb in verbs::ALL {
+            let letters: Vec<char> = of(verb.verb).filter_map(|row| row.short).collect();
+            for (at, letter) in letters.iter().enumerate() {
+                assert!(!letters[at + 1..].contains(letter), "-{letter} of {}", verb.name);
+                assert!(!['h', 'V'].contains(letter), "-{letter} belongs to clap");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_is_documented_in_our_manner() {
+        for row in all() {
+            assert!(!row.brief.is_empty() && !row.brief.ends_with('.'), "{}", row.name);
+            assert!(row.brief.len() <= 72, "{}: {}", row.name, row.brief);
+            assert!(row.long.is_empty() || row.long.ends_with('.'), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_own_type() {
+        for row in all() {
+            if let Default::Value(text) = row.default {
+                assert!(values::check(&row.kind, text).is_ok(), "{}: {text}", row.name);
+            }
+        }
+    }
+}

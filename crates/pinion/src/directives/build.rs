@@ -1,0 +1,100 @@
+//! The flags of a build. `pinion serve FOLDER` builds too and takes those that make sense there.
+
+use super::verbs::Verb;
+use super::{Change, Default, Directive, Kind, Level};
+
+const BUILD: &[Verb] = &[Verb::Build];
+const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve];
+
+/// In the order of the help.
+pub(crate) const ROWS: &[Directive] = &[
+    Directive {
+        name: "output",
+        short: Some('o'),
+        verbs: BUILD,
+        level: Level::Build,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Required,
+        change: Change::Restart,
+        brief: "The archive to write",
+        long: "It is written under another name in the same folder, synced to the disk and then \
+               renamed, so that the name always leads to a whole archive.",
+    },
+    Directive {
+        name: "codings",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        level: Level::Build,
+        kind: Kind::Codings,
+        repeatable: false,
+        default: Default::Auto("gzip,br; faster levels when a folder is served"),
+        change: Change::Live,
+        brief: "The compressed forms to store beside each body",
+        long: "A level may follow each name: gzip:12,br:11,zstd:19. A form is kept only when it \
+               saves enough to be worth its place. `identity` stores the bodies as they are.",
+    },
+    Directive {
+        name: "exclude",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        level: Level::Build,
+        kind: Kind::Glob,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Leave out paths that match",
+        long: "A pattern without a slash is held against names at any depth (*.psd), one with a \
+               slash against the path below the folder (drafts/**).",
+    },
+    Directive {
+        name: "cache-control",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        level: Level::Site,
+        kind: Kind::FieldValue,
+        repeatable: false,
+        default: Default::Auto("a year for fingerprinted names, else max-age=0, must-revalidate"),
+        change: Change::Live,
+        brief: "The Cache-Control field of resources without a fingerprint",
+        long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
+               for a year whatever is given here.",
+    },
+    Directive {
+        name: "no-security-headers",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Leave the security fields out of every response",
+        long: "They are X-Content-Type-Options: nosniff, Referrer-Policy: \
+               strict-origin-when-cross-origin and X-Frame-Options: SAMEORIGIN.",
+    },
+    Directive {
+        name: "keep-going",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        level: Level::Build,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Build without the files that cannot be read",
+        long: "Without it the build reads on, names every such file and then fails.",
+    },
+    Directive {
+        name: "jobs",
+        short: Some('j'),
+        verbs: BUILD_AND_SERVE,
+        level: Level::Build,
+        kind: Kind::Number { min: 1, max: 1024, unit: "" },
+        repeatable: false,
+        default: Default::Auto("one for each core"),
+        change: Change::Live,
+        brief: "How many threads compress",
+        long: "The archive does not depend on it.",
+    },
+];

@@ -1,0 +1,125 @@
+//! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
+//! line or configuration is wrong. Every reason is told in one line that says what to do.
+
+use std::fmt::Write as _;
+use std::io;
+use std::process::ExitCode;
+
+/// What a verb returns when it did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line or the configuration is wrong; nothing was started.
+    Usage(String),
+    /// The command line was right, the work failed.
+    Failed(anyhow::Error),
+    /// The work failed and the verb has already said why, line by line.
+    Told,
+    /// Whoever read our output has gone (`pinion ls site.pinion | head`): no failure at all.
+    ReaderGone,
+}
+
+impl Failure {
+    /// A wrong command line; `message` is one line that says what to do.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// Tells the reason on stderr and gives the exit code it has.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Usage(message) => {
+                eprintln!("pinion: {message}");
+                ExitCode::from(2)
+            }
+            Self::Failed(error) => {
+                eprintln!("pinion: {}", one_line(&error));
+                ExitCode::from(1)
+            }
+            Self::Told => ExitCode::from(1),
+            Self::ReaderGone => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        match error.downcast_ref::<io::Error>() {
+            Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}
+
+/// The whole chain of causes on one line, the outermost first.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = without_number(&cause.to_string());
+        // Many error types repeat their source in their own text; saying it once is enough.
+        if line.ends_with(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        for c in text.chars() {
+            match c {
+                '\n' => line.push(' '),
+                // A file name may hold anything; a terminal must not obey it.
+                c if c.is_control() => {
+                    let _infallible = write!(line, "\\u{{{:x}}}", u32::from(c));
+                }
+                c => line.push(c),
+            }
+        }
+    }
+    line
+}
+
+/// `No such file or directory (os error 2)` → `No such file or directory`.
+fn without_number(text: &str) -> String {
+    match text.rsplit_once(" (os error ") {
+        Some((reason, number)) if number.trim_end_matches(')').parse::<i32>().is_ok() => {
+            reason.to_owned()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_chain_is_one_line_without_error_numbers() {
+        let missing = io::Error::from_raw_os_error(2);
+        let error = Err::<(), _>(missing).context("cannot open\nsite.pinion").unwrap_err();
+        assert_eq!(one_line(&error), "cannot open site.pinion: No such file or directory");
+    }
+
+    #[test]
+    fn a_cause_that_was_already_told_is_not_repeated() {
+        let error = anyhow::anyhow!("disk full").context("cannot write: disk full");
+        assert_eq!(one_line(&error), "cannot write: disk full");
+    }
+
+    #[test]
+    fn control_characters_of_a_file_name_do_not_reach_the_terminal() {
+        assert_eq!(one_line(&anyhow::anyhow!("cannot open \x1b[2J")), "cannot open \\u{1b}[2J");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let gone = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(gone, Failure::ReaderGone));
+        let full = Failure::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(matches!(full, Failure::Failed(_)));
+    }
+}

@@ -1,0 +1,29 @@
+//! A running server, put together from the other rooms.
+//!
+//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread before any other
+//! thread exists: it blocks the signals, binds the sockets, opens the log and the site.
+//! [`run::run`] starts the threads and waits for the end.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`kit`] | everything a server needs, ready before the first thread |
+//! | [`run`] | the threads: workers, log, reloads, watch, signals |
+//! | [`app`] | what a worker does with a request, as one readable function |
+//! | [`generation`] | the state of the site that is served now, and how workers take up the next |
+//! | [`journal`] | what of a request goes into the access log |
+//! | [`loader`] | folder or archive → generation |
+//! | [`reload`] | the thread that loads the next generation |
+//! | [`watch`] | folder or archive changed → reload |
+//! | [`listeners`] | addresses → sockets |
+//! | [`capacity`] | how many connections, how much memory |
+
+pub(crate) mod app;
+pub(crate) mod capacity;
+pub(crate) mod generation;
+pub(crate) mod journal;
+pub(crate) mod kit;
+pub(crate) mod listeners;
+pub(crate) mod loader;
+pub(crate) mod reload;
+pub(crate) mod run;
+pub(crate) mod watch;

@@ -1,0 +1,150 @@
+//! What a worker does with a request: the steps of a static site, and the yardstick without one.
+
+use super::generation::{Generation, Published};
+use super::journal::Journal;
+use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::mapping::{MappingId, Mappings};
+use pinion_engine::raw::RawStream;
+use pinion_http::field::KnownField;
+use pinion_http::negotiate::prefers_text;
+use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::request::RequestHead;
+use pinion_site::{Pieces, Work, answer, error_page};
+use std::sync::Arc;
+
+/// A static site, as one worker serves it.
+pub(crate) struct StaticApp {
+    published: Arc<Published>,
+    /// What this worker serves from; none before its first pass.
+    serving: Option<Serving>,
+    work: Work,
+    journal: Option<Journal>,
+}
+
+/// A generation and the name this worker's engine has for its mapping.
+struct Serving {
+    number: u64,
+    generation: Arc<Generation>,
+    mapping: MappingId,
+}
+
+impl StaticApp {
+    /// Serves whatever is published, and what will be.
+    pub(crate) fn new(published: Arc<Published>, journal: Option<Journal>) -> Self {
+        Self { published, serving: None, work: Work::new(), journal }
+    }
+
+    /// The way of a request: find out what it gets, hand that to the engine, write it down.
+    fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
+        let Some(serving) = &self.serving else { return };
+        let began = self.journal.as_ref().map(Journal::begin);
+        let now = exchange.now().unix_seconds;
+        let archive = serving.generation.archive();
+        let mut pieces = Pieces::new();
+        let answer = match serving.generation.is_damaged() {
+            false => answer(&archive, head, now, &mut self.work, &mut pieces),
+            true => error_page(500, prefers_text(head.values(KnownField::Accept))),
+        };
+        exchange.prepared(&answer, Some(serving.mapping));
+        let status = answer.status;
+        if let (Some(journal), Some(began)) = (&mut self.journal, began) {
+            journal.write(began, head, &answer, exchange.peer());
+        }
+        if status == 500 {
+            self.tell_damage(head);
+        }
+    }
+
+    /// Why a 500 was answered, on stderr. Accidents are rare; a damaged site is told of once for
+    /// each request that meets the damage, a lost file once.
+    #[cold]
+    fn tell_damage(&self, head: &RequestHead<'_>) {
+        let target = head.target.raw.escape_ascii();
+        match (&self.serving, self.work.damage()) {
+            (Some(serving), _) if serving.generation.is_damaged() => {
+                if serving.generation.tells_damage() {
+                    eprintln!(
+                        "pinion: the archive was truncated or its disk failed; every request is \
+                         answered 500 until a whole archive is loaded (SIGHUP)"
+                    );
+                }
+            }
+            (_, Some(damage)) => eprintln!("pinion: 500 for {target}: {damage}"),
+            (_, None) => eprintln!("pinion: 500 for {target}"),
+        }
+    }
+}
+
+impl App for StaticApp {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        // A static answer is complete at once: no content is wanted, nothing is waited for.
+        if let Event::Head(head) = event {
+            self.request(head, exchange);
+        }
+    }
+
+    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        // No listener of this server speaks anything but HTTP.
+        stream.close();
+    }
+
+    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+        if let Some(journal) = &mut self.journal {
+            journal.pass();
+        }
+        let held = self.serving.as_ref().map_or(0, |serving| serving.number);
+        if self.published.number() == held {
+            return;
+        }
+        let (number, generation) = self.published.current();
+        let mapping = mappings.add(Arc::clone(generation.mapping()));
+        if let Some(old) = self.serving.replace(Serving { number, generation, mapping }) {
+            mappings.retire(old.mapping);
+        }
+    }
+}
+
+/// Every request gets the same bytes: what the server costs without a site.
+pub(crate) struct DummyApp {
+    journal: Option<Journal>,
+}
+
+/// 13 bytes, as kawipiko's and everybody's yardstick has them.
+const DUMMY_BODY: &[u8] = b"hello, world\n";
+
+const DUMMY: Prepared<'static> = Prepared {
+    content_length: Some(DUMMY_BODY.len() as u64),
+    body: PreparedBody::Bytes(DUMMY_BODY),
+    ..Prepared::empty(200)
+};
+
+impl DummyApp {
+    /// With or without an access log.
+    pub(crate) fn new(journal: Option<Journal>) -> Self {
+        Self { journal }
+    }
+}
+
+impl App for DummyApp {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        if let Event::Head(head) = event {
+            let began = self.journal.as_ref().map(Journal::begin);
+            exchange.prepared(&DUMMY, None);
+            if let (Some(journal), Some(began)) = (&mut self.journal, began) {
+                journal.write(began, head, &DUMMY, exchange.peer());
+            }
+        }
+    }
+
+    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        stream.close();
+    }
+
+    fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
+        if let Some(journal) = &mut self.journal {
+            journal.pass();
+        }
+    }
+}

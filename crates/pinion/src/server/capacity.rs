@@ -1,0 +1,115 @@
+//! How many connections a server takes and how much memory they may cost, worked out at start.
+
+use crate::settings::Serve;
+use pinion_engine::CONNECTION_BYTES;
+use pinion_engine::limits::RESERVED_DESCRIPTORS;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Connections when nothing bounds them: as many as the table of one worker may grow to without
+/// surprising anybody (32 MiB of connections, and the buffers below).
+const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
+
+/// Buffer memory for each connection when no budget is given: half a request of common size from
+/// every client at once.
+const BUFFER_PER_CONNECTION_BYTES: u64 = 4 << 10;
+/// A small server still takes some large answers at once.
+const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
+/// A large one does not take the whole machine unasked.
+const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
+
+/// What the program takes apart from connections and their buffers (code, stacks, tables), and the
+/// figure the project holds itself to.
+const FIXED_BYTES: u64 = 8 << 20;
+/// What each further worker adds: its stack, its lent buffers and its share of the allocator.
+const WORKER_BYTES: u64 = 2 << 20;
+
+/// The most a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    /// Open connections, all workers together.
+    pub(crate) connections: u64,
+    /// Bytes of buffers and queues, all workers together.
+    pub(crate) buffer_bytes: u64,
+    /// The connections that were asked for, when there are fewer descriptors than that.
+    pub(crate) asked: Option<u64>,
+}
+
+impl Capacity {
+    /// From the settings and the number of files this process may open.
+    pub(crate) fn new(serve: &Serve, descriptors: u64) -> Self {
+        let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
+        let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
+        let connections = wanted.min(possible);
+        let buffer_bytes = serve.memory_budget_bytes.unwrap_or_else(|| {
+            (connections * BUFFER_PER_CONNECTION_BYTES)
+                .clamp(BUFFER_DEFAULT_MIN_BYTES, BUFFER_DEFAULT_MAX_BYTES)
+        });
+        let asked = serve.max_connections.filter(|asked| *asked > connections);
+        Self { connections, buffer_bytes, asked }
+    }
+
+    /// The most memory the server can use beside the archive.
+    pub(crate) fn bound_bytes(&self, workers: usize) -> u64 {
+        FIXED_BYTES
+            + WORKER_BYTES * workers as u64
+            + self.connections * CONNECTION_BYTES as u64
+            + self.buffer_bytes
+    }
+}
+
+/// Raises the limit on open files as far as it may be, and gives what it is now.
+pub(crate) fn raise_descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        // Some containers forbid it; the old limit then holds.
+        let _kept = setrlimit(Resource::Nofile, raised);
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{self, Asked};
+    use crate::settings::Settings;
+
+    fn serve(line: &str) -> Serve {
+        let arguments = line.split(' ').map(std::ffi::OsString::from);
+        let Ok(Asked::Run(low)) = command_line::parse(arguments) else { panic!("{line}") };
+        let Ok(Settings::Serve(serve)) = Settings::from_low(&low) else { panic!("{line}") };
+        *serve
+    }
+
+    #[test]
+    fn descriptors_bound_the_connections() {
+        let capacity = Capacity::new(&serve("pinion serve"), 1024);
+        assert_eq!(capacity.connections, 1024 - RESERVED_DESCRIPTORS);
+        assert_eq!((capacity.buffer_bytes, capacity.asked), (BUFFER_DEFAULT_MIN_BYTES, None));
+        assert_eq!(Capacity::new(&serve("pinion serve"), 3).connections, 1);
+        assert_eq!(Capacity::new(&serve("pinion serve"), u64::MAX).connections, 65_536);
+    }
+
+    #[test]
+    fn what_was_asked_for_holds_as_far_as_it_can() {
+        let serve = serve("pinion serve --max-connections 5000 --memory-budget 16");
+        let capacity = Capacity::new(&serve, 1 << 20);
+        assert_eq!((capacity.connections, capacity.buffer_bytes), (5000, 16 << 20));
+        assert_eq!(capacity.asked, None);
+        assert_eq!(Capacity::new(&serve, 1024).asked, Some(5000));
+    }
+
+    #[test]
+    fn the_bound_grows_with_everything_it_counts() {
+        let capacity = Capacity::new(&serve("pinion serve"), 1 << 20);
+        let more = Capacity { connections: capacity.connections + 1, ..capacity };
+        assert_eq!(more.bound_bytes(1) - capacity.bound_bytes(1), CONNECTION_BYTES as u64);
+        assert_eq!(capacity.bound_bytes(2) - capacity.bound_bytes(1), WORKER_BYTES);
+    }
+
+    #[test]
+    fn descriptors_are_raised_to_what_is_allowed() {
+        let raised = raise_descriptors();
+        assert_eq!(Some(raised), getrlimit(Resource::Nofile).maximum.or(Some(u64::MAX)));
+    }
+}

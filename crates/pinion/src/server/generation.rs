@@ -1,0 +1,81 @@
+//! The state of the site that is served now. A reload publishes another one; each worker takes it
+//! up at the top of its next pass and finishes older answers from the older one.
+
+use pinion_archive::{Archive, Layout, OpenError};
+use pinion_engine::mapping::Mapping;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One state of the site: a mapped archive and where everything is in it.
+pub(crate) struct Generation {
+    mapping: Arc<Mapping>,
+    layout: Layout,
+    damage_told: AtomicBool,
+}
+
+impl Generation {
+    /// Checks a mapped archive.
+    ///
+    /// # Errors
+    /// It is no archive, or damaged.
+    pub(crate) fn new(mapping: Mapping) -> Result<Self, OpenError> {
+        let layout = Layout::open(mapping.bytes())?;
+        Ok(Self { mapping: Arc::new(mapping), layout, damage_told: AtomicBool::new(false) })
+    }
+
+    /// The archive, to look things up in.
+    #[inline]
+    pub(crate) fn archive(&self) -> Archive<'_> {
+        self.layout.view(self.mapping.bytes())
+    }
+
+    /// The mapping, to cut answers from.
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// Whether a page was lost since: the file was truncated or its disk failed.
+    #[inline]
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.mapping.is_damaged()
+    }
+
+    /// True for the first caller alone, so that the loss is told once.
+    pub(crate) fn tells_damage(&self) -> bool {
+        !self.damage_told.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// Where workers find the generation to serve.
+pub(crate) struct Published {
+    /// Counts publications; a worker compares it with the number it has, once a pass.
+    number: AtomicU64,
+    current: Mutex<Arc<Generation>>,
+}
+
+impl Published {
+    /// Publishes the first one.
+    pub(crate) fn new(first: Generation) -> Self {
+        Self { number: AtomicU64::new(1), current: Mutex::new(Arc::new(first)) }
+    }
+
+    /// The number of the current generation; never 0.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The current generation with its number.
+    pub(crate) fn current(&self) -> (u64, Arc<Generation>) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // The number changes under the lock, so the two belong together.
+        (self.number(), Arc::clone(&current))
+    }
+
+    /// Makes another generation the current one. Workers have to be woken afterwards.
+    pub(crate) fn publish(&self, next: Generation) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(next);
+        self.number.fetch_add(1, Ordering::Release);
+    }
+}

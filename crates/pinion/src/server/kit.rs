@@ -1,0 +1,97 @@
+//! The first half of a start: everything that needs the main thread alone, a name in the file
+//! system or a privilege. What comes out is values; [`super::run`] opens nothing by name any more
+//! but what a reload needs.
+
+use super::capacity::{Capacity, raise_descriptors};
+use super::generation::Generation;
+use super::listeners::{self, Bound};
+use super::loader::Loader;
+use crate::access_log::Output;
+use crate::failure::Failure;
+use crate::settings::{self, LogTarget, Serve};
+use crate::source;
+use anyhow::Context as _;
+use pinion_engine::mapping;
+use pinion_engine::server::Io;
+use pinion_engine::signals::{self, Signals};
+
+/// Everything a server needs.
+pub(crate) struct Kit {
+    /// What was asked for.
+    pub(crate) settings: Serve,
+    /// Blocked; the proof that it happened before any other thread.
+    pub(crate) signals: Signals,
+    /// At least one.
+    pub(crate) listeners: Vec<Bound>,
+    /// The open log.
+    pub(crate) log: Option<Output>,
+    /// The site and how to load it again; none for the dummy.
+    pub(crate) site: Option<Site>,
+    /// How to talk to the kernel.
+    pub(crate) io: Io,
+    /// How many workers.
+    pub(crate) workers: usize,
+    /// How many connections, how much memory.
+    pub(crate) capacity: Capacity,
+}
+
+/// What is served first, and how to load the next.
+pub(crate) struct Site {
+    /// From the first load.
+    pub(crate) first: Generation,
+    /// For every further one.
+    pub(crate) loader: Loader,
+}
+
+/// Prepares a start. Fails before anything is served if anything is wrong.
+///
+/// # Errors
+/// One line that names what is in the way.
+pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
+    // First, so that every thread inherits it, those that build a folder too.
+    let signals = signals::block().context("cannot block signals")?;
+    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    // What is wrong with the command line shows before anything is touched.
+    let source = match settings.dummy {
+        true => None,
+        false => Some(source::recognise(settings.path.as_deref())?),
+    };
+    let loader = source.map(|source| Loader::new(source, &settings)).transpose()?;
+    let descriptors = raise_descriptors();
+    let capacity = Capacity::new(&settings, descriptors);
+    let io = choose_io(settings.io)?;
+    let log = settings.access_log.clone().map(open_log).transpose()?;
+    // Before the folder is built: an address in use need not wait for that.
+    let mut listeners = Vec::new();
+    for address in &settings.listen {
+        listeners.extend(listeners::bind(address)?);
+    }
+    let site = match loader {
+        Some(loader) => Some(Site { first: loader.load()?, loader }),
+        None => None,
+    };
+    let workers = settings.workers.unwrap_or_else(cores);
+    Ok(Kit { settings, signals, listeners, log, site, io, workers, capacity })
+}
+
+fn open_log(target: LogTarget) -> Result<Output, Failure> {
+    let name = match &target {
+        LogTarget::File(path) => path.display().to_string(),
+        LogTarget::Stdout => "stdout".to_owned(),
+    };
+    Ok(Output::open(target).with_context(|| format!("cannot open the access log {name}"))?)
+}
+
+/// io_uring where it is allowed, unless epoll was asked for.
+fn choose_io(asked: settings::Io) -> Result<Io, Failure> {
+    match asked {
+        settings::Io::Epoll => Ok(Io::Epoll),
+        settings::Io::Uring => Ok(Io::Uring),
+        settings::Io::Auto => Ok(Io::Epoll),
+    }
+}
+
+/// Cores this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,180 @@
+//! Addresses become listening sockets, before any thread starts.
+
+use crate::address::Address;
+use crate::failure::Failure;
+use anyhow::anyhow;
+use pinion_engine::listener::{bind_tcp, bind_unix, local_address};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// The socket.
+    pub(crate) socket: OwnedFd,
+    /// What a client asks for, with the port that the kernel chose if it was asked to.
+    pub(crate) url: String,
+    /// The file of a Unix socket, to be removed at the end.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Binds an address; a host name may have several.
+///
+/// # Errors
+/// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for a kind of address that
+/// is not supported yet.
+pub(crate) fn bind(address: &Address) -> Result<Vec<Bound>, Failure> {
+    match address {
+        Address::Any { port } => bind_any(*port).map(|bound| vec![bound]),
+        Address::Ip(ip) => tcp(*ip).map(|bound| vec![bound]),
+        Address::Name { host, port } => return bind_name(address, host, *port),
+        Address::Unix(path) => unix(path).map(|bound| vec![bound]),
+        Address::Inherited(_) => {
+            return Err(Failure::usage(format!(
+                "--listen {address}: sockets from a service manager are not supported yet; give \
+                 an address"
+            )));
+        }
+    }
+    .map_err(|error| cannot_listen(address, &error))
+}
+
+/// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
+/// kernel has no IPv6.
+fn bind_any(port: u16) -> io::Result<Bound> {
+    match tcp((Ipv6Addr::UNSPECIFIED, port).into()) {
+        Err(error) if no_such_family(&error) => tcp((Ipv4Addr::UNSPECIFIED, port).into()),
+        bound => bound,
+    }
+}
+
+/// Every address the name has here. Those that this machine lacks (`localhost` is often both
+/// 127.0.0.1 and ::1 without IPv6) are left out as long as one remains.
+fn bind_name(address: &Address, host: &str, port: u16) -> Result<Vec<Bound>, Failure> {
+    let found = (host, port).to_socket_addrs();
+    let found = found.map_err(|error| anyhow!("--listen {address}: no such host: {error}"))?;
+    let mut bound = Vec::new();
+    let mut missing = None;
+    let mut seen = Vec::new();
+    for ip in found {
+        if seen.contains(&ip) {
+            continue;
+        }
+        seen.push(ip);
+        match tcp(ip) {
+            Ok(socket) => bound.push(socket),
+            Err(error) if no_such_family(&error) => missing = Some(error),
+            Err(error) => return Err(cannot_listen(address, &error)),
+        }
+    }
+    match missing {
+        _ if !bound.is_empty() => Ok(bound),
+        Some(error) => Err(cannot_listen(address, &error)),
+        None => Err(anyhow!("--listen {address}: the host has no address").into()),
+    }
+}
+
+fn tcp(address: SocketAddr) -> io::Result<Bound> {
+    let socket = bind_tcp(address)?;
+    let url = format!("http://{}/", local_address(&socket).unwrap_or(address));
+    Ok(Bound { socket, url, file: None })
+}
+
+fn unix(path: &Path) -> io::Result<Bound> {
+    let socket = bind_unix(path)?;
+    Ok(Bound { socket, url: format!("unix:{}", path.display()), file: Some(path.to_owned()) })
+}
+
+fn no_such_family(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable
+        || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+}
+
+fn cannot_listen(address: &Address, error: &io::Error) -> Failure {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "something listens there already; stop it or choose another address with --listen"
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+        io::ErrorKind::PermissionDenied => match address {
+            Address::Unix(_) => "the folder of the socket cannot be written",
+            _ => "ports below 1024 need the right CAP_NET_BIND_SERVICE; choose a higher one",
+        },
+        io::ErrorKind::NotFound => "the folder of the socket does not exist",
+        _ => return anyhow!("cannot listen on {address}: {error}").into(),
+    };
+    anyhow!("cannot listen on {address}: {advice}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use std::net::TcpStream;
+
+    fn bound(text: &str) -> Result<Vec<Bound>, Failure> {
+        bind(&Address::parse(text).expect("an address"))
+    }
+
+    fn refusal(text: &str) -> String {
+        match bound(text) {
+            Err(Failure::Failed(error)) => error.to_string(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_url_has_the_port_that_the_kernel_chose() {
+        let bound = bound("127.0.0.1:0").expect("bound");
+        let url = bound[0].url.strip_prefix("http://").and_then(|url| url.strip_suffix('/'));
+        let address: SocketAddr = url.expect("a URL").parse().expect("an address");
+        assert_ne!(address.port(), 0);
+        assert!(TcpStream::connect(address).is_ok(), "the kernel takes connections already");
+    }
+
+    #[test]
+    fn a_port_alone_takes_ipv4_too() {
+        let bound = bound("0").expect("bound");
+        let port = local_address(&bound[0].socket).expect("an address").port();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    }
+
+    #[test]
+    fn a_name_listens_on_what_it_stands_for() {
+        let bound = bound("localhost:0").expect("bound");
+        assert!(bound.iter().all(|bound| bound.url.starts_with("http://")));
+    }
+
+    #[test]
+    fn an_address_in_use_is_named() {
+        let first = bound("127.0.0.1:0").expect("bound");
+        let address = local_address(&first[0].socket).expect("an address");
+        let message = refusal(&address.to_string());
+        assert!(message.contains(&address.to_string()) && message.contains("already"), "{message}");
+    }
+
+    #[test]
+    fn what_cannot_be_bound_says_why() {
+        assert!(refusal("192.0.2.1:0").contains("this machine has no such address"));
+        assert!(refusal("unix:/no/such/folder/x.sock").contains("does not exist"));
+        assert!(refusal("no-such-host.invalid:80").contains("no such host"));
+        assert!(matches!(bound("fd:web"), Err(Failure::Usage(_))));
+        let denied = io::Error::from(ErrorKind::PermissionDenied);
+        let low = cannot_listen(&Address::Any { port: 80 }, &denied);
+        assert!(matches!(low, Failure::Failed(error) if error.to_string().contains("1024")));
+    }
+
+    #[test]
+    fn the_file_of_a_dead_socket_is_taken_over() {
+        let path = std::env::temp_dir().join(format!("pinion-{}.sock", std::process::id()));
+        let text = format!("unix:{}", path.display());
+        let first = bound(&text).expect("bound");
+        assert_eq!(first[0].file.as_deref(), Some(path.as_path()));
+        assert!(refusal(&text).contains("already"));
+        drop(first);
+        assert!(bound(&text).is_ok());
+        std::fs::remove_file(path).expect("removed");
+    }
+}

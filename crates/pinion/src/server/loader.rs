@@ -1,0 +1,127 @@
+//! Folder or archive → generation, at start and at every reload.
+
+use super::generation::Generation;
+use crate::build_options;
+use crate::failure::Failure;
+use crate::settings::{Content, Memory, Serve};
+use crate::source::Source;
+use anyhow::{Context as _, anyhow};
+use pinion_build::Options;
+use pinion_engine::mapping::Mapping;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// How to load what is served.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    source: Source,
+    memory: Memory,
+    content: Content,
+}
+
+impl Loader {
+    /// For a source and the settings it is served with.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for flags about a build when there is nothing to build.
+    pub(crate) fn new(source: Source, settings: &Serve) -> Result<Self, Failure> {
+        if let (Source::Archive(path), Some(flag)) = (&source, settings.content_flags.first()) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
+                path.display()
+            )));
+        }
+        Ok(Self { source, memory: settings.memory, content: settings.content.clone() })
+    }
+
+    /// What is loaded.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Loads it as it is now.
+    ///
+    /// # Errors
+    /// One line that names what is wrong with it; for a folder each problem, told already.
+    pub(crate) fn load(&self) -> Result<Generation, Failure> {
+        let mapping = match &self.source {
+            Source::Archive(path) => self.map_archive(path)?,
+            Source::Folder(path) => self.build_folder(path)?,
+        };
+        if self.memory == Memory::Preload {
+            mapping.preload();
+        }
+        let shown = self.source.path().display();
+        Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}").into())
+    }
+
+    fn map_archive(&self, path: &Path) -> Result<Mapping, Failure> {
+        let shown = path.display();
+        let mut file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+        if self.memory == Memory::Copy {
+            file = copied(&mut file).with_context(|| format!("cannot copy {shown} to memory"))?;
+        }
+        let mapping = Mapping::new(file, Vec::new());
+        Ok(mapping.with_context(|| format!("cannot map {shown}"))?)
+    }
+
+    /// Builds the folder into sealed memory. Large files stay where they are, unless the site is to
+    /// be held in memory.
+    fn build_folder(&self, path: &Path) -> Result<Mapping, Failure> {
+        let mut options = build_options::options(&self.content, Options::serving)?;
+        if self.memory != Memory::Map {
+            options.external_min_bytes = None;
+        }
+        let memory = memory_file().context("cannot get memory for the site")?;
+        let built = pinion_build::build(path, &options, memory, &());
+        let built = built.map_err(build_options::failure)?;
+        for problem in &built.summary.problems {
+            eprintln!("pinion: left out {problem}");
+        }
+        for warning in &built.summary.warnings {
+            eprintln!("pinion: {warning}");
+        }
+        seal(&built.out).context("cannot seal the memory of the site")?;
+        let mapping = Mapping::new(built.out, built.externals);
+        Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
+    }
+}
+
+/// A copy in sealed memory, that nothing outside of this process can touch.
+fn copied(file: &mut File) -> io::Result<File> {
+    let mut memory = memory_file()?;
+    io::copy(file, &mut memory)?;
+    seal(&memory)?;
+    Ok(memory)
+}
+
+fn memory_file() -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    Ok(File::from(memfd_create("pinion-site", flags)?))
+}
+
+fn seal(file: &File) -> io::Result<()> {
+    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    Ok(fcntl_add_seals(file, all)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Seek as _, Write as _};
+
+    #[test]
+    fn a_copy_has_the_same_bytes_and_cannot_be_changed() {
+        let mut memory = memory_file().expect("memory");
+        memory.write_all(b"some bytes").expect("written");
+        memory.rewind().expect("rewound");
+        let mut copy = copied(&mut memory).expect("a copy");
+        let mut bytes = Vec::new();
+        copy.rewind().expect("rewound");
+        copy.read_to_end(&mut bytes).expect("read");
+        assert_eq!(bytes, b"some bytes");
+        assert!(copy.write_all(b"x").is_err() && copy.set_len(0).is_err());
+    }
+}

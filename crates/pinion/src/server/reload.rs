@@ -1,0 +1,63 @@
+//! The thread that loads the next generation: on SIGHUP, and when a watched source has changed.
+//! Loading may take long (a folder is built), so nobody else waits for it; what is asked for
+//! meanwhile is one more load, however often it is asked.
+
+use super::generation::Published;
+use super::loader::Loader;
+use crate::terminal::counted;
+use pinion_engine::server::Control;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+/// Asks for a reload, from any thread.
+#[derive(Clone)]
+pub(crate) struct Reloader {
+    asked: SyncSender<()>,
+}
+
+impl Reloader {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub(crate) fn start(
+        loader: Loader,
+        published: Arc<Published>,
+        control: Control,
+    ) -> io::Result<Self> {
+        // Room for one: a load that was asked for and has not begun answers every later wish too.
+        let (asked, wishes) = sync_channel(1);
+        let run = move || run(&wishes, &loader, &published, &control);
+        thread::Builder::new().name("reload".to_owned()).spawn(run)?;
+        Ok(Self { asked })
+    }
+
+    /// Asks.
+    pub(crate) fn ask(&self) {
+        match self.asked.try_send(()) {
+            // Full: the load that waits will see what we saw.
+            Ok(()) | Err(TrySendError::Full(())) => {}
+            Err(TrySendError::Disconnected(())) => eprintln!("pinion: reloading has ended"),
+        }
+    }
+}
+
+fn run(wishes: &Receiver<()>, loader: &Loader, published: &Published, control: &Control) {
+    while wishes.recv().is_ok() {
+        match loader.load() {
+            Ok(next) => {
+                let paths = counted(next.archive().layout().entry_count(), "path");
+                published.publish(next);
+                control.wake_all();
+                eprintln!("reloaded {}: {paths}", loader.source().path().display());
+            }
+            Err(failure) => {
+                let what = loader.source().path().display();
+                eprintln!("pinion: cannot reload {what}, what was there stays");
+                failure.report();
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! How output looks: colours where a person reads along, columns that stand in line, sizes and
+//! counts in a form people read.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+/// Whether to colour; worked out once for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    colours: bool,
+}
+
+impl Style {
+    /// Colours when stdout is a terminal and `NO_COLOR` is unset or empty (no-color.org).
+    pub(crate) fn of_stdout() -> Self {
+        Self { colours: std::io::stdout().is_terminal() && wanted() }
+    }
+
+    /// Colours when stderr is a terminal and `NO_COLOR` is unset or empty.
+    pub(crate) fn of_stderr() -> Self {
+        Self { colours: std::io::stderr().is_terminal() && wanted() }
+    }
+
+    /// The one thing to look at.
+    pub(crate) fn bold(self, text: impl Display) -> String {
+        self.paint("1", text)
+    }
+
+    /// What may be skipped.
+    pub(crate) fn dim(self, text: impl Display) -> String {
+        self.paint("2", text)
+    }
+
+    /// Done, right.
+    pub(crate) fn green(self, text: impl Display) -> String {
+        self.paint("32", text)
+    }
+
+    /// Wrong.
+    pub(crate) fn red(self, text: impl Display) -> String {
+        self.paint("31", text)
+    }
+
+    /// Worth a look.
+    pub(crate) fn yellow(self, text: impl Display) -> String {
+        self.paint("33", text)
+    }
+
+    fn paint(self, code: &str, text: impl Display) -> String {
+        match self.colours {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+}
+
+fn wanted() -> bool {
+    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows whose columns stand in line, two spaces apart. Every row is measured first and printed
+/// later, so that a list of any length needs no memory.
+#[derive(Debug)]
+pub(crate) struct Columns<const N: usize> {
+    aligns: [Align; N],
+    widths: [usize; N],
+}
+
+impl<const N: usize> Columns<N> {
+    /// One column for each alignment.
+    pub(crate) fn new(aligns: [Align; N]) -> Self {
+        Self { aligns, widths: [0; N] }
+    }
+
+    /// Makes room for a row.
+    pub(crate) fn measure(&mut self, row: &[String; N]) {
+        for (width, cell) in self.widths.iter_mut().zip(row) {
+            *width = columns(cell).max(*width);
+        }
+    }
+
+    /// A row as the beginning of a line: every column is filled up.
+    pub(crate) fn line(&self, row: &[String; N]) -> String {
+        let mut line = String::new();
+        for ((cell, width), align) in row.iter().zip(self.widths).zip(self.aligns) {
+            if !line.is_empty() {
+                line.push_str("  ");
+            }
+            let gap = " ".repeat(width.saturating_sub(columns(cell)));
+            match align {
+                Align::Left => line.extend([cell, gap.as_str()]),
+                Align::Right => line.extend([gap.as_str(), cell]),
+            }
+        }
+        line
+    }
+
+    /// All rows of a short list as lines.
+    pub(crate) fn lines(mut self, rows: &[[String; N]]) -> Vec<String> {
+        rows.iter().for_each(|row| self.measure(row));
+        rows.iter().map(|row| self.line(row).trim_end().to_owned()).collect()
+    }
+}
+
+/// How many columns a text takes, colour codes not counted.
+fn columns(text: &str) -> usize {
+    let mut columns = 0;
+    let mut code = false;
+    for c in text.chars() {
+        match (code, c) {
+            (false, '\x1b') => code = true,
+            (true, 'm') => code = false,
+            (true, _) => {}
+            (false, _) => columns += 1,
+        }
+    }
+    columns
+}
+
+/// `1.5 KiB`: three digits at least where there are three, never more than four.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        // 1023.95 would be shown as 1024.0.
+        if value < 1023.95 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    match value {
+        ..9.995 => format!("{value:.2} {unit}"),
+        ..99.95 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+/// `12 345 678`, with thin groups of three.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// `12.3 %` of `whole`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "0.0 %".to_owned(),
+        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+/// Bytes as a person may see them: UTF-8 stays, everything else and every control character
+/// becomes `\xHH`, so that a path cannot command the terminal.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let escape = |bytes: &[u8], text: &mut String| {
+        for byte in bytes {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => escape(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+                c => text.push(c),
+            }
+        }
+        escape(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_in_line_whatever_their_colour() {
+        let colours = Style { colours: true };
+        let table = Columns::new([Align::Left, Align::Right, Align::Left]);
+        let rows = [
+            ["a".to_owned(), "1".to_owned(), "x".to_owned()],
+            [colours.bold("bcd"), "234".to_owned(), String::new()],
+        ];
+        assert_eq!(table.lines(&rows), ["a      1  x", "\x1b[1mbcd\x1b[0m  234"]);
+    }
+
+    #[test]
+    fn without_colours_text_is_plain() {
+        let style = Style { colours: false };
+        for text in [style.bold(1), style.dim(1), style.green(1), style.red(1), style.yellow(1)] {
+            assert_eq!(text, "1");
+        }
+    }
+
+    #[test]
+    fn sizes_keep_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (10_235, "10.0 KiB"),
+            (102_297, "99.9 KiB"),
+            (102_400, "100 KiB"),
+            (1_048_575, "1.00 MiB"),
+            (1 << 30, "1.00 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1 000");
+        assert_eq!(count(12_345_678), "12 345 678");
+        assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".into(), "0 files".into()));
+        assert_eq!((percent(1, 8), percent(1, 0)), ("12.5 %".into(), "0.0 %".into()));
+    }
+
+    #[test]
+    fn a_path_cannot_command_the_terminal() {
+        assert_eq!(shown("/ä b".as_bytes()), "/ä b");
+        assert_eq!(shown(b"/\x1b[2J\xff\\\n"), "/\\x1B[2J\\xFF\\\\\\x0A");
+        assert_eq!(shown("\u{9b}".as_bytes()), "\\xC2\\x9B");
+    }
+}

@@ -1,0 +1,9 @@
+//! What the program does, one file for each verb.
+
+pub(crate) mod build;
+pub(crate) mod cat;
+pub(crate) mod inspect;
+pub(crate) mod ls;
+pub(crate) mod serve;
+pub(crate) mod verify;
+pub(crate) mod version;

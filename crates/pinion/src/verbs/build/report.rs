@@ -1,0 +1,127 @@
+//! What a build did, for people and for programs.
+
+use crate::terminal::{Style, counted, percent, size};
+use pinion_build::{BuildError, Problem, Summary, Warning};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Paths of each kind that are named one by one; more are counted.
+const NAMED: usize = 10;
+
+/// Tells it on stderr: what deserves a look, then one line.
+pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
+    let warning = style.yellow("warning");
+    for problem in &summary.problems {
+        eprintln!("{warning}: left out {problem}");
+    }
+    for text in &summary.warnings {
+        eprintln!("{warning}: {text}");
+    }
+    let special: Vec<_> = summary.special.iter().map(|path| path.display().to_string()).collect();
+    name_some(style, "never served", &special);
+    let shadowed: Vec<_> = summary.shadowed.iter().map(ToString::to_string).collect();
+    name_some(style, "note", &shadowed);
+    eprintln!("{}", line(output, summary, style));
+}
+
+/// The summary in one line.
+fn line(output: &Path, summary: &Summary, style: Style) -> String {
+    let mut line = format!(
+        "{}: {} in {}, {} of files, ",
+        style.bold(output.display()),
+        counted(summary.files, "file"),
+        counted(summary.folders, "folder"),
+        size(summary.source_bytes),
+    );
+    for coding in &summary.codings {
+        let share = percent(coding.stored_bytes, coding.identity_bytes);
+        line.push_str(&format!(
+            "{} {} ({share}), ",
+            coding.coding.token(),
+            size(coding.stored_bytes)
+        ));
+    }
+    if summary.repeated_bytes > 0 {
+        line.push_str(&format!("{} not stored again, ", size(summary.repeated_bytes)));
+    }
+    let seconds = summary.elapsed.as_secs_f64();
+    line.push_str(&format!("archive {}, {seconds:.2} s", size(summary.archive_bytes)));
+    line
+}
+
+fn name_some(style: Style, what: &str, names: &[String]) {
+    for name in names.iter().take(NAMED) {
+        eprintln!("{}: {name}", style.dim(what));
+    }
+    if names.len() > NAMED {
+        let more = counted((names.len() - NAMED) as u64, "more path");
+        eprintln!("{}: and {more} (--json names all)", style.dim(what));
+    }
+}
+
+/// The summary as JSON. Members are added, never renamed or removed.
+pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
+    let codings = summary.codings.iter().map(|coding| {
+        json!({
+            "coding": coding.coding.token(),
+            "level": coding.level,
+            "bodies": coding.bodies,
+            "identity_bytes": coding.identity_bytes,
+            "stored_bytes": coding.stored_bytes,
+        })
+    });
+    let shadowed = summary.shadowed.iter().map(|shadowed| {
+        json!({
+            "url": text(&shadowed.url),
+            "file": text(&shadowed.file),
+            "by": text(&shadowed.by),
+        })
+    });
+    let slowest = summary
+        .slowest
+        .iter()
+        .map(|slow| json!({"path": text(&slow.path), "seconds": slow.encoding.as_secs_f64()}));
+    json!({
+        "archive": text(output),
+        "archive_bytes": summary.archive_bytes,
+        "files": summary.files,
+        "folders": summary.folders,
+        "source_bytes": summary.source_bytes,
+        "entries": summary.entries,
+        "aliases": summary.aliases,
+        "not_found_pages": summary.not_found_pages,
+        "repeated_files": summary.repeated_files,
+        "repeated_bytes": summary.repeated_bytes,
+        "codings": codings.collect::<Vec<_>>(),
+        "skipped": paths(&summary.skipped),
+        "special": paths(&summary.special),
+        "shadowed": shadowed.collect::<Vec<_>>(),
+        "warnings": summary.warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
+        "problems": problems(&summary.problems),
+        "slowest": slowest.collect::<Vec<_>>(),
+        "seconds": summary.elapsed.as_secs_f64(),
+    })
+}
+
+/// A build that failed, as JSON: `error`, and each problem if files were the reason.
+pub(crate) fn failure_document(output: &Path, error: &BuildError) -> Value {
+    let found = match error {
+        BuildError::Problems(found) => problems(found),
+        _ => Vec::new(),
+    };
+    json!({"archive": text(output), "error": error.to_string(), "problems": found})
+}
+
+fn problems(problems: &[Problem]) -> Vec<Value> {
+    let value = |problem: &Problem| json!({"path": text(&problem.path), "reason": problem.reason.to_string()});
+    problems.iter().map(value).collect()
+}
+
+fn paths(paths: &[impl AsRef<Path>]) -> Vec<String> {
+    paths.iter().map(|path| text(path.as_ref())).collect()
+}
+
+/// JSON is Unicode; what is not becomes U+FFFD.
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,124 @@
+//! `pinion cat FILE URLPATH`: one stored body to stdout, as its client would get it.
+
+use crate::archive_file::ArchiveFile;
+use crate::failure::Failure;
+use crate::listing::Listed;
+use crate::settings::Cat;
+use crate::terminal::shown;
+use anyhow::anyhow;
+use pinion_archive::{Archive, Entry, Scratch};
+use pinion_http::coding::Coding;
+use pinion_http::target;
+use std::io::{self, Write};
+
+/// Writes the body, or a JSON document that holds it.
+pub(crate) fn run(cat: &Cat) -> Result<(), Failure> {
+    let file = ArchiveFile::open(&cat.file)?;
+    let archive = file.view();
+    let mut scratch = Scratch::new();
+    if !load(&archive, &cat.path, &mut scratch).map_err(|damage| file.damaged(damage))? {
+        let (path, shown_file) = (shown(&cat.path), cat.file.display());
+        return Err(anyhow!("{shown_file} has no {path}; `pinion ls` lists its paths").into());
+    }
+    let Some(entry) = scratch.entry() else {
+        return Err(anyhow!("{}: the entry cannot be read", cat.file.display()).into());
+    };
+    let coding = Coding::from_token(cat.coding.as_bytes()).unwrap_or(Coding::Identity);
+    let body = body(&file, &entry, coding)?;
+    let mut out = io::stdout().lock();
+    if cat.json {
+        let listed = Listed::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
+        let value = document(&listed, coding, body).map_err(io::Error::from)?;
+        writeln!(out, "{value}")?;
+    } else {
+        out.write_all(body)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Finds a path as it stands in the archive, else as a client would write it.
+fn load(
+    archive: &Archive<'_>,
+    path: &[u8],
+    scratch: &mut Scratch,
+) -> Result<bool, pinion_archive::Damage> {
+    if archive.load(path, scratch)? {
+        return Ok(true);
+    }
+    let mut decoded = Vec::new();
+    match target::decode_path(path, &mut decoded) {
+        Ok(key) => archive.load(key, scratch),
+        Err(_) => Ok(false),
+    }
+}
+
+fn body<'a>(file: &'a ArchiveFile, entry: &Entry<'_>, coding: Coding) -> Result<&'a [u8], Failure> {
+    let (path, archive) = (shown(entry.path()), file.path().display());
+    let Some(form) = entry.representations().find(|form| form.coding() == coding) else {
+        let stored: Vec<&str> = entry.representations().map(|form| form.coding().token()).collect();
+        return Err(match (stored.is_empty(), entry.target()) {
+            (true, Some(target)) => anyhow!("{path} has no body: it leads to {}", shown(target)),
+            (true, None) => anyhow!("{path} has no body"),
+            (false, _) => anyhow!(
+                "{path} is not stored as {}; there is: {}",
+                coding.token(),
+                stored.join(", ")
+            ),
+        }
+        .into());
+    };
+    match file.view().body(&form) {
+        Ok(Some(body)) => Ok(body),
+        Ok(None) => Err(anyhow!("{archive}: the body of {path} is in a file outside of it").into()),
+        Err(damage) => Err(file.damaged(damage)),
+    }
+}
+
+/// The entry as `pinion ls --json` has it, with the body: as text where it is text, else as base64.
+fn document(listed: &Listed, coding: Coding, body: &[u8]) -> serde_json::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(listed)?;
+    value["coding"] = coding.token().into();
+    match std::str::from_utf8(body) {
+        Ok(text) => value["body"] = text.into(),
+        Err(_) => value["body_base64"] = base64(body).into(),
+    }
+    Ok(value)
+}
+
+/// RFC 4648 §4, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let mut word = [0; 4];
+        word[1..=group.len()].copy_from_slice(group);
+        let word = u32::from_be_bytes(word);
+        for at in 0..4 {
+            let six_bits = (word >> (18 - 6 * at)) as usize & 63;
+            text.push(if at > group.len() { '=' } else { char::from(ALPHABET[six_bits]) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4648 §10.
+    #[test]
+    fn base64_test_vectors() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg=="),
+            (b"fooba", "Zm9vYmE="),
+            (b"foobar", "Zm9vYmFy"),
+            (b"\xff\xff\xfe", "///+"),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
+}

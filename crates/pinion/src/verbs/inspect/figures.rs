@@ -1,0 +1,214 @@
+//! The figures of an archive, gathered in one walk over its entries.
+
+use crate::archive_file::ArchiveFile;
+use crate::listing::Listed;
+use pinion_archive::{Archive, Damage, Entry, Place};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
+
+/// How many of the largest resources are named.
+const LARGEST: usize = 10;
+
+/// The member names are part of the `--json` contract.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    /// The file, as named on the command line.
+    pub(crate) archive: String,
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// What its paths stand for.
+    pub(crate) paths: Paths,
+    /// The bodies in it.
+    pub(crate) bodies: Bodies,
+    /// By the token of each coding.
+    pub(crate) codings: BTreeMap<&'static str, CodingFigures>,
+    /// By media type, without parameters.
+    pub(crate) media_types: BTreeMap<String, TypeFigures>,
+    /// The largest first.
+    pub(crate) largest: Vec<Large>,
+    /// Field blocks that representations have in common.
+    pub(crate) shared_blocks: u64,
+    /// The parts of the file, in its order.
+    pub(crate) sections: Vec<SectionFigures>,
+    /// How it was built.
+    pub(crate) build: BTreeMap<String, String>,
+}
+
+/// Counts of paths.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Paths {
+    /// All of them, not-found pages apart.
+    pub(crate) total: u64,
+    /// Content under its own name.
+    pub(crate) resources: u64,
+    /// Further names of a resource.
+    pub(crate) aliases: u64,
+    /// Answers with a Location.
+    pub(crate) redirects: u64,
+    /// Rewrites, private content, handlers.
+    pub(crate) others: u64,
+    /// Pages for what does not exist.
+    pub(crate) not_found_pages: u64,
+}
+
+/// Stored bodies, whatever their coding.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Bodies {
+    /// Different ones.
+    pub(crate) stored: u64,
+    /// Their bytes.
+    pub(crate) stored_bytes: u64,
+    /// Bodies of resources that did not have to be stored again; aliases are not counted.
+    pub(crate) repeated: u64,
+    /// Their bytes.
+    pub(crate) repeated_bytes: u64,
+    /// Of the different ones, how many stay in files outside of the archive.
+    pub(crate) external: u64,
+}
+
+/// The different bodies of one coding.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct CodingFigures {
+    /// How many.
+    pub(crate) bodies: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// What the same content takes without a coding.
+    pub(crate) identity_bytes: u64,
+}
+
+/// The resources of one media type.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct TypeFigures {
+    /// How many.
+    pub(crate) resources: u64,
+    /// Their bytes without a coding.
+    pub(crate) bytes: u64,
+}
+
+/// One of the largest resources.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Large {
+    /// Its bytes without a coding.
+    pub(crate) bytes: u64,
+    /// As a client asks for it.
+    pub(crate) path: String,
+}
+
+/// One part of the file.
+#[derive(Debug, Serialize)]
+pub(crate) struct SectionFigures {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// From the first byte of the file.
+    pub(crate) offset: u64,
+    /// How long it is.
+    pub(crate) bytes: u64,
+}
+
+impl Figures {
+    /// Walks over the whole archive.
+    ///
+    /// # Errors
+    /// The first damage met.
+    pub(crate) fn of(file: &ArchiveFile) -> Result<Self, Damage> {
+        let archive = file.view();
+        let layout = archive.layout();
+        let mut figures = Self {
+            archive: file.path().to_string_lossy().into_owned(),
+            bytes: layout.total_bytes(),
+            paths: Paths::default(),
+            bodies: Bodies::default(),
+            codings: BTreeMap::new(),
+            media_types: BTreeMap::new(),
+            largest: Vec::new(),
+            shared_blocks: layout.shared_count() as u64,
+            sections: sections(&archive),
+            build: BTreeMap::new(),
+        };
+        for (key, value) in archive.meta()? {
+            figures.build.insert(key.to_owned(), value.to_owned());
+        }
+        let mut seen = HashSet::new();
+        let mut largest = BinaryHeap::new();
+        let mut entries = archive.entries();
+        while let Some(entry) = entries.next_entry()? {
+            let listed = Listed::new(&archive, &entry)?;
+            figures.count_path(&listed);
+            figures.count_bodies(&archive, &entry, &listed, &mut seen)?;
+            if listed.kind == "resource" && !listed.is_alias() {
+                figures.count_type(&listed);
+                let bytes = listed.bytes().unwrap_or_default();
+                largest.push(Reverse(Large { bytes, path: listed.path }));
+                if largest.len() > LARGEST {
+                    largest.pop();
+                }
+            }
+        }
+        let largest = largest.into_sorted_vec();
+        figures.largest = largest.into_iter().map(|Reverse(large)| large).collect();
+        Ok(figures)
+    }
+
+    fn count_path(&mut self, listed: &Listed) {
+        let paths = &mut self.paths;
+        paths.total += u64::from(listed.kind != "not-found");
+        let counter = match listed.kind {
+            "not-found" => &mut paths.not_found_pages,
+            "redirect" => &mut paths.redirects,
+            "resource" if listed.is_alias() => &mut paths.aliases,
+            "resource" => &mut paths.resources,
+            _ => &mut paths.others,
+        };
+        *counter += 1;
+    }
+
+    fn count_bodies(
+        &mut self,
+        archive: &Archive<'_>,
+        entry: &Entry<'_>,
+        listed: &Listed,
+        seen: &mut HashSet<(Option<u32>, u64)>,
+    ) -> Result<(), Damage> {
+        for form in entry.representations() {
+            let place = match archive.place(&form)? {
+                Place::Archive(range) => (None, range.offset),
+                Place::External(range) => (Some(range.file), range.offset),
+            };
+            // Bodies of no bytes share their place with others.
+            if form.bytes() == 0 || seen.insert(place) {
+                let coding = self.codings.entry(form.coding().token()).or_default();
+                coding.bodies += 1;
+                coding.bytes += form.bytes();
+                coding.identity_bytes += listed.bytes().unwrap_or_default();
+                self.bodies.stored += 1;
+                self.bodies.stored_bytes += form.bytes();
+                self.bodies.external += u64::from(place.0.is_some());
+            } else if !listed.is_alias() {
+                self.bodies.repeated += 1;
+                self.bodies.repeated_bytes += form.bytes();
+            }
+        }
+        Ok(())
+    }
+
+    fn count_type(&mut self, listed: &Listed) {
+        let media_type = listed.media_type.as_deref().unwrap_or("none");
+        let plain = media_type.split(';').next().unwrap_or_default().trim_end();
+        let figures = self.media_types.entry(plain.to_owned()).or_default();
+        figures.resources += 1;
+        figures.bytes += listed.bytes().unwrap_or_default();
+    }
+}
+
+fn sections(archive: &Archive<'_>) -> Vec<SectionFigures> {
+    let sections = archive.layout().sections().iter();
+    sections
+        .map(|section| SectionFigures {
+            name: section.kind.name(),
+            offset: section.offset,
+            bytes: section.bytes,
+        })
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! `pinion serve [PATH]`: prepared on this thread, then run.
+
+use crate::failure::Failure;
+use crate::server::{kit, run};
+use crate::settings::Serve;
+
+/// Serves until it is told to stop.
+pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
+    run::run(kit::prepare(settings)?)
+}
