@@ -8,6 +8,7 @@
 //! | [`app`], [`exchange`], [`raw`] | the contract: events in, actions out |
 //! | [`server`] | threads, restart after a panic, draining |
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
+//! | `service` | what a worker does with one connection |
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `output`, `pool`, `wheel`, `inbox` | a worker's connections, send queues, buffers, timers, messages |
 //! | [`mapping`] | mapped archives and their generations |
@@ -35,6 +36,7 @@ mod output;
 mod pool;
 pub mod raw;
 pub mod server;
+mod service;
 pub mod settings;
 pub mod signals;
 mod wheel;

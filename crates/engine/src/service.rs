@@ -1,0 +1,354 @@
+//! What a worker does with one connection: input to the protocol, output to the kernel, and what the
+//! application hears of it.
+
+use std::io::IoSlice;
+
+use rustix::io::Errno;
+
+use crate::app::{App, Event, Gone, RawEvent};
+use crate::backend::{Backend, Lent, Sending, Slot};
+use crate::conn::{Phase, Watch};
+use crate::core::Core;
+use crate::exchange::{Exchange, Stage};
+use crate::http1;
+use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES};
+use crate::output::Next;
+use crate::raw::RawStream;
+use crate::worker::Worker;
+
+/// How far [`Worker::flush`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    Empty,
+    Waits,
+    Broken(Gone),
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    #[inline]
+    pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
+        let Self { backend, app, core, .. } = self;
+        let input = backend.input(&lent);
+        if core.conns.get(slot).stash.is_empty() {
+            let used = http1::drive(app, core, slot, input);
+            keep(core, slot, &input[used..]);
+        } else if keep(core, slot, input) {
+            drive_stash(app, core, slot);
+        }
+        backend.give_back(lent);
+        self.settle(slot);
+    }
+
+    /// Sends what is queued and moves the connection on until it has to wait for somebody.
+    #[inline]
+    pub(crate) fn settle(&mut self, slot: Slot) {
+        loop {
+            if self.core.conns.get(slot).exchange.stage == Stage::Aborted {
+                return self.cut(slot, Gone::Overload);
+            }
+            let flush = self.flush(slot);
+            if let Flush::Broken(gone) = flush {
+                return self.cut(slot, gone);
+            }
+            let conn = self.core.conns.get(slot);
+            if conn.close_when_sent {
+                if flush == Flush::Empty {
+                    return self.last_sent(slot);
+                }
+                break;
+            }
+            if self.tell_writable(slot) {
+                continue;
+            }
+            let Self { app, core, .. } = self;
+            if core.conns.get(slot).stash.is_empty() {
+                break;
+            }
+            let stuck = drive_stash(app, core, slot) == 0;
+            if stuck && (flush == Flush::Waits || self.core.queued_bytes(slot) == 0) {
+                break;
+            }
+        }
+        let conn = self.core.conns.get(slot);
+        if conn.ended && conn.phase == Phase::Head && self.core.queued_bytes(slot) == 0 {
+            return self.cut(slot, Gone::Peer);
+        }
+        self.steer(slot);
+        self.core.watch(slot);
+    }
+
+    /// Hands the queue to the kernel as far as it goes.
+    #[inline]
+    fn flush(&mut self, slot: Slot) -> Flush {
+        let Self { backend, core, .. } = self;
+        let Core { conns, outputs, pool, mappings, .. } = core;
+        let conn = conns.get(slot);
+        let Some(output) = outputs.get(conn.output) else { return Flush::Empty };
+        if conn.blocked || output.in_flight {
+            return Flush::Waits;
+        }
+        loop {
+            let sending = match output.next(mappings, B::SENDS_FILES) {
+                Next::Nothing => {
+                    output.clear(pool, mappings);
+                    outputs.free(&mut conn.output);
+                    return Flush::Empty;
+                }
+                Next::Changed => return Flush::Broken(Gone::Overload),
+                Next::One(bytes) => {
+                    // SAFETY: the chunk's heap memory stays where it is until the queue drops it,
+                    // which `in_flight` forbids before `Sent` or `Released`.
+                    unsafe { backend.send(slot, &[IoSlice::new(bytes)], false) }
+                }
+                Next::Memory { parts, more } => {
+                    // SAFETY: as above; mappings are held by the count of their slices.
+                    unsafe { backend.send(slot, parts.as_slice(), more) }
+                }
+                Next::File { file, offset, bytes } => backend.send_file(slot, file, offset, bytes),
+            };
+            match sending {
+                Sending::Done(bytes) => output.advance(bytes, pool, mappings),
+                Sending::Blocked => {
+                    conn.blocked = true;
+                    conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+                    return Flush::Waits;
+                }
+                Sending::Pending => {
+                    output.in_flight = true;
+                    return Flush::Waits;
+                }
+                Sending::Failed(_) => return Flush::Broken(Gone::Peer),
+            }
+        }
+    }
+
+    pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
+        let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
+        let conn = conns.get(slot);
+        if let Some(output) = outputs.get(conn.output) {
+            output.in_flight = false;
+            match result {
+                Ok(bytes) => output.advance(bytes, pool, mappings),
+                Err(_) if conn.phase == Phase::Closing => {}
+                Err(_) => return self.cut(slot, Gone::Peer),
+            }
+        }
+        if self.core.conns.get(slot).phase != Phase::Closing {
+            self.settle(slot);
+        }
+    }
+
+    /// The last answer has left: close, or read on for a while (RFC 9112 §9.6).
+    fn last_sent(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        if !conn.linger || conn.ended {
+            return self.cut(slot, Gone::Peer);
+        }
+        conn.close_when_sent = false;
+        self.backend.finish(slot);
+        self.steer(slot);
+        self.core.watch(slot);
+    }
+
+    /// Tells the application that there is room again, if it was told that there was none.
+    fn tell_writable(&mut self, slot: Slot) -> bool {
+        let queued = self.core.queued_bytes(slot);
+        let conn = self.core.conns.get(slot);
+        if !conn.exchange.owes_writable || queued > OUTPUT_LOW_WATER_BYTES {
+            return false;
+        }
+        conn.exchange.owes_writable = false;
+        let raw = conn.phase == Phase::Raw;
+        self.notify(
+            slot,
+            if raw { Notice::Raw(RawEvent::Writable) } else { Notice::Exchange(Event::Writable) },
+        );
+        true
+    }
+
+    /// Reads on while what comes can be used or kept.
+    #[inline]
+    fn steer(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        let takes = match conn.phase {
+            Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
+            Phase::Body if conn.exchange.stage != Stage::None => {
+                conn.exchange.wanted > 0 || conn.stash.is_empty() && !conn.exchange.waiting
+            }
+            Phase::Body => true,
+            Phase::Raw => conn.exchange.wanted > 0,
+            Phase::Answer => conn.stash.is_empty(),
+            Phase::Closing => false,
+        };
+        let stuck = conn.blocked && !conn.stash.is_empty();
+        let on = takes && !conn.ended && !stuck;
+        if on != conn.receiving {
+            conn.receiving = on;
+            self.backend.receive(slot, on);
+        }
+    }
+
+    pub(crate) fn ended(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        conn.ended = true;
+        conn.receiving = false;
+        match conn.phase {
+            Phase::Raw => self.notify(slot, Notice::Raw(RawEvent::End)),
+            // The request can never be complete.
+            Phase::Body if conn.exchange.stage != Stage::None => {
+                return self.cut(slot, Gone::Peer);
+            }
+            Phase::Body => conn.end(false),
+            Phase::Linger if conn.close_when_sent => conn.linger = false,
+            Phase::Linger => return self.cut(slot, Gone::Peer),
+            Phase::Head | Phase::Answer | Phase::Closing => {}
+        }
+        self.settle(slot);
+    }
+
+    /// Ends a connection now, whatever it is doing.
+    pub(crate) fn cut(&mut self, slot: Slot, gone: Gone) {
+        let conn = self.core.conns.get(slot);
+        if conn.phase == Phase::Closing {
+            return;
+        }
+        let raw = conn.phase == Phase::Raw;
+        let open = conn.exchange.stage != Stage::None;
+        let abruptly = conn.exchange.stage == Stage::Aborted;
+        if open {
+            self.notify_gone(slot, raw, gone);
+        }
+        let conn = self.core.conns.get(slot);
+        conn.phase = Phase::Closing;
+        let stash = std::mem::take(&mut conn.stash);
+        self.core.pool.drop_stash(stash);
+        self.core.wheel.cancel(slot);
+        if self.backend.close(slot, abruptly) {
+            self.released(slot);
+        }
+    }
+
+    fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
+        let Self { app, core, .. } = self;
+        if raw {
+            app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
+        } else {
+            app.exchange(Event::Gone(gone), &mut Exchange { core, slot });
+        }
+    }
+
+    /// The kernel holds nothing of the slot any more.
+    pub(crate) fn released(&mut self, slot: Slot) {
+        let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
+        let conn = conns.get(slot);
+        if let Some(output) = outputs.get(conn.output) {
+            output.clear(pool, mappings);
+            outputs.free(&mut conn.output);
+        }
+        conns.release(slot);
+    }
+
+    /// Gives the application an event that came from elsewhere than the peer's bytes.
+    pub(crate) fn notify(&mut self, slot: Slot, notice: Notice<'_>) {
+        let Self { app, core, .. } = self;
+        match notice {
+            Notice::Exchange(event) => {
+                app.exchange(event, &mut Exchange { core, slot });
+                http1::after_event(app, core, slot);
+            }
+            Notice::Raw(event) => {
+                app.raw(event, &mut RawStream { core, slot });
+                http1::after_raw(core, slot);
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn deadline(&mut self, slot: Slot) {
+        let now = self.core.now.monotonic_ms;
+        let conn = self.core.conns.get(slot);
+        if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
+            conn.exchange.deadline_ms = 0;
+            let raw = conn.phase == Phase::Raw;
+            self.notify(
+                slot,
+                if raw {
+                    Notice::Raw(RawEvent::Deadline)
+                } else {
+                    Notice::Exchange(Event::Deadline)
+                },
+            );
+            return self.settle(slot);
+        }
+        let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
+        match watch {
+            Watch::Nothing => {}
+            Watch::Idle | Watch::Linger => return self.cut(slot, Gone::Stalled),
+            Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
+            Watch::Head => http1::refuse(&mut self.core, slot, 408),
+            Watch::Discard => return self.cut(slot, Gone::Stalled),
+            Watch::Body => {
+                let answered = conn.exchange.stage != Stage::Open;
+                self.notify_gone(slot, false, Gone::Stalled);
+                if answered {
+                    self.core.conns.get(slot).exchange.stage = Stage::Aborted;
+                } else {
+                    http1::refuse(&mut self.core, slot, 408);
+                }
+            }
+            Watch::Send => {
+                let acknowledged = self.backend.acknowledged(slot);
+                let conn = self.core.conns.get(slot);
+                if acknowledged.is_none_or(|bytes| bytes <= conn.acknowledged) {
+                    return self.cut(slot, Gone::Stalled);
+                }
+                conn.acknowledged = acknowledged.unwrap_or(0);
+            }
+        }
+        self.settle(slot);
+    }
+}
+
+/// An event for one of the two entrances of the application.
+pub(crate) enum Notice<'a> {
+    Exchange(Event<'a>),
+    Raw(RawEvent<'a>),
+}
+
+/// Keeps input that cannot be used yet. False when there is no room: the connection pays.
+#[inline]
+fn keep(core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+    if input.is_empty() {
+        return true;
+    }
+    let Core { conns, pool, .. } = core;
+    let conn = conns.get(slot);
+    if conn.exchange.stage == Stage::Aborted || pool.stash(&mut conn.stash, input) {
+        return true;
+    }
+    overflow(core, slot);
+    false
+}
+
+/// No memory for a half request: tell the client, if nothing else is under way.
+#[cold]
+fn overflow(core: &mut Core, slot: Slot) {
+    if core.conns.get(slot).phase == Phase::Head {
+        http1::refuse(core, slot, 503);
+    } else {
+        core.overloaded(slot);
+    }
+}
+
+/// Goes on with input that was kept; returns how many bytes were used.
+fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
+    let mut stash = std::mem::take(&mut core.conns.get(slot).stash);
+    let used = http1::drive(app, core, slot, &stash);
+    if used == stash.len() {
+        core.pool.drop_stash(stash);
+    } else {
+        stash.drain(..used);
+        core.conns.get(slot).stash = stash;
+    }
+    used
+}
