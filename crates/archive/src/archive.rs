@@ -241,7 +241,7 @@ impl<'a> Archive<'a> {
     ) -> Result<Entry<'s>, Damage> {
         let damage = |fault| Damage { part: Part::Record, offset, fault };
         let records = self.layout.records;
-        if offset % RECORD_ALIGN_BYTES != 0 {
+        if !offset.is_multiple_of(RECORD_ALIGN_BYTES) {
             return Err(damage(Fault::Alignment));
         }
         let header_bytes = size_of::<RecordHeader>() as u64;
@@ -275,7 +275,7 @@ impl<'a> Archive<'a> {
         Ok(entry)
     }
 
-    fn external(&self, number: u32) -> Result<ExternalRow, Damage> {
+    pub(crate) fn external(&self, number: u32) -> Result<ExternalRow, Damage> {
         let row_bytes = size_of::<ExternalRow>() as u64;
         let span = self.layout.externals;
         let first = span.map_or(0, |span| span.offset);

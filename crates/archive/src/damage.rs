@@ -112,6 +112,9 @@ pub struct Damage {
 /// A structure that is read and checked by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Part {
+    /// A whole section.
+    #[error("{} section", .0.name())]
+    Section(SectionKind),
     /// The first 64 bytes of the index.
     #[error("index header")]
     IndexHeader,
@@ -174,8 +177,8 @@ pub enum Fault {
     /// The entity tag has bytes that may not stand in one.
     #[error("entity tag has forbidden bytes")]
     Tag,
-    /// A resource without representations, or whose first is not the identity, or with two of one
-    /// coding.
+    /// A resource without representations, or an entry whose first one is not the identity, or
+    /// whose codings do not rise.
     #[error("representations are not in order")]
     Representations,
     /// It names a shared block that does not exist.

@@ -123,8 +123,8 @@ impl<'s> Entry<'s> {
         Some(self.header.shared.get()).filter(|&id| id != SHARED_NONE).map(SharedId)
     }
 
-    /// The stored forms, in the writer's order; the first one of a resource is the identity. Forms
-    /// in a coding that this program does not know are left out.
+    /// The stored forms by rising number of their coding, so the identity comes first. Forms in a
+    /// coding that this program does not know are left out.
     pub fn representations(&self) -> impl Iterator<Item = Representation<'s>> + Clone + use<'s> {
         self.rows.iter().filter_map(|row| {
             Coding::from_number(row.coding).map(|coding| Representation { row, coding })
@@ -181,7 +181,8 @@ impl<'s> Entry<'s> {
         if in_a_field && !all(self.target, |byte| byte.is_ascii_graphic()) {
             return Err(Fault::Target);
         }
-        for (rank, row) in self.rows.iter().enumerate() {
+        let mut codings_below = 0;
+        for row in self.rows {
             if !all(&row.etag, |byte| byte.is_ascii_graphic() && byte != b'"') {
                 return Err(Fault::Tag);
             }
@@ -189,10 +190,11 @@ impl<'s> Entry<'s> {
             if row.place > PLACE_EXTERNAL || (row.place == PLACE_BODIES && external != 0) {
                 return Err(Fault::Reserved);
             }
-            let identity = row.coding == Coding::Identity.number();
-            if identity != (rank == 0) {
+            // The first one is the identity, number 0; each of the others is above the last.
+            if (row.coding == 0) != (codings_below == 0) || row.coding < codings_below {
                 return Err(Fault::Representations);
             }
+            codings_below = row.coding.saturating_add(1);
         }
         let redirects = (300..=399).contains(&self.header.status.get());
         match self.kind() {

@@ -212,7 +212,8 @@ pub struct RecordHeader {
     pub reserved: U16,
 }
 
-/// One stored form of an entry's content.
+/// One stored form of an entry's content. The rows of a record are sorted by rising coding, no
+/// coding comes twice, and the first is the identity.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RepresentationRow {

@@ -14,8 +14,9 @@
 //! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `entries` | every entry in file order, for listings |
-//! | [`verify`] | every hash of the file checked, damage named |
-//! | `writer`, `bodies`, `table`, `sink` | [`Writer`]: bodies stream out, records follow, the header comes last |
+//! | [`mod@verify`] | every hash of the file checked, damage named |
+//! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
+//! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
 //!
@@ -23,11 +24,12 @@
 //!
 //! **Promises.** No input makes this crate panic. A file that was truncated or damaged by accident
 //! gives the same answers as before or an error that names the damage, never another resource's
-//! bytes; damage inside a body is found by `verify`, not by a look-up. Opening touches a
+//! bytes; damage inside a body is found by [`verify()`], not by a look-up. Opening touches a
 //! number of bytes that does not depend on the number of entries.
 #![forbid(unsafe_code)]
 
 mod archive;
+mod blocks;
 mod bodies;
 mod damage;
 mod digest;
@@ -46,6 +48,7 @@ pub mod verify;
 mod writer;
 
 pub use archive::{Archive, Place, Scratch};
+pub use blocks::NewShared;
 pub use bodies::{BodyRef, External};
 pub use damage::{Damage, Fault, OpenError, Part, SectionFault};
 pub use digest::{Digest, ETag};
@@ -54,4 +57,5 @@ pub use entry::{Entry, EntryKind, Representation};
 pub use layout::SectionKind;
 pub use open::{Layout, Section};
 pub use shared::{Role, SharedBlock, SharedId};
-pub use writer::{NewEntry, NewRepresentation, NewShared, Summary, WriteError, Writer};
+pub use verify::{Report, verify};
+pub use writer::{NewEntry, NewRepresentation, Summary, WriteError, Writer};

@@ -1,6 +1,8 @@
 //! Field lines as shared blocks store them: `Name: value` CRLF, and nothing else, so that they
 //! can be copied into a response as they are (RFC 9110 §5, RFC 9112 §5).
 
+use pinion_http::grammar::{is_token, is_value_byte};
+
 /// Fields the server writes itself, from the entry, the connection or the clock. In a shared block
 /// they would come twice, and some of them decide where a response ends.
 const WRITTEN_BY_THE_SERVER: [&[u8]; 15] = [
@@ -22,18 +24,31 @@ const WRITTEN_BY_THE_SERVER: [&[u8]; 15] = [
 ];
 
 /// Whether `lines` is a sequence of whole, well-formed field lines of fields that may stand in a
-/// shared block. Empty is well-formed.
+/// shared block, `Content-Type` nowhere but in front. Empty is well-formed.
 pub(crate) fn well_formed(lines: &[u8]) -> bool {
     let mut rest = lines;
     while !rest.is_empty() {
         let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") else { return false };
         let (line, tail) = rest.split_at(end);
-        if !line_is_well_formed(line) {
+        let in_front = rest.len() == lines.len();
+        if !line_is_well_formed(line, in_front) {
             return false;
         }
         rest = tail.get(2..).unwrap_or_default();
     }
     true
+}
+
+/// Appends a line; false, and nothing is appended, when name or value would not stay what they
+/// are. Which fields may stand in a block is checked when it is whole.
+pub(crate) fn push(lines: &mut Vec<u8>, name: &str, value: &str) -> bool {
+    let fits = is_token(name.as_bytes()) && value.bytes().all(is_value_byte);
+    if fits {
+        for part in [name, ": ", value, "\r\n"] {
+            lines.extend_from_slice(part.as_bytes());
+        }
+    }
+    fits
 }
 
 /// Length of the `Content-Type` line with its CRLF when `lines` begin with one, else 0.
@@ -47,21 +62,16 @@ pub(crate) fn type_line_bytes(lines: &[u8]) -> usize {
     }
 }
 
-fn line_is_well_formed(line: &[u8]) -> bool {
+fn line_is_well_formed(line: &[u8], in_front: bool) -> bool {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else { return false };
     let (name, value) = line.split_at(colon);
     let Some(value) = value.strip_prefix(b": ") else { return false };
-    let written_by_the_server =
-        WRITTEN_BY_THE_SERVER.iter().any(|field| name.eq_ignore_ascii_case(field));
-    !name.is_empty()
-        && name.iter().all(|&byte| is_token(byte))
-        && !written_by_the_server
-        && value.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
-}
-
-/// RFC 9110 §5.6.2.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    let is = |field: &[u8]| name.eq_ignore_ascii_case(field);
+    let out_of_place = !in_front && is(b"content-type");
+    is_token(name)
+        && !out_of_place
+        && !WRITTEN_BY_THE_SERVER.iter().any(|field| is(field))
+        && value.iter().all(|&byte| is_value_byte(byte))
 }
 
 #[cfg(test)]
@@ -85,6 +95,7 @@ mod tests {
             b"Vary: a\nb\r\n",
             b"Vary: a\0\r\n",
             b" folded\r\n",
+            b"Vary: a\r\ncontent-type: a/b\r\n",
             b"\r\n",
         ] {
             assert!(!well_formed(bad), "{}", bad.escape_ascii());

@@ -1,1 +1,223 @@
-//! Every hash of an archive checked; damage named.
+//! Every hash of an archive checked, every record read, damage named.
+//!
+//! A look-up checks only what it touches; this checks the rest: section hashes, the bodies by
+//! block, the zeros between sections, and that the index leads to every record and nowhere else.
+
+use xxhash_rust::xxh3::Xxh3Default;
+use zerocopy::FromBytes;
+
+use crate::archive::{Archive, Scratch};
+use crate::damage::{Damage, Fault, OpenError, Part};
+use crate::entry::Entry;
+use crate::index;
+use crate::layout::{DigestHeader, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
+use crate::open::{Layout, Section};
+use crate::span::slice;
+
+/// Damages that are kept; a file of zeros would have millions.
+pub const DAMAGES_MAX: usize = 1000;
+
+/// Bytes hashed between two calls of the progress function.
+const STEP_BYTES: usize = 1024 * 1024;
+
+/// What [`verify`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Entries that could be read.
+    pub entries: u64,
+    /// Sections, of known and unknown kind.
+    pub sections: u64,
+    /// Damaged places, at most [`DAMAGES_MAX`] of them.
+    pub damages: Vec<Damage>,
+    /// Damaged places beyond those.
+    pub more_damages: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.damages.is_empty()
+    }
+
+    fn add(&mut self, damage: Damage) {
+        if self.damages.contains(&damage) {
+            return;
+        }
+        if self.damages.len() < DAMAGES_MAX {
+            self.damages.push(damage);
+        } else {
+            self.more_damages += 1;
+        }
+    }
+
+    fn check(&mut self, part: Part, offset: u64, holds: bool, fault: Fault) {
+        if !holds {
+            self.add(Damage { part, offset, fault });
+        }
+    }
+}
+
+/// Checks a whole file. `progress` is called with the bytes hashed so far and the bytes to hash.
+///
+/// A file that cannot be opened is an error; everything else is in the report.
+pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report, OpenError> {
+    let layout = Layout::open(bytes)?;
+    let archive = layout.view(bytes);
+    let mut report = Report { sections: layout.sections().len() as u64, ..Report::default() };
+    let digests = block_digests(&archive, &mut report);
+    let mut done = HEADER_PAGE_BYTES as u64;
+    for section in layout.sections() {
+        check_gap(bytes, done, section.offset, &mut report);
+        let digests = digests.filter(|_| section.kind == SectionKind::BODIES);
+        let mut advance = |step: usize| {
+            done += step as u64;
+            progress(done, layout.total_bytes());
+        };
+        check_section(bytes, section, digests, &mut advance, &mut report);
+        done = section.offset + section.bytes;
+    }
+    check_gap(bytes, done, layout.total_bytes(), &mut report);
+    if let Err(damage) = archive.meta() {
+        report.add(damage);
+    }
+    for number in 0..archive.external_count() {
+        if let Err(damage) = archive.external(number as u32) {
+            report.add(damage);
+        }
+    }
+    check_index(&archive, &mut report);
+    progress(layout.total_bytes(), layout.total_bytes());
+    Ok(report)
+}
+
+/// The digests of the bodies: bytes per block and 32 bytes for each.
+#[derive(Clone, Copy)]
+struct BlockDigests<'a> {
+    block_bytes: usize,
+    digests: &'a [[u8; 32]],
+}
+
+fn block_digests<'a>(archive: &Archive<'a>, report: &mut Report) -> Option<BlockDigests<'a>> {
+    let span = archive.layout.digests?;
+    let mut fault = |fault| report.add(Damage { part: Part::Digests, offset: span.offset, fault });
+    let parsed = slice(archive.bytes, span.offset, span.bytes)
+        .and_then(|content| DigestHeader::ref_from_prefix(content).ok());
+    let Some((header, digests)) = parsed else {
+        fault(Fault::Length);
+        return None;
+    };
+    if header.reserved != [0; 16] {
+        fault(Fault::Reserved);
+    }
+    let block_bytes = usize::try_from(header.block_bytes.get()).ok().filter(|&bytes| bytes > 0);
+    let digests = <[[u8; 32]]>::ref_from_bytes(digests).ok();
+    let (Some(block_bytes), Some(digests)) = (block_bytes, digests) else {
+        fault(Fault::Length);
+        return None;
+    };
+    let blocks = archive.layout.bodies.bytes.div_ceil(block_bytes as u64);
+    if digests.len() as u64 != blocks || header.blocks.get() != blocks {
+        fault(Fault::Count);
+        return None;
+    }
+    Some(BlockDigests { block_bytes, digests })
+}
+
+/// Hashes a section; the bodies also block by block.
+fn check_section(
+    bytes: &[u8],
+    section: &Section,
+    digests: Option<BlockDigests<'_>>,
+    advance: &mut dyn FnMut(usize),
+    report: &mut Report,
+) {
+    let content = slice(bytes, section.offset, section.bytes).unwrap_or_default();
+    let mut hash = Xxh3Default::new();
+    for step in content.chunks(STEP_BYTES) {
+        hash.update(step);
+        advance(step.len());
+    }
+    let part = Part::Section(section.kind);
+    report.check(part, section.offset, hash.digest() == section.hash, Fault::Check);
+    let Some(BlockDigests { block_bytes, digests }) = digests else { return };
+    let mut offset = section.offset;
+    for (block, digest) in content.chunks(block_bytes).zip(digests) {
+        let holds = blake3::hash(block).as_bytes() == digest;
+        report.check(Part::BodyBlock, offset, holds, Fault::Check);
+        offset += block.len() as u64;
+    }
+}
+
+/// Bytes between sections are zero, or they would be a place to hide something.
+fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
+    let gap = slice(bytes, from, to.saturating_sub(from)).unwrap_or_default();
+    report.check(Part::Gap, from, gap.iter().all(|&byte| byte == 0), Fault::NotZero);
+}
+
+/// Follows every slot of the index to its record, and searches for that record's path.
+fn check_index(archive: &Archive<'_>, report: &mut Report) {
+    let mut scratch = Scratch::new();
+    let mut again = Scratch::new();
+    let (mut slots, mut record_bytes) = (0, 0);
+    for number in 0..archive.layout.index.buckets {
+        let bucket = match archive.bucket(number) {
+            Ok(bucket) => bucket,
+            Err(damage) => {
+                report.add(damage);
+                continue;
+            }
+        };
+        for slot in bucket.slots.iter().filter(|slot| slot.get() != 0) {
+            slots += 1;
+            let (_, offset) = index::unpack(slot.get());
+            match archive.read_record(offset, &mut scratch) {
+                Ok(entry) => {
+                    report.entries += 1;
+                    record_bytes += entry.record_bytes();
+                    check_entry(archive, &entry, &mut again, report);
+                }
+                Err(damage) => report.add(damage),
+            }
+        }
+    }
+    let index = &archive.layout.index;
+    let offset = index.first_bucket;
+    report.check(Part::IndexHeader, offset, slots == index.entries, Fault::Count);
+    let records = archive.layout.records;
+    let reached = record_bytes == records.bytes;
+    report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
+}
+
+/// A record leads to bodies and fields, and its path leads to the record.
+fn check_entry(
+    archive: &Archive<'_>,
+    entry: &Entry<'_>,
+    scratch: &mut Scratch,
+    report: &mut Report,
+) {
+    let damage = |fault| Damage { part: Part::Record, offset: entry.offset(), fault };
+    let found = archive.find(entry.path(), scratch);
+    let leads_here =
+        found.is_ok_and(|found| found.is_some_and(|found| found.offset() == entry.offset()));
+    if !leads_here {
+        report.add(damage(Fault::Unreachable));
+    }
+    if let Some(directory) = entry.path().strip_prefix(NOT_FOUND_PREFIX) {
+        let below_root = directory.iter().filter(|&&byte| byte == b'/').count().saturating_sub(1);
+        let depths = archive.layout.index.not_found_depths;
+        if depths.checked_shr(below_root as u32).unwrap_or(0) & 1 == 0 {
+            report.add(damage(Fault::Unreachable));
+        }
+    }
+    let shared = entry.representations().map(|form| form.shared()).chain(entry.shared());
+    for id in shared {
+        if archive.shared(id).is_err() {
+            report.add(damage(Fault::SharedNumber));
+        }
+    }
+    for representation in entry.representations() {
+        if let Err(damage) = archive.place(&representation) {
+            report.add(damage);
+        }
+    }
+}

@@ -4,15 +4,15 @@
 //!
 //! An output that was not finished is not an archive: its header page is zeros.
 
-use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::archive::external_check;
+use crate::blocks::{Blocks, NewShared};
 use crate::bodies::{Bodies, BodyRef, External};
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
@@ -20,13 +20,13 @@ use crate::entry::{Entry, EntryKind};
 use crate::layout::{
     DigestHeader, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC, MODIFIED_NONE,
     NOT_FOUND_PREFIX, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
-    RepresentationRow, SHARED_NONE, SectionKind, SectionRow, SharedHeader,
+    RepresentationRow, SHARED_NONE, SectionKind, SectionRow,
 };
 use crate::limits::{
     DIGEST_BLOCK_BYTES, META_MAX_BYTES, NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
     SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
-use crate::shared::{Role, SharedId, SharedTable};
+use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
 use crate::table;
 
@@ -35,7 +35,7 @@ pub struct Writer<W: Write + Seek> {
     sink: Sink<W>,
     bodies: Bodies,
     externals: Vec<External>,
-    shared: SharedBlocks,
+    shared: Blocks,
     records: Vec<u8>,
     entries: u64,
     not_found_depths: u64,
@@ -59,7 +59,7 @@ pub struct NewEntry<'a> {
     pub modified: Option<UnixSeconds>,
     /// Shared block of a response without a body (a redirect's); None otherwise.
     pub shared: Option<SharedId>,
-    /// The stored forms; identity first, one per coding.
+    /// The stored forms, one per coding, the identity among them unless there are none.
     pub representations: &'a [NewRepresentation],
 }
 
@@ -74,22 +74,6 @@ pub struct NewRepresentation {
     pub body: BodyRef,
     /// Entity tag, see [`ETag::of`].
     pub etag: ETag,
-}
-
-/// A shared block to be written. The fields that the server writes itself (ETag, Content-Length,
-/// Location, Date and so on) may not be among the lines.
-#[derive(Clone, Copy, Debug)]
-pub struct NewShared<'a> {
-    /// What the server uses it for of its own accord.
-    pub role: Role,
-    /// Status of the responses it belongs to.
-    pub status: u16,
-    /// `Content-Type`, written as the first line.
-    pub content_type: Option<&'a str>,
-    /// The other fields of a full response, as `(name, value)`.
-    pub fields: &'a [(&'a str, &'a str)],
-    /// The fields of a 304.
-    pub not_modified: &'a [(&'a str, &'a str)],
 }
 
 /// What was written.
@@ -170,7 +154,7 @@ impl<W: Write + Seek> Writer<W> {
             sink,
             bodies: Bodies::default(),
             externals: Vec::new(),
-            shared: SharedBlocks::default(),
+            shared: Blocks::default(),
             records: Vec::new(),
             entries: 0,
             not_found_depths: 0,
@@ -245,7 +229,7 @@ impl<W: Write + Seek> Writer<W> {
         let mut summary = self.summary();
         self.sink.end_section(SectionKind::BODIES, true);
         let sink = &mut self.sink;
-        write_section(sink, SectionKind::SHARED, true, &[&self.shared.bytes])?;
+        write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
         table::write(sink, &mut self.records, self.entries, self.not_found_depths)?;
         if !self.externals.is_empty() {
@@ -266,7 +250,7 @@ impl<W: Write + Seek> Writer<W> {
             repeated_bodies: self.bodies.repeated,
             repeated_bytes: self.bodies.repeated_bytes,
             externals: self.externals.len() as u64,
-            shared_blocks: self.shared.ids.len() as u64,
+            shared_blocks: self.shared.len() as u64,
         }
     }
 
@@ -280,7 +264,7 @@ impl<W: Write + Seek> Writer<W> {
         {
             return Err(refuse(Fault::Length));
         }
-        let blocks = self.shared.ids.len();
+        let blocks = self.shared.len();
         let named = entry.representations.iter().map(|representation| representation.shared);
         if named.chain(entry.shared).any(|id| id.0 as usize >= blocks) {
             return Err(refuse(Fault::SharedNumber));
@@ -307,9 +291,14 @@ impl<W: Write + Seek> Writer<W> {
         self.records.extend_from_slice(prefix);
         self.records.extend_from_slice(entry.path);
         self.records.extend_from_slice(entry.target);
-        self.records.resize(start + size_of::<RecordHeader>() + text_bytes, 0);
+        let rows_start = start + size_of::<RecordHeader>() + text_bytes;
+        self.records.resize(rows_start, 0);
         for representation in entry.representations {
             self.records.extend_from_slice(row(representation).as_bytes());
+        }
+        let rows = self.records.get_mut(rows_start..).unwrap_or_default();
+        if let Ok(rows) = <[RepresentationRow]>::mut_from_bytes(rows) {
+            rows.sort_by_key(|row| row.coding);
         }
         let record = self.records.get(start..).unwrap_or_default();
         let valid = Entry::split(record, 0).and_then(|entry| entry.validate());
@@ -332,68 +321,6 @@ fn row(representation: &NewRepresentation) -> RepresentationRow {
         place: if body.external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
         shared: representation.shared.0.into(),
         external: body.external.unwrap_or(0).into(),
-    }
-}
-
-/// The shared section as it grows.
-#[derive(Default)]
-struct SharedBlocks {
-    bytes: Vec<u8>,
-    ids: HashMap<Vec<u8>, SharedId>,
-}
-
-impl SharedBlocks {
-    fn store(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
-        let block = encode_shared(shared);
-        if let Some(&id) = self.ids.get(&block) {
-            return Ok(id);
-        }
-        SharedTable::parse(block.as_slice().into(), 0)
-            .map_err(|damage| WriteError::Shared(damage.fault))?;
-        if (self.bytes.len() + block.len()) as u64 > SHARED_SECTION_MAX_BYTES {
-            return Err(WriteError::TooManyShared);
-        }
-        let id = SharedId(self.ids.len() as u32);
-        self.bytes.extend_from_slice(&block);
-        self.ids.insert(block, id);
-        Ok(id)
-    }
-}
-
-fn encode_shared(shared: &NewShared<'_>) -> Vec<u8> {
-    let mut full = Vec::new();
-    if let Some(media_type) = shared.content_type {
-        push_line(&mut full, "Content-Type", media_type);
-    }
-    let type_line_bytes = full.len();
-    shared.fields.iter().for_each(|(name, value)| push_line(&mut full, name, value));
-    let mut not_modified = Vec::new();
-    shared.not_modified.iter().for_each(|(name, value)| push_line(&mut not_modified, name, value));
-    let used = size_of::<SharedHeader>() + full.len() + not_modified.len();
-    let length = used.next_multiple_of(8);
-    let header = SharedHeader {
-        bytes: (length as u32).into(),
-        status: shared.status.into(),
-        role: (shared.role as u16).into(),
-        type_line_bytes: (type_line_bytes as u32).into(),
-        h1_full_bytes: (full.len() as u32).into(),
-        h1_not_modified_bytes: (not_modified.len() as u32).into(),
-        hpack_full_bytes: 0.into(),
-        hpack_not_modified_bytes: 0.into(),
-        qpack_full_bytes: 0.into(),
-        qpack_not_modified_bytes: 0.into(),
-        reserved: 0.into(),
-    };
-    let mut block = header.as_bytes().to_vec();
-    block.extend_from_slice(&full);
-    block.extend_from_slice(&not_modified);
-    block.resize(length, 0);
-    block
-}
-
-fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) {
-    for part in [name, ": ", value, "\r\n"] {
-        lines.extend_from_slice(part.as_bytes());
     }
 }
 

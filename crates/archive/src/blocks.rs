@@ -1,0 +1,96 @@
+//! The shared section as it is written: each block once.
+
+use std::collections::HashMap;
+
+use zerocopy::IntoBytes;
+
+use crate::damage::Fault;
+use crate::layout::SharedHeader;
+use crate::limits::SHARED_SECTION_MAX_BYTES;
+use crate::lines;
+use crate::shared::{Role, SharedId, SharedTable};
+use crate::writer::WriteError;
+
+/// A shared block to be written. The fields that the server writes itself (ETag, Content-Length,
+/// Location, Date and so on) may not be among the lines.
+#[derive(Clone, Copy, Debug)]
+pub struct NewShared<'a> {
+    /// What the server uses it for of its own accord.
+    pub role: Role,
+    /// Status of the responses it belongs to.
+    pub status: u16,
+    /// `Content-Type`, written as the first line.
+    pub content_type: Option<&'a str>,
+    /// The other fields of a full response, as `(name, value)`.
+    pub fields: &'a [(&'a str, &'a str)],
+    /// The fields of a 304.
+    pub not_modified: &'a [(&'a str, &'a str)],
+}
+
+/// The section as it grows.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    bytes: Vec<u8>,
+    ids: HashMap<Vec<u8>, SharedId>,
+}
+
+impl Blocks {
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The number of an equal block, or of this one, which is then the last.
+    pub(crate) fn store(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
+        let block = encode_shared(shared)?;
+        if let Some(&id) = self.ids.get(&block) {
+            return Ok(id);
+        }
+        SharedTable::parse(block.as_slice().into(), 0)
+            .map_err(|damage| WriteError::Shared(damage.fault))?;
+        if (self.bytes.len() + block.len()) as u64 > SHARED_SECTION_MAX_BYTES {
+            return Err(WriteError::TooManyShared);
+        }
+        let id = SharedId(self.ids.len() as u32);
+        self.bytes.extend_from_slice(&block);
+        self.ids.insert(block, id);
+        Ok(id)
+    }
+}
+
+fn encode_shared(shared: &NewShared<'_>) -> Result<Vec<u8>, WriteError> {
+    let mut full = Vec::new();
+    let mut not_modified = Vec::new();
+    let content_type = shared.content_type.map(|media_type| ("Content-Type", media_type));
+    let type_fits = content_type.is_none_or(|(name, value)| lines::push(&mut full, name, value));
+    let type_line_bytes = full.len();
+    let full_fits = shared.fields.iter().all(|(name, value)| lines::push(&mut full, name, value));
+    let not_modified_fits =
+        shared.not_modified.iter().all(|(name, value)| lines::push(&mut not_modified, name, value));
+    if !(type_fits && full_fits && not_modified_fits) {
+        return Err(WriteError::Shared(Fault::Syntax));
+    }
+    let used = size_of::<SharedHeader>() + full.len() + not_modified.len();
+    let length = used.next_multiple_of(8);
+    let header = SharedHeader {
+        bytes: (length as u32).into(),
+        status: shared.status.into(),
+        role: (shared.role as u16).into(),
+        type_line_bytes: (type_line_bytes as u32).into(),
+        h1_full_bytes: (full.len() as u32).into(),
+        h1_not_modified_bytes: (not_modified.len() as u32).into(),
+        hpack_full_bytes: 0.into(),
+        hpack_not_modified_bytes: 0.into(),
+        qpack_full_bytes: 0.into(),
+        qpack_not_modified_bytes: 0.into(),
+        reserved: 0.into(),
+    };
+    let mut block = header.as_bytes().to_vec();
+    block.extend_from_slice(&full);
+    block.extend_from_slice(&not_modified);
+    block.resize(length, 0);
+    Ok(block)
+}

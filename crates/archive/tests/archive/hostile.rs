@@ -1,0 +1,384 @@
+//! Files made to mislead, every check in them right: an error that names what is wrong, never a
+//! panic, never more work than the bounds allow.
+
+use pinion_archive::layout::{MODIFIED_NONE, RecordHeader, RepresentationRow};
+use pinion_archive::{
+    Damage, EntryKind, Fault, Layout, OpenError, Part, Scratch, SectionFault, SectionKind, verify,
+};
+use proptest::prelude::*;
+use zerocopy::FromBytes;
+
+use crate::forge::Forge;
+use crate::sample::{everything_in, look_up, site};
+
+fn open_error(forge: &Forge) -> OpenError {
+    Layout::open(&forge.bytes).expect_err("must be refused")
+}
+
+fn section(kind: SectionKind, fault: SectionFault) -> OpenError {
+    OpenError::Section { kind, fault }
+}
+
+/// The fault of the answer for a key.
+fn fault_of(forge: &Forge, key: &[u8]) -> (Part, Fault) {
+    let layout = forge.layout();
+    let damage = look_up(&layout.view(&forge.bytes), key).expect_err("must be damaged");
+    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    assert!(!report.is_sound(), "verify must see it too");
+    (damage.part, damage.fault)
+}
+
+#[test]
+fn a_forged_archive_without_a_change_is_sound() {
+    let forge = Forge::new().header(|_| {}).index_header(|_| {}).buckets(|_| {});
+    let forge = forge.record(b"/", |_, _| {}).content(SectionKind::SHARED, |_| {});
+    assert_eq!(forge.bytes, site());
+}
+
+#[test]
+fn the_header_page() {
+    let forge = Forge::new().header(|header| header.version = 2.into());
+    assert_eq!(open_error(&forge), OpenError::Version { found: 2 });
+    let forge = Forge::new().header(|header| header.reserved[95] = 1);
+    assert_eq!(open_error(&forge), OpenError::HeaderReserved);
+    for found in [125, u32::MAX] {
+        let forge = Forge::new().header(|header| header.sections = found.into());
+        assert_eq!(open_error(&forge), OpenError::SectionCount { found });
+    }
+    // A row that is in use may not be left out of the count: what follows the table is zero.
+    let forge = Forge::new().header(|header| header.sections = 3.into());
+    assert_eq!(open_error(&forge), OpenError::HeaderReserved);
+}
+
+#[test]
+fn section_bounds() {
+    let kind = SectionKind::RECORDS;
+    for (offset, bytes, fault) in [
+        (u64::MAX - 63, 64, SectionFault::Outside),
+        (64, u64::MAX, SectionFault::Outside),
+        (1 << 40, 64, SectionFault::Outside),
+        (1 << 63, 1 << 63, SectionFault::Outside),
+        (0, 64, SectionFault::Outside),
+        (4096, 64, SectionFault::Overlap),
+    ] {
+        let forge = Forge::new().row(kind, |row| {
+            row.offset = offset.into();
+            row.bytes = bytes.into();
+        });
+        assert_eq!(open_error(&forge), section(kind, fault), "{offset} {bytes}");
+    }
+    let forge = Forge::new().row(kind, |row| row.offset += 8);
+    assert_eq!(open_error(&forge), section(kind, SectionFault::Alignment));
+    // The section before grows over the next one, which then begins too early.
+    let forge = Forge::new().row(SectionKind::INDEX, |row| row.bytes += 64);
+    let error = open_error(&forge);
+    assert!(matches!(error, OpenError::Section { fault: SectionFault::Overlap, .. }), "{error}");
+}
+
+#[test]
+fn section_kinds_versions_and_flags() {
+    let renamed = |kind: u32| Forge::new().row(SectionKind::META, |row| row.kind = kind.into());
+    assert!(Layout::open(&renamed(999).bytes).is_ok(), "unknown and optional: skipped");
+    let twice = section(SectionKind::INDEX, SectionFault::Twice);
+    assert_eq!(open_error(&renamed(2)), twice);
+    let required = Forge::new().row(SectionKind::META, |row| {
+        row.kind = 999.into();
+        row.flags = 1.into();
+    });
+    assert_eq!(open_error(&required), section(SectionKind(999), SectionFault::Unknown));
+
+    let newer = |kind| Forge::new().row(kind, |row| row.version = 2.into());
+    let meta = newer(SectionKind::META);
+    assert_eq!(meta.layout().view(&meta.bytes).meta().expect("skipped").count(), 0);
+    for kind in [SectionKind::BODIES, SectionKind::INDEX, SectionKind::EXTERNALS] {
+        assert_eq!(open_error(&newer(kind)), section(kind, SectionFault::Version(2)));
+    }
+    let flagged = Forge::new().row(SectionKind::META, |row| row.flags = 2.into());
+    assert_eq!(open_error(&flagged), section(SectionKind::META, SectionFault::Flags));
+    for kind in [SectionKind::BODIES, SectionKind::INDEX, SectionKind::RECORDS, SectionKind::SHARED]
+    {
+        let gone = Forge::new().row(kind, |row| {
+            row.kind = 999.into();
+            row.flags = 0.into();
+        });
+        assert_eq!(open_error(&gone), section(kind, SectionFault::Missing));
+    }
+}
+
+#[test]
+fn section_lengths() {
+    for (kind, change) in [(SectionKind::EXTERNALS, 8), (SectionKind::INDEX, 64)] {
+        let forge = Forge::new().row(kind, |row| row.bytes -= change);
+        assert_eq!(open_error(&forge), section(kind, SectionFault::Length));
+    }
+    let forge = Forge::new().row(SectionKind::INDEX, |row| row.bytes = 63.into());
+    assert_eq!(open_error(&forge), section(SectionKind::INDEX, SectionFault::Length));
+    let length = section(SectionKind::INDEX, SectionFault::Length);
+    for buckets in [0, 1 << 58, u64::MAX, u64::MAX / 64] {
+        let forge = Forge::new().index_header(|header| header.buckets = buckets.into());
+        assert_eq!(open_error(&forge), length, "{buckets} buckets");
+    }
+    let forge = Forge::new().row(SectionKind::DIGESTS, |row| row.bytes = 31.into());
+    assert_eq!(open_error(&forge), section(SectionKind::DIGESTS, SectionFault::Length));
+}
+
+#[test]
+fn shared_blocks() {
+    let forge = Forge::new().row(SectionKind::SHARED, |row| row.hash += 1);
+    assert_eq!(open_error(&forge), section(SectionKind::SHARED, SectionFault::Hash));
+    type Change = fn(&mut [u8]);
+    let cases: [(Fault, Change); 9] = [
+        (Fault::Outside, |block| block[..4].copy_from_slice(&u32::MAX.to_le_bytes())),
+        (Fault::Length, |block| block[..4].copy_from_slice(&0u32.to_le_bytes())),
+        (Fault::Length, |block| block[12..16].copy_from_slice(&u32::MAX.to_le_bytes())),
+        (Fault::Length, |block| block[32..36].copy_from_slice(&9u32.to_le_bytes())),
+        (Fault::Reserved, |block| block[36] = 1),
+        (Fault::Syntax, |block| block[8] += 1),
+        // "Content-Type: text/html…": a line break within, and the name of another field.
+        (Fault::Syntax, |block| block[40 + 20] = b'\n'),
+        (Fault::Syntax, |block| block[40] = b' '),
+        (Fault::Syntax, |block| block[40..59].copy_from_slice(b"Transfer-Encoding: ")),
+    ];
+    for (rank, (fault, change)) in cases.into_iter().enumerate() {
+        let forge = Forge::new().content(SectionKind::SHARED, change);
+        let error = open_error(&forge);
+        let OpenError::Damage(Damage { part: Part::Shared, fault: found, .. }) = error else {
+            panic!("case {rank}: {error}");
+        };
+        assert_eq!(found, fault, "case {rank}");
+    }
+}
+
+#[test]
+fn record_lengths() {
+    for bytes in [0, 24, 31, 1 << 20, u32::MAX] {
+        let forge = Forge::new().record(b"/style.css", |header, _| header.bytes = bytes.into());
+        let (part, fault) = fault_of(&forge, b"/style.css");
+        assert_eq!(part, Part::Record);
+        assert!(matches!(fault, Fault::Length | Fault::Outside), "{bytes}: {fault}");
+    }
+    let long = |change: fn(&mut RecordHeader)| {
+        let forge = Forge::new().record(b"/style.css", |header, _| change(header));
+        assert_eq!(fault_of(&forge, b"/style.css"), (Part::Record, Fault::Length));
+    };
+    long(|header| header.path_bytes = u16::MAX.into());
+    long(|header| header.target_bytes = u16::MAX.into());
+    long(|header| header.representations = u16::MAX.into());
+    long(|header| header.representations = 0.into());
+    long(|header| header.bytes += 8);
+}
+
+#[test]
+fn record_values() {
+    type Change = fn(&mut RecordHeader, &mut [u8]);
+    let cases: [(&[u8], Fault, Change); 9] = [
+        (b"/", Fault::Reserved, |header, _| header.flags = 2),
+        (b"/", Fault::Reserved, |header, _| header.reserved = 1.into()),
+        (b"/", Fault::Status, |header, _| header.status = 0.into()),
+        (b"/", Fault::Status, |header, _| header.status = 1000.into()),
+        (b"/", Fault::Status, |header, _| header.status = 302.into()),
+        (b"/old", Fault::Status, |header, _| header.status = 200.into()),
+        (b"/old", Fault::Target, |_, rest| rest[6] = b'\r'),
+        (b"/", Fault::Target, |_, rest| rest[2] = b' '),
+        (b"/app/x", Fault::Target, |header, rest| {
+            header.target_bytes = 0.into();
+            header.bytes = (32 + 8).into();
+            rest[6..].fill(0);
+        }),
+    ];
+    for (rank, (key, fault, change)) in cases.into_iter().enumerate() {
+        let forge = Forge::new().record(key, change);
+        assert_eq!(fault_of(&forge, key), (Part::Record, fault), "case {rank}");
+    }
+}
+
+/// Changes the first representation of `/style.css`, whose path takes 16 bytes.
+fn representation(change: impl FnOnce(&mut RepresentationRow)) -> Forge {
+    Forge::new().record(b"/style.css", |_, rest| {
+        change(RepresentationRow::mut_from_bytes(&mut rest[16..64]).expect("48 bytes"));
+    })
+}
+
+#[test]
+fn representation_values() {
+    let fault = |forge: &Forge| fault_of(forge, b"/style.css");
+    for (offset, bytes) in [
+        (0, 1),
+        (4095, 1),
+        (1 << 40, 1),
+        (4096, 1 << 40),
+        (4096, u64::MAX),
+        (u64::MAX, 1),
+        (u64::MAX, u64::MAX),
+    ] {
+        let forge = representation(|row| {
+            row.offset = offset.into();
+            row.bytes = bytes.into();
+        });
+        assert_eq!(fault(&forge), (Part::Body, Fault::Outside), "{offset} {bytes}");
+    }
+    let tag = representation(|row| row.etag[3] = b'\n');
+    assert_eq!(fault(&tag), (Part::Record, Fault::Tag));
+    let tag = representation(|row| row.etag[21] = b'"');
+    assert_eq!(fault(&tag), (Part::Record, Fault::Tag));
+    let coding = representation(|row| row.coding = 1);
+    assert_eq!(fault(&coding), (Part::Record, Fault::Representations));
+    for id in [4, u32::MAX] {
+        let shared = representation(|row| row.shared = id.into());
+        assert_eq!(fault(&shared), (Part::Shared, Fault::SharedNumber));
+    }
+    let place = representation(|row| row.place = 2);
+    assert_eq!(fault(&place), (Part::Record, Fault::Reserved));
+    let external = representation(|row| row.external = 1.into());
+    assert_eq!(fault(&external), (Part::Record, Fault::Reserved));
+    for number in [1, u32::MAX] {
+        let external = representation(|row| {
+            row.place = 1;
+            row.external = number.into();
+        });
+        assert_eq!(fault(&external), (Part::External, Fault::ExternalNumber));
+    }
+    for (offset, bytes) in [(0, 5_000_000_001), (u64::MAX, 1), (1, u64::MAX)] {
+        let external = representation(|row| {
+            row.place = 1;
+            row.offset = offset.into();
+            row.bytes = bytes.into();
+        });
+        assert_eq!(fault(&external), (Part::External, Fault::Outside));
+    }
+}
+
+#[test]
+fn the_future_is_understood_as_far_as_possible() {
+    let forge = Forge::new().record(b"/hook", |header, _| header.kind = 200);
+    let layout = forge.layout();
+    let said = look_up(&layout.view(&forge.bytes), b"/hook").expect("not damaged").expect("there");
+    assert_eq!(said.kind, EntryKind::Unknown(200));
+
+    // "/" is padded to 16 bytes with its target; its second form is in a coding of the future.
+    let forge = Forge::new().record(b"/", |header, rest| {
+        rest[16 + 48 + 38] = 9;
+        header.modified = MODIFIED_NONE.into();
+    });
+    let layout = forge.layout();
+    let said = look_up(&layout.view(&forge.bytes), b"/").expect("not damaged").expect("there");
+    assert_eq!(said.forms.len(), 1);
+    assert_eq!(said.modified, None);
+}
+
+#[test]
+fn a_full_index_ends_the_search() {
+    let layout = Forge::new().layout();
+    let bytes = site();
+    let mut scratch = Scratch::new();
+    let archive = layout.view(&bytes);
+    let offset = archive.find(b"/", &mut scratch).expect("sound").expect("there").offset();
+    for tag in [0, 1, 0xff_ffff] {
+        let forge = Forge::new().buckets(|bucket| {
+            bucket.slots = [((tag << 40) | (offset / 8)).into(); 7];
+        });
+        let layout = forge.layout();
+        let damage = look_up(&layout.view(&forge.bytes), b"/nothing").expect_err("endless");
+        assert_eq!((damage.part, damage.fault), (Part::Bucket, Fault::Endless));
+    }
+}
+
+#[test]
+fn slots_lead_nowhere() {
+    let records = |layout: &Layout| {
+        let section = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
+        let section = section.expect("required");
+        (section.offset, section.offset + section.bytes)
+    };
+    let (first, end) = records(&Forge::new().layout());
+    for offset in [8, 4096, first - 8, end - 24, end, (1 << 43) - 8] {
+        let forge = Forge::new().buckets(|bucket| {
+            for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
+                slot.set((slot.get() >> 40 << 40) | (offset / 8));
+            }
+        });
+        assert_eq!(fault_of(&forge, b"/"), (Part::Record, Fault::Outside), "{offset}");
+    }
+    // Into the middle of a record: its check is that of another place.
+    let forge = Forge::new().buckets(|bucket| {
+        for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
+            slot.set(slot.get() + 1);
+        }
+    });
+    assert_eq!(fault_of(&forge, b"/").0, Part::Record);
+}
+
+/// Leads to another entry's record: the path in it says so, and the answer is "no such entry".
+#[test]
+fn a_slot_that_leads_to_another_entry_gives_no_answer() {
+    let bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let archive = layout.view(&bytes);
+    let mut scratch = Scratch::new();
+    let style = archive.find(b"/style.css", &mut scratch).expect("sound").expect("there").offset();
+    let forge = Forge::new().buckets(|bucket| {
+        for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
+            slot.set((slot.get() >> 40 << 40) | (style / 8));
+        }
+    });
+    let layout = forge.layout();
+    let archive = layout.view(&forge.bytes);
+    assert_eq!(look_up(&archive, b"/"), Ok(None));
+    assert!(look_up(&archive, b"/style.css").expect("sound").is_some());
+    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    assert!(report.damages.iter().any(|damage| damage.fault == Fault::Count), "{report:?}");
+}
+
+#[test]
+fn digests_that_cannot_be() {
+    for (block_bytes, blocks) in [(0, 1), (u64::MAX, 5), (1, 1), (256 * 1024, u64::MAX)] {
+        let forge = Forge::new().content(SectionKind::DIGESTS, |digests| {
+            digests[..8].copy_from_slice(&u64::to_le_bytes(block_bytes));
+            digests[8..16].copy_from_slice(&u64::to_le_bytes(blocks));
+        });
+        let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+        assert!(report.damages.iter().any(|damage| damage.part == Part::Digests), "{report:?}");
+    }
+}
+
+proptest! {
+    /// Any bytes in any record, with a right check, and any slots: an answer or an error.
+    #[test]
+    fn no_record_and_no_index_can_make_it_panic(
+        change in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
+        slots in proptest::collection::vec(any::<u64>(), 0..3),
+    ) {
+        let mut forge = Forge::new();
+        for key in crate::sample::KEYS {
+            forge = forge.record(key, |header, rest| {
+                for (place, value) in &change {
+                    let place = place.index(28 + rest.len());
+                    let header = zerocopy::IntoBytes::as_mut_bytes(header);
+                    let byte = if place < 28 { &mut header[4 + place] } else { &mut rest[place - 28] };
+                    *byte = *value;
+                }
+            });
+            // The record may be unreadable now; the next key is still to be found.
+            if forge.bytes.is_empty() { break; }
+        }
+        if !slots.is_empty() {
+            forge = forge.buckets(|bucket| {
+                for (slot, value) in bucket.slots.iter_mut().zip(&slots) {
+                    slot.set(*value);
+                }
+            });
+        }
+        let layout = forge.layout();
+        let _ = everything_in(&layout, &forge.bytes);
+        let _ = verify(&forge.bytes, &mut |_, _| {});
+        let mut entries = layout.view(&forge.bytes).entries();
+        while let Ok(Some(_)) = entries.next_entry() {}
+    }
+
+    /// Any bytes at all behind a right magic.
+    #[test]
+    fn no_bytes_can_make_it_panic(tail in proptest::collection::vec(any::<u8>(), 0..9000)) {
+        let bytes = [&b"\x89PINION\n"[..], &tail].concat();
+        prop_assert!(Layout::open(&bytes).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! Accidental damage: whatever happens to the bytes, an answer is the right one or an error that
+//! names the damage.
+
+use crate::sample::{KEYS, Said, everything_in, site};
+use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
+
+/// Each answer is as before, or an error.
+fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
+    for (rank, (whole, damaged)) in whole.iter().zip(damaged).enumerate() {
+        assert!(damaged.is_err() || damaged == whole, "{what}, answer {rank}: {damaged:?}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_harmless_or_named() {
+    let whole = site();
+    let said = everything_in(&Layout::open(&whole).expect("sound"), &whole);
+    assert!(said.iter().all(Result::is_ok));
+    let mut bytes = whole.clone();
+    let (mut refused, mut damaged) = (0, 0);
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[place] ^= 1 << bit;
+            match Layout::open(&bytes) {
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+                Ok(layout) => {
+                    let now = everything_in(&layout, &bytes);
+                    assert_same_or_damage(&said, &now, &format!("byte {place} bit {bit}"));
+                    damaged += usize::from(now.iter().any(Result::is_err));
+                }
+            }
+            bytes[place] ^= 1 << bit;
+        }
+    }
+    assert_eq!(bytes, whole);
+    assert!(refused > 4096 * 8, "at least the header page refuses the file: {refused}");
+    assert!(damaged > 1000 * 8, "at least index and records cost an answer: {damaged}");
+}
+
+#[test]
+fn verify_finds_every_changed_byte() {
+    let whole = site();
+    assert!(verify(&whole, &mut |_, _| {}).expect("opens").is_sound());
+    let mut bytes = whole.clone();
+    for place in 0..bytes.len() {
+        for flip in [1, 0x80, 0xff] {
+            bytes[place] ^= flip;
+            let sound = verify(&bytes, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
+            assert!(!sound, "byte {place} ^ {flip:#x} went unseen");
+            bytes[place] ^= flip;
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_length_is_refused() {
+    let whole = site();
+    for length in 0..whole.len() {
+        let error = Layout::open(&whole[..length]).expect_err("cut");
+        match length {
+            0 => assert_eq!(error, OpenError::NotAnArchive),
+            1..4096 => assert_eq!(error, OpenError::NoHeaderPage { bytes: length as u64 }),
+            _ => {
+                let (expected, actual) = (whole.len() as u64, length as u64);
+                assert_eq!(error, OpenError::Truncated { expected, actual });
+            }
+        }
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    let (expected, actual) = (whole.len() as u64, longer.len() as u64);
+    assert_eq!(Layout::open(&longer).expect_err("longer"), OpenError::TooLong { expected, actual });
+}
+
+/// A file can be cut or overwritten while it is being served.
+#[test]
+fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
+    let whole = site();
+    let layout = Layout::open(&whole).expect("sound");
+    let said = everything_in(&layout, &whole);
+    let mut zeroed = whole.clone();
+    for length in (0..whole.len()).rev() {
+        let now = everything_in(&layout, &whole[..length]);
+        assert_same_or_damage(&said, &now, &format!("cut at {length}"));
+        zeroed[length] = 0;
+        let now = everything_in(&layout, &zeroed);
+        assert_same_or_damage(&said, &now, &format!("zeroed from {length}"));
+    }
+}
+
+/// A disk or a copy can put a block to the wrong place; both blocks were written well.
+#[test]
+fn misplaced_blocks_are_seen() {
+    let whole = site();
+    let layout = Layout::open(&whole).expect("sound");
+    let said = everything_in(&layout, &whole);
+    for block in [8, 64, 512] {
+        let blocks = whole.len() / block;
+        for from in 0..blocks {
+            for to in (4096 / block..blocks).filter(|&to| to != from) {
+                let mut bytes = whole.clone();
+                bytes.copy_within(from * block..(from + 1) * block, to * block);
+                if let Ok(layout) = Layout::open(&bytes) {
+                    let now = everything_in(&layout, &bytes);
+                    assert_same_or_damage(&said, &now, &format!("{block} × {from} over {to}"));
+                }
+            }
+        }
+    }
+}
+
+/// One damaged record costs one resource; the others go on.
+#[test]
+fn damage_to_a_record_costs_that_resource_alone() {
+    let mut bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let whole = everything_in(&layout, &bytes);
+    let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
+    let records = records.expect("required").offset as usize;
+    bytes[records + 40] ^= 1;
+    let now = everything_in(&layout, &bytes);
+    assert!(now[0].is_err(), "the first record is that of the first key");
+    assert_eq!(whole[1..], now[1..]);
+    let report = verify(&bytes, &mut |_, _| {}).expect("opens");
+    assert!(report.damages.iter().any(|damage| damage.offset == records as u64));
+}
+
+/// A search that failed leaves nothing behind that could be taken for its result.
+#[test]
+fn the_scratch_is_empty_after_a_miss() {
+    let bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let archive = layout.view(&bytes);
+    let mut scratch = Scratch::new();
+    assert_eq!(archive.load(KEYS[0], &mut scratch), Ok(true));
+    assert!(scratch.entry().is_some());
+    assert_eq!(archive.load(b"/nothing", &mut scratch), Ok(false));
+    assert!(scratch.entry().is_none());
+}

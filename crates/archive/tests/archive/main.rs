@@ -1,0 +1,10 @@
+//! The format from outside: what goes in comes out, and nothing that happens to the bytes in
+//! between gives a wrong answer.
+
+mod forge;
+mod format;
+mod hostile;
+mod injury;
+mod large;
+mod round_trip;
+mod sample;

@@ -1,0 +1,190 @@
+//! A small site with one of everything, and everything a reader can say about an archive.
+
+use std::io::Cursor;
+
+use pinion_archive::{
+    Archive, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, Layout, NewEntry,
+    NewRepresentation, NewShared, Place, Representation, Role, Scratch, SharedId, Writer, verify,
+};
+use pinion_http::coding::Coding;
+
+pub(crate) type MemoryWriter = Writer<Cursor<Vec<u8>>>;
+
+pub(crate) fn writer() -> MemoryWriter {
+    Writer::new(Cursor::new(Vec::new())).expect("memory takes everything")
+}
+
+pub(crate) fn finish(writer: MemoryWriter) -> Vec<u8> {
+    writer.finish(&[("tool", "test")]).expect("a well-formed archive").1.into_inner()
+}
+
+pub(crate) fn shared(writer: &mut MemoryWriter, media_type: &str) -> SharedId {
+    let block = NewShared {
+        role: Role::Ordinary,
+        status: 200,
+        content_type: Some(media_type),
+        fields: &[("Cache-Control", "max-age=0, must-revalidate"), ("Vary", "Accept-Encoding")],
+        not_modified: &[("Cache-Control", "max-age=0, must-revalidate")],
+    };
+    writer.shared(&block).expect("well-formed fields")
+}
+
+pub(crate) fn body(writer: &mut MemoryWriter, body: &[u8]) -> (Digest, BodyRef) {
+    let digest = Digest::of(body);
+    (digest, writer.body(&digest, body).expect("memory takes everything"))
+}
+
+pub(crate) fn form(coding: Coding, shared: SharedId, body: (Digest, BodyRef)) -> NewRepresentation {
+    NewRepresentation { coding, shared, body: body.1, etag: ETag::of(&body.0, b"type", coding) }
+}
+
+pub(crate) fn resource<'a>(
+    path: &'a [u8],
+    representations: &'a [NewRepresentation],
+) -> NewEntry<'a> {
+    NewEntry {
+        kind: EntryKind::Resource,
+        status: 200,
+        path,
+        target: b"",
+        keeps_query: false,
+        modified: Some(1_700_000_000),
+        shared: None,
+        representations,
+    }
+}
+
+/// Keys of [`site`] that have an entry.
+pub(crate) const KEYS: [&[u8]; 9] = [
+    b"/",
+    b"/index.html",
+    b"/style.css",
+    b"/copy.css",
+    b"/old",
+    b"/app/x",
+    b"/secret.priv.txt",
+    b"/hook",
+    b"/big.bin",
+];
+
+/// One of everything.
+pub(crate) fn site() -> Vec<u8> {
+    let mut w = writer();
+    let html = shared(&mut w, "text/html; charset=utf-8");
+    let css = shared(&mut w, "text/css");
+    let plain = |role, fields| NewShared {
+        role,
+        status: 308,
+        content_type: None,
+        fields,
+        not_modified: &[],
+    };
+    w.shared(&plain(Role::Generated, &[("Cache-Control", "no-store")])).expect("well-formed");
+    let moved = w.shared(&plain(Role::SlashRedirect, &[("X-Moved", "yes")])).expect("well-formed");
+    let page = body(&mut w, b"<!doctype html><title>Home</title>");
+    let packed = body(&mut w, b"\x1f\x8bpacked");
+    let sheet = body(&mut w, b"body{margin:0}");
+    let missing = body(&mut w, b"<!doctype html><title>Not here</title>");
+    let external = External { bytes: 5_000_000_000, modified_ns: 1_700_000_000_123_456_789 };
+    let external = (Digest([7; 32]), w.external(external).expect("few of them"));
+
+    let home = [form(Coding::Identity, html, page), form(Coding::Gzip, html, packed)];
+    let sheet = [form(Coding::Identity, css, sheet)];
+    let missing = [form(Coding::Identity, html, missing)];
+    let big = [form(Coding::Identity, css, external)];
+    let mut add = |entry: NewEntry<'_>| w.entry(&entry).expect("a valid entry");
+    add(NewEntry { target: b"/index.html", ..resource(b"/", &home) });
+    add(resource(b"/index.html", &home));
+    add(NewEntry { modified: None, ..resource(b"/style.css", &sheet) });
+    add(resource(b"/copy.css", &sheet));
+    let other =
+        |kind, status, path, target| NewEntry { kind, status, target, ..resource(path, &[]) };
+    let redirect = other(EntryKind::Redirect, 301, b"/old", b"/new?a=b");
+    add(NewEntry { keeps_query: true, shared: Some(moved), ..redirect });
+    add(other(EntryKind::Rewrite, 200, b"/app/x", b"/index.html"));
+    add(NewEntry { kind: EntryKind::Private, ..resource(b"/secret.priv.txt", &sheet) });
+    add(other(EntryKind::Handler, 200, b"/hook", b"hook.lua"));
+    add(resource(b"/big.bin", &big));
+    w.not_found(&NewEntry { status: 404, ..resource(b"/", &missing) }).expect("valid");
+    w.not_found(&NewEntry { status: 404, ..resource(b"/docs/", &missing) }).expect("valid");
+    finish(w)
+}
+
+/// Everything an archive says about one key, without what it borrows from.
+pub(crate) type Said = Result<Option<Description>, Damage>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Description {
+    pub(crate) kind: EntryKind,
+    pub(crate) status: u16,
+    pub(crate) path: Vec<u8>,
+    pub(crate) target: Option<Vec<u8>>,
+    pub(crate) keeps_query: bool,
+    pub(crate) modified: Option<i64>,
+    pub(crate) shared: Option<Vec<u8>>,
+    pub(crate) forms: Vec<Form>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) coding: Coding,
+    pub(crate) etag: [u8; 22],
+    pub(crate) fields: Vec<u8>,
+    pub(crate) place: Place,
+}
+
+pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
+    let mut scratch = Scratch::new();
+    match archive.find(key, &mut scratch)? {
+        Some(entry) => describe(archive, &entry).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn look_up_not_found(archive: &Archive<'_>, path: &[u8]) -> Said {
+    let mut scratch = Scratch::new();
+    archive.load_not_found(path, &mut scratch)?;
+    scratch.entry().map(|entry| describe(archive, &entry)).transpose()
+}
+
+pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Description, Damage> {
+    let fields =
+        |id| archive.shared(id).map(|block| [block.full, b"|", block.not_modified].concat());
+    let form = |form: Representation<'_>| {
+        Ok(Form {
+            coding: form.coding(),
+            etag: *form.etag(),
+            fields: fields(form.shared())?,
+            place: archive.place(&form)?,
+        })
+    };
+    Ok(Description {
+        kind: entry.kind(),
+        status: entry.status(),
+        path: entry.path().to_vec(),
+        target: entry.target().map(<[u8]>::to_vec),
+        keeps_query: entry.keeps_query(),
+        modified: entry.modified(),
+        shared: entry.shared().map(fields).transpose()?,
+        forms: entry.representations().map(form).collect::<Result<_, _>>()?,
+    })
+}
+
+/// What an archive of [`site`] says about every key, a path without an entry, and two paths that
+/// get a not-found page.
+pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
+    let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
+    said.push(look_up(archive, b"/nothing"));
+    said.push(look_up_not_found(archive, b"/nothing"));
+    said.push(look_up_not_found(archive, b"/docs/nothing/at/all"));
+    said
+}
+
+pub(crate) fn everything_in(layout: &Layout, bytes: &[u8]) -> Vec<Said> {
+    everything(&layout.view(bytes))
+}
+
+/// What `verify` says.
+pub(crate) fn is_sound(bytes: &[u8]) -> bool {
+    verify(bytes, &mut |_, _| {}).expect("opens").is_sound()
+}
