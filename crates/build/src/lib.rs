@@ -1,1 +1,55 @@
-//! placeholder
+//! A folder becomes an archive: walk, media types, codings, deduplication, publishing.
+//!
+//! **In:** a folder, [`Options`], the current time. **Out:** the bytes of an archive on any
+//! output ([`build`]) or an archive file published in one step ([`build_file`]), and a [`Summary`].
+//!
+//! | Step | Module | Does |
+//! |---|---|---|
+//! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
+//! | 2 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
+//! | 3 | `source` | path → content that did not change while it was read |
+//! | 4 | `media` | name and content → media type |
+//! | 5 | `encode` | content → gzip, br, zstd, where that pays |
+//! | 6 | `assemble` | results → bodies, shared blocks, entities with their tags |
+//! | 7 | `keys` | paths → aliases: `/dir/`, `/name`; nearest not-found pages |
+//! | 8 | `publish` | a file appears under its name complete, or not at all |
+//!
+//! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
+//! names change with their content, `work` is what one worker does with one file (steps 3 to 5).
+//!
+//! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
+//! cores, the order in which a file system lists names. Input is: names, contents, modification
+//! times (capped by `SOURCE_DATE_EPOCH`), options. The clock is asked only whether a modification
+//! time lies in the future; such a file is warned about and gets no `Last-Modified`. With a
+//! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
+//!
+//! Memory is bounded by [`limits::WINDOW_BYTES`], the encoders of each worker and about 400 bytes
+//! per file. Nothing here logs or ends the process.
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod brotli_memory;
+mod build;
+mod encode;
+mod error;
+mod fields;
+mod fingerprint;
+mod keys;
+pub mod limits;
+mod media;
+mod names;
+mod options;
+mod pipeline;
+mod progress;
+mod publish;
+mod source;
+mod summary;
+mod walk;
+mod work;
+
+pub use build::{Built, build};
+pub use error::{BuildError, Problem, Reason};
+pub use options::{CodingError, CodingLevel, Options, parse_codings};
+pub use progress::Progress;
+pub use publish::build_file;
+pub use summary::{CodingSummary, Shadowed, Slow, Summary, Warning};

@@ -1,0 +1,395 @@
+//! Results of the workers, in the order of the list → the archive.
+//!
+//! Contents are stored as they come, each once. A resource is a content *with* a media type: equal
+//! bytes under another type share the stored bytes, but not fields, tag or codings. Entries are
+//! written at the end, when it is known which files there are.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::PathBuf;
+
+use pinion_archive::limits::NOT_FOUND_DEPTH_MAX;
+use pinion_archive::{
+    BodyRef, Digest, ETag, EntryKind, External, NewEntry, NewRepresentation, WriteError, Writer,
+};
+use pinion_http::coding::Coding;
+use pinion_http::date::UnixSeconds;
+
+use crate::encode::Encoded;
+use crate::error::{BuildError, Problem, Reason};
+use crate::fields::{Block, Fields, Use};
+use crate::fingerprint::is_fingerprinted;
+use crate::keys;
+use crate::limits::{HELD_MAX_BYTES, SLOWEST};
+use crate::media::MediaType;
+use crate::options::Options;
+use crate::source::{Source, Stamp};
+use crate::summary::{CodingSummary, Shadowed, Slow, Summary, Warning};
+use crate::walk::{SourceFile, relative};
+use crate::work::{Body, Codings, Product};
+
+/// An archive that is being written.
+pub(crate) struct Assembly<'a, W: Write + Seek> {
+    options: &'a Options,
+    files: &'a [SourceFile],
+    writer: Writer<W>,
+    fields: Fields,
+    contents: Vec<Content>,
+    by_digest: HashMap<Digest, usize>,
+    resources: Vec<Resource>,
+    externals: Vec<File>,
+    pub(crate) summary: Summary,
+}
+
+/// A content and its stored forms.
+struct Content {
+    identity: Stored,
+    /// Its codings that were worth keeping; None as long as only files of a type that is not
+    /// encoded have it.
+    codings: Option<Vec<Stored>>,
+}
+
+/// Stored bytes.
+#[derive(Clone, Copy)]
+struct Stored {
+    coding: Coding,
+    digest: Digest,
+    body: BodyRef,
+}
+
+/// A file that is part of the archive.
+struct Resource {
+    /// Its number in the list of files.
+    file: usize,
+    content: usize,
+    media: MediaType,
+    /// Whether the codings of its content are its own too.
+    encoded: bool,
+    modified: Option<UnixSeconds>,
+}
+
+impl<'a, W: Write + Seek> Assembly<'a, W> {
+    pub(crate) fn new(
+        options: &'a Options,
+        files: &'a [SourceFile],
+        out: W,
+    ) -> Result<Assembly<'a, W>, BuildError> {
+        let fields = Fields::new(options)?;
+        let mut writer = Writer::new(out)?;
+        fields.write_generated(&mut writer)?;
+        let codings = options.codings.iter().map(|choice| CodingSummary {
+            coding: choice.coding,
+            level: choice.level,
+            bodies: 0,
+            identity_bytes: 0,
+            stored_bytes: 0,
+        });
+        Ok(Assembly {
+            options,
+            files,
+            writer,
+            fields,
+            contents: Vec::new(),
+            by_digest: HashMap::new(),
+            resources: Vec::new(),
+            externals: Vec::new(),
+            summary: Summary { codings: codings.collect(), ..Summary::default() },
+        })
+    }
+
+    /// Takes the result of the next file.
+    pub(crate) fn take(
+        &mut self,
+        file: usize,
+        product: Result<Option<Product>, Reason>,
+    ) -> Result<(), BuildError> {
+        let problem = match product {
+            Ok(Some(product)) => self.resource(file, product)?.err(),
+            Ok(None) => None,
+            Err(reason) => Some(reason),
+        };
+        if let Some(reason) = problem {
+            self.summary.problems.push(Problem { path: self.path(file), reason });
+        }
+        Ok(())
+    }
+
+    /// Stores what a file brought. The inner error is the file's.
+    fn resource(
+        &mut self,
+        file: usize,
+        product: Product,
+    ) -> Result<Result<(), Reason>, BuildError> {
+        let Product { media, digest, stamp, body, codings, encoding } = product;
+        let encoded = !matches!(codings, Codings::Untried);
+        let content = match self.content(digest, stamp, body, codings)? {
+            Ok(content) => content,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let modified = self.modified(file, stamp.modified);
+        self.resources.push(Resource { file, content, media, encoded, modified });
+        self.summary.files += 1;
+        self.summary.source_bytes += stamp.bytes;
+        if encoding.as_nanos() > 0 {
+            self.note_slow(file, encoding);
+        }
+        Ok(Ok(()))
+    }
+
+    /// The number of a content, stored if it is new.
+    fn content(
+        &mut self,
+        digest: Digest,
+        stamp: Stamp,
+        body: Body,
+        codings: Codings,
+    ) -> Result<Result<usize, Reason>, BuildError> {
+        let known = self.by_digest.get(&digest).copied();
+        let content = if let Some(known) = known {
+            self.summary.repeated_files += 1;
+            self.summary.repeated_bytes += stamp.bytes;
+            known
+        } else {
+            let body = match self.identity(&digest, stamp, body)? {
+                Ok(body) => body,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            let identity = Stored { coding: Coding::Identity, digest, body };
+            self.by_digest.insert(digest, self.contents.len());
+            self.contents.push(Content { identity, codings: None });
+            self.contents.len() - 1
+        };
+        let Some(Content { codings: stored, .. }) = self.contents.get_mut(content) else {
+            unreachable!("the number is that of a content in the list");
+        };
+        match (codings, stored) {
+            (Codings::Tried(encoded), stored @ None) => {
+                let kept = store_codings(&mut self.writer, &mut self.summary, stamp, &encoded)?;
+                *stored = Some(kept);
+            }
+            (Codings::Earlier, None) => unreachable!("the file that claimed it came earlier"),
+            (Codings::Tried(_) | Codings::Earlier, Some(stored)) => {
+                let repeated: u64 = stored.iter().map(|stored| stored.body.bytes()).sum();
+                self.summary.repeated_bytes += repeated;
+            }
+            (Codings::Untried, _) => {}
+        }
+        Ok(Ok(content))
+    }
+
+    /// Stores the content itself.
+    fn identity(
+        &mut self,
+        digest: &Digest,
+        stamp: Stamp,
+        body: Body,
+    ) -> Result<Result<BodyRef, Reason>, BuildError> {
+        match body {
+            Body::Held(content) => Ok(Ok(self.writer.body(digest, &content)?)),
+            Body::Streamed(source) => stream(&mut self.writer, digest, stamp, source),
+            Body::External(source) => {
+                let modified_ns = stamp.modified_in_ns();
+                let body = self.writer.external(External { bytes: stamp.bytes, modified_ns })?;
+                self.externals.push(source.into_file());
+                self.summary.external_files += 1;
+                Ok(Ok(body))
+            }
+        }
+    }
+
+    /// The modification time to tell clients: capped by `SOURCE_DATE_EPOCH`, and none when it lies
+    /// in the future, which RFC 9110 §8.8.2.1 forbids to send.
+    fn modified(&mut self, file: usize, modified: UnixSeconds) -> Option<UnixSeconds> {
+        let capped = self.options.source_date_epoch.map_or(modified, |most| modified.min(most));
+        if capped > self.options.now {
+            self.summary.warnings.push(Warning::FromTheFuture(self.path(file)));
+            return None;
+        }
+        Some(capped)
+    }
+
+    fn note_slow(&mut self, file: usize, encoding: std::time::Duration) {
+        let slowest = &self.summary.slowest;
+        if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.encoding >= encoding)
+        {
+            return;
+        }
+        let place = slowest.partition_point(|slow| slow.encoding >= encoding);
+        let path = self.path(file);
+        self.summary.slowest.insert(place, Slow { path, encoding });
+        self.summary.slowest.truncate(SLOWEST);
+    }
+
+    /// Writes entries and everything else.
+    pub(crate) fn finish(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
+        let resources = std::mem::take(&mut self.resources);
+        let files = self.files;
+        let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
+        let keys: Vec<&[u8]> = resources.iter().map(key).collect();
+        let plan = keys::plan(&keys);
+        let mut aliases = plan.aliases.iter().peekable();
+        for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
+            let use_ = match is_fingerprinted(key, resource.media.essence) {
+                true => Use::Fingerprinted,
+                false => Use::Page,
+            };
+            let representations = self.representations(resource, use_)?;
+            self.writer.entry(&entry(key, b"", resource, &representations))?;
+            if aliases.peek().is_some_and(|(file, _)| *file == number) {
+                let target = keys::escaped(key);
+                while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
+                    self.writer.entry(&entry(alias, &target, resource, &representations))?;
+                }
+            }
+        }
+        for &(number, folder) in &plan.not_found {
+            if let Some(resource) = resources.get(number) {
+                self.not_found(resource, folder)?;
+            }
+        }
+        self.summary.aliases = plan.aliases.len() as u64;
+        self.summary.shadowed = shadowed(&plan, &keys);
+        self.close()
+    }
+
+    fn not_found(&mut self, resource: &Resource, folder: &[u8]) -> Result<(), BuildError> {
+        let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
+        if depth > NOT_FOUND_DEPTH_MAX {
+            let path = self.path(resource.file);
+            self.summary.warnings.push(Warning::NotFoundTooDeep(path));
+            return Ok(());
+        }
+        let representations = self.representations(resource, Use::NotFound)?;
+        let page = entry(folder, b"", resource, &representations);
+        self.writer.not_found(&NewEntry { status: 404, ..page })?;
+        self.summary.not_found_pages += 1;
+        Ok(())
+    }
+
+    /// The stored forms of a resource with their fields and tags.
+    fn representations(
+        &mut self,
+        resource: &Resource,
+        use_: Use,
+    ) -> Result<Vec<NewRepresentation>, WriteError> {
+        let Some(content) = self.contents.get(resource.content) else { return Ok(Vec::new()) };
+        let media = resource.media;
+        let codings = content.codings.as_deref().filter(|_| resource.encoded).unwrap_or_default();
+        let varies = !codings.is_empty();
+        let field = media.field();
+        let mut representations = Vec::with_capacity(1 + codings.len());
+        for stored in std::iter::once(&content.identity).chain(codings) {
+            let block = Block { media, coding: stored.coding, varies, use_ };
+            representations.push(NewRepresentation {
+                coding: stored.coding,
+                shared: self.fields.id(&mut self.writer, block)?,
+                body: stored.body,
+                etag: ETag::of(&stored.digest, field.as_bytes(), stored.coding),
+            });
+        }
+        Ok(representations)
+    }
+
+    /// Ends the archive. What its meta section tells about the build depends on the input alone.
+    fn close(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
+        let codings: Vec<String> = self.options.codings.iter().map(ToString::to_string).collect();
+        let facts = [
+            ("generator", concat!("pinion ", env!("CARGO_PKG_VERSION")).to_owned()),
+            ("codings", codings.join(",")),
+            ("files", self.summary.files.to_string()),
+            ("source-bytes", self.summary.source_bytes.to_string()),
+            ("repeated-files", self.summary.repeated_files.to_string()),
+            ("repeated-bytes", self.summary.repeated_bytes.to_string()),
+        ];
+        let facts: Vec<(&str, &str)> =
+            facts.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let (written, out) = self.writer.finish(&facts)?;
+        self.summary.archive_bytes = written.total_bytes;
+        self.summary.entries = self.summary.files + self.summary.aliases;
+        self.summary.warnings.sort_unstable();
+        Ok((self.summary, out, self.externals))
+    }
+
+    pub(crate) fn warn_of_size(&mut self) {
+        let too_large = self.files.iter().filter(|file| {
+            file.bytes > HELD_MAX_BYTES && self.options.external_min_bytes.is_none()
+        });
+        let warnings = too_large.map(|file| Warning::TooLargeToEncode(relative(&file.key)));
+        self.summary.warnings.extend(warnings);
+    }
+
+    fn path(&self, file: usize) -> PathBuf {
+        self.files.get(file).map(|file| relative(&file.key)).unwrap_or_default()
+    }
+}
+
+/// Copies a large file; the inner error is the file's. A part of it that was copied before it
+/// turned out to be changing stays in the archive as a gap.
+fn stream<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    digest: &Digest,
+    stamp: Stamp,
+    mut source: Source,
+) -> Result<Result<BodyRef, Reason>, BuildError> {
+    let file = match source.rewind() {
+        Ok(file) => file,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    match writer.body_from(digest, stamp.bytes, file) {
+        Ok(body) => Ok(source.check_unchanged().map(|()| body)),
+        Err(WriteError::Read(error)) => Ok(Err(Reason::Unreadable(error))),
+        Err(WriteError::BodyChanged) => Ok(Err(Reason::Changed)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn store_codings<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    summary: &mut Summary,
+    stamp: Stamp,
+    encoded: &[Encoded],
+) -> Result<Vec<Stored>, WriteError> {
+    let mut kept = Vec::with_capacity(encoded.len());
+    for Encoded { coding, digest, stored } in encoded {
+        let body = writer.body(digest, stored)?;
+        kept.push(Stored { coding: *coding, digest: *digest, body });
+        if let Some(count) = summary.codings.iter_mut().find(|count| count.coding == *coding) {
+            count.bodies += 1;
+            count.identity_bytes += stamp.bytes;
+            count.stored_bytes += stored.len() as u64;
+        }
+    }
+    Ok(kept)
+}
+
+fn entry<'a>(
+    path: &'a [u8],
+    target: &'a [u8],
+    resource: &Resource,
+    representations: &'a [NewRepresentation],
+) -> NewEntry<'a> {
+    NewEntry {
+        kind: EntryKind::Resource,
+        status: 200,
+        path,
+        target,
+        keeps_query: false,
+        modified: resource.modified,
+        shared: None,
+        representations,
+    }
+}
+
+fn shadowed(plan: &keys::Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
+    let path = |file: usize| keys.get(file).map(|key| relative(key)).unwrap_or_default();
+    let url = |key: &[u8]| {
+        let mut url = PathBuf::from("/");
+        url.push(relative(key));
+        url
+    };
+    plan.shadowed
+        .iter()
+        .map(|&(key, file, by)| Shadowed { url: url(key), file: path(file), by: path(by) })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! The steps in their order.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use crate::assemble::Assembly;
+use crate::encode::Encoders;
+use crate::error::BuildError;
+use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_BYTES};
+use crate::names::Names;
+use crate::options::Options;
+use crate::pipeline;
+use crate::progress::Progress;
+use crate::summary::{Summary, Warning};
+use crate::walk::{FileId, SourceFile, walk};
+use crate::work::Work;
+
+/// An archive that was built.
+#[derive(Debug)]
+pub struct Built<W> {
+    /// What was done.
+    pub summary: Summary,
+    /// The output with the archive on it: flushed, not synced, position anywhere.
+    pub out: W,
+    /// The files that stayed outside, by their number in the archive. Only with
+    /// [`Options::external_min_bytes`].
+    pub externals: Vec<File>,
+}
+
+/// Builds the folder `source` into an archive on `out`, which is empty and at its start. After an
+/// error `out` holds no archive: its first page is zeros or missing.
+///
+/// # Errors
+/// [`BuildError::Problems`] names every file that cannot become a resource, after all have been
+/// tried; the other errors come at once.
+pub fn build<W: Write + Seek>(
+    source: &Path,
+    options: &Options,
+    out: W,
+    progress: &dyn Progress,
+) -> Result<Built<W>, BuildError> {
+    build_beside(source, options, None, out, progress)
+}
+
+/// Like [`build`], with a file that is not part of the site although it may lie in the folder: the
+/// archive of the last time.
+pub(crate) fn build_beside<W: Write + Seek>(
+    source: &Path,
+    options: &Options,
+    output: Option<FileId>,
+    out: W,
+    progress: &dyn Progress,
+) -> Result<Built<W>, BuildError> {
+    let begin = Instant::now();
+    let found = walk(source, &Names::new(&options.exclude)?, output)?;
+    let total_bytes = found.files.iter().map(|file| file.bytes).sum();
+    progress.found(found.files.len() as u64, total_bytes);
+    let mut assembly = Assembly::new(options, &found.files, out)?;
+    let lost = !found.problems.is_empty() && !options.keep_going;
+    assembly.summary.problems = found.problems;
+    assembly.warn_of_size();
+    read_all(source, options, &found.files, lost, &mut assembly, progress)?;
+    assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
+    if !assembly.summary.problems.is_empty() && !options.keep_going {
+        return Err(BuildError::Problems(assembly.summary.problems));
+    }
+    assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
+    let (summary, out, externals) = assembly.finish()?;
+    let summary = Summary {
+        folders: found.folders,
+        skipped: found.skipped,
+        special: found.special,
+        elapsed: begin.elapsed(),
+        ..summary
+    };
+    Ok(Built { summary, out, externals })
+}
+
+fn read_all<W: Write + Seek>(
+    source: &Path,
+    options: &Options,
+    files: &[SourceFile],
+    lost: bool,
+    assembly: &mut Assembly<'_, W>,
+    progress: &dyn Progress,
+) -> Result<(), BuildError> {
+    let work = Work::new(source, options, lost);
+    let batches = batches(files);
+    let of = |batch: usize| batches.get(batch).cloned().unwrap_or_default();
+    let costs: Vec<u64> = (0..batches.len())
+        .map(|batch| files.get(of(batch)).unwrap_or_default().iter().map(|f| work.cost(f)).sum())
+        .collect();
+    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
+    let (mut files_done, mut bytes_done) = (0, 0);
+    pipeline::in_order(
+        &costs,
+        WINDOW_BYTES,
+        workers.map_or(1, NonZeroUsize::get),
+        || Encoders::new(&options.codings),
+        |encoders, batch| {
+            let range = of(batch);
+            let files = files.get(range.clone()).unwrap_or_default();
+            let read = range.zip(files).map(|(rank, file)| work.file(encoders, rank, file));
+            read.collect::<Vec<_>>()
+        },
+        |batch, products| {
+            let range = of(batch);
+            files_done += range.len() as u64;
+            bytes_done +=
+                files.get(range.clone()).unwrap_or_default().iter().map(|f| f.bytes).sum::<u64>();
+            range.zip(products).try_for_each(|(file, product)| assembly.take(file, product))?;
+            progress.advanced(files_done, bytes_done);
+            if progress.cancelled() { Err(BuildError::Cancelled) } else { Ok(()) }
+        },
+    )
+}
+
+/// Cuts the list into what one worker takes at once.
+fn batches(files: &[SourceFile]) -> Vec<Range<usize>> {
+    let mut batches = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (number, file) in files.iter().enumerate() {
+        let full = number - start == BATCH_FILES_MAX || bytes + file.bytes > BATCH_BYTES_MAX;
+        if full && number > start {
+            batches.push(start..number);
+            (start, bytes) = (number, 0);
+        }
+        bytes += file.bytes;
+    }
+    if start < files.len() {
+        batches.push(start..files.len());
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn batches_hold_every_file_once(sizes in prop::collection::vec(0..2 * BATCH_BYTES_MAX, 0..300)) {
+            let files: Vec<SourceFile> =
+                sizes.iter().map(|&bytes| SourceFile { key: Box::default(), bytes }).collect();
+            let batches = batches(&files);
+            let all: Vec<usize> = batches.iter().cloned().flatten().collect();
+            prop_assert_eq!(all, (0..files.len()).collect::<Vec<_>>());
+            for batch in batches {
+                let bytes: u64 = sizes[batch.clone()].iter().sum();
+                prop_assert!(batch.len() == 1 || bytes <= BATCH_BYTES_MAX);
+                prop_assert!((1..=BATCH_FILES_MAX).contains(&batch.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Content → its codings, where that pays.
+//!
+//! Everything here is a function of content, coding and level: state that is kept from one content
+//! to the next is memory, never history.
+
+use brotli::enc::BrotliEncoderParams;
+use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderStateStruct};
+use libdeflater::{CompressionLvl, Compressor};
+use pinion_archive::Digest;
+use pinion_http::coding::Coding;
+use zstd::bulk::Compressor as ZstdCompressor;
+use zstd::zstd_safe::CParameter;
+
+use crate::brotli_memory::BrotliMemory;
+use crate::limits::{BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, KEEP_PERCENT, ZSTD_WINDOW_LOG_MAX};
+use crate::options::CodingLevel;
+
+/// Content in a coding.
+pub(crate) struct Encoded {
+    pub(crate) coding: Coding,
+    /// Of the stored bytes.
+    pub(crate) digest: Digest,
+    /// The stored bytes.
+    pub(crate) stored: Box<[u8]>,
+}
+
+/// One worker's encoders.
+pub(crate) struct Encoders {
+    encoders: Vec<(Coding, Encoder)>,
+    /// Output of the encoder at work.
+    scratch: Vec<u8>,
+}
+
+/// The most that a stored form of so many bytes may take to be kept; `None` when no form can be
+/// small enough.
+pub(crate) fn largest_kept(identity_bytes: u64) -> Option<u64> {
+    let allowed = u128::from(identity_bytes) * u128::from(KEEP_PERCENT) / 100;
+    u64::try_from(allowed).ok()?.checked_sub(CODING_OVERHEAD_BYTES).filter(|&bytes| bytes > 0)
+}
+
+impl Encoders {
+    pub(crate) fn new(codings: &[CodingLevel]) -> Encoders {
+        let encoders = codings.iter().filter_map(|level| Some((level.coding, encoder(*level)?)));
+        Encoders { encoders: encoders.collect(), scratch: Vec::new() }
+    }
+
+    /// The codings that are worth keeping, in the order of the options.
+    pub(crate) fn encode(&mut self, content: &[u8]) -> Vec<Encoded> {
+        let room = largest_kept(content.len() as u64).and_then(|room| usize::try_from(room).ok());
+        let Some(room) = room else { return Vec::new() };
+        if self.scratch.len() < room {
+            self.scratch.resize(room, 0);
+        }
+        let mut kept = Vec::with_capacity(self.encoders.len());
+        for (coding, encoder) in &mut self.encoders {
+            let Some(out) = self.scratch.get_mut(..room) else { break };
+            let stored = encoder.encode(content, out).and_then(|bytes| out.get(..bytes));
+            if let Some(stored) = stored {
+                let digest = Digest::of(stored);
+                kept.push(Encoded { coding: *coding, digest, stored: stored.into() });
+            }
+        }
+        kept
+    }
+}
+
+enum Encoder {
+    Gzip(Compressor),
+    Brotli(BrotliEncoderParams, BrotliMemory),
+    Zstd(ZstdCompressor<'static>),
+}
+
+/// None for the identity, and for a level that [`CodingLevel`] does not allow.
+fn encoder(choice: CodingLevel) -> Option<Encoder> {
+    let level = i32::from(choice.level);
+    match choice.coding {
+        Coding::Identity => None,
+        Coding::Gzip => Some(Encoder::Gzip(Compressor::new(CompressionLvl::new(level).ok()?))),
+        Coding::Brotli => {
+            let params = BrotliEncoderParams {
+                quality: level,
+                lgwin: BROTLI_WINDOW_LOG,
+                ..BrotliEncoderParams::default()
+            };
+            Some(Encoder::Brotli(params, BrotliMemory::default()))
+        }
+        Coding::Zstd => {
+            let mut compressor = ZstdCompressor::new(level).ok()?;
+            if choice.level > 19 {
+                // Only these levels would choose a larger one by themselves.
+                compressor.set_parameter(CParameter::WindowLog(ZSTD_WINDOW_LOG_MAX)).ok()?;
+            }
+            Some(Encoder::Zstd(compressor))
+        }
+    }
+}
+
+impl Encoder {
+    /// Writes the coding of `content` to the front of `out`; `None` when it does not fit.
+    fn encode(&mut self, content: &[u8], out: &mut [u8]) -> Option<usize> {
+        match self {
+            Encoder::Gzip(compressor) => compressor.gzip_compress(content, out).ok(),
+            Encoder::Brotli(params, memory) => brotli(params, memory, content, out),
+            Encoder::Zstd(compressor) => compressor.compress_to_buffer(content, out).ok(),
+        }
+    }
+}
+
+/// One call for the whole content: nothing is copied between buffers, and the encoder can choose
+/// its tables by the length.
+fn brotli(
+    params: &BrotliEncoderParams,
+    memory: &mut BrotliMemory,
+    content: &[u8],
+    out: &mut [u8],
+) -> Option<usize> {
+    let mut state =
+        BrotliEncoderStateStruct::new(memory.for_content(params.quality, content.len()));
+    state.params = BrotliEncoderParams { size_hint: content.len(), ..params.clone() };
+    let (mut in_left, mut in_at) = (content.len(), 0);
+    let (mut out_left, mut out_at) = (out.len(), 0);
+    let encoded = state.compress_stream(
+        BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
+        &mut in_left,
+        content,
+        &mut in_at,
+        &mut out_left,
+        out,
+        &mut out_at,
+        &mut None,
+        &mut |_, _, _, _| (),
+    );
+    let complete = encoded && state.is_finished();
+    brotli::enc::encode::BrotliEncoderDestroyInstance(&mut state);
+    complete.then_some(out_at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use std::io::Read;
+
+use brotli::enc::StandardAlloc;
+use proptest::prelude::*;
+
+use super::*;
+use crate::options::parse_codings;
+
+fn decoded(encoded: &Encoded) -> Vec<u8> {
+    let mut content = Vec::new();
+    match encoded.coding {
+        Coding::Identity => unreachable!("the identity is not encoded"),
+        Coding::Gzip => {
+            let tail = encoded.stored.last_chunk::<4>().unwrap();
+            content.resize(u32::from_le_bytes(*tail) as usize, 0);
+            let mut decompressor = libdeflater::Decompressor::new();
+            decompressor.gzip_decompress(&encoded.stored, &mut content).unwrap();
+        }
+        Coding::Brotli => {
+            let mut reader = brotli::Decompressor::new(&encoded.stored[..], 4096);
+            reader.read_to_end(&mut content).unwrap();
+        }
+        Coding::Zstd => content = zstd::decode_all(&encoded.stored[..]).unwrap(),
+    }
+    content
+}
+
+/// Text with repetitions: long enough to be worth a coding from a few hundred bytes on.
+fn text(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut text = Vec::with_capacity(bytes + 8);
+    while text.len() < bytes {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.extend_from_slice(format!("word{} ", state >> 57).as_bytes());
+    }
+    text.truncate(bytes);
+    text
+}
+
+#[test]
+fn every_level_of_every_coding_comes_back() {
+    let content = text(20_000, 1);
+    for (coding, levels) in [("gzip", 1..=12), ("br", 0..=11), ("zstd", 1..=22)] {
+        for level in levels {
+            let mut encoders = Encoders::new(&parse_codings(&format!("{coding}:{level}")).unwrap());
+            let [encoded] = &encoders.encode(&content)[..] else { panic!("{coding}:{level}") };
+            assert_eq!(decoded(encoded), content, "{coding}:{level}");
+            assert_eq!(encoded.digest, Digest::of(&encoded.stored));
+        }
+    }
+}
+
+#[test]
+fn what_gains_too_little_is_not_kept() {
+    let noise: Vec<u8> =
+        (0..4096u32).flat_map(|n| n.wrapping_mul(0x9e37_79b1).to_le_bytes()).collect();
+    let mut encoders = Encoders::new(&parse_codings("gzip,br,zstd").unwrap());
+    for content in [&b""[..], b"x", &[b'a'; 67], &noise] {
+        assert!(encoders.encode(content).is_empty(), "{} bytes", content.len());
+    }
+    assert_eq!(encoders.encode(&[b'a'; 2000]).len(), 3);
+}
+
+/// stored + 64 ≤ 0.95 × identity, at its edge.
+#[test]
+fn the_edge_of_keeping() {
+    assert_eq!(largest_kept(0), None);
+    assert_eq!(largest_kept(67), None);
+    assert_eq!(largest_kept(68), None);
+    assert_eq!(largest_kept(69), Some(1));
+    assert_eq!(largest_kept(1000), Some(886));
+    assert_eq!(largest_kept(u64::MAX), Some((u128::from(u64::MAX) * 95 / 100) as u64 - 64));
+    for bytes in 0..2000u64 {
+        let kept = |stored: u64| (stored + 64) * 100 <= bytes * 95;
+        match largest_kept(bytes) {
+            Some(most) => assert!(kept(most) && !kept(most + 1), "{bytes}"),
+            None => assert!(!kept(1), "{bytes}"),
+        }
+    }
+}
+
+/// RFC 9659: no window above 8 MiB, even at the levels that would like one.
+#[test]
+fn zstd_windows_stay_within_the_standard() {
+    let content = text(9 << 20, 3);
+    let mut encoders = Encoders::new(&parse_codings("zstd:22").unwrap());
+    let encoded = encoders.encode(&content);
+    // RFC 8878 §3.1.1.1: after the magic number, a descriptor; bit 5 is Single_Segment_Flag.
+    let (descriptor, window) = (encoded[0].stored[4], encoded[0].stored[5]);
+    assert_eq!(descriptor & 0x20, 0, "a single segment's window is its content");
+    let (exponent, mantissa) = (u64::from(window >> 3), u64::from(window & 7));
+    let base = 1u64 << (10 + exponent);
+    assert!(base + base / 8 * mantissa <= 8 << 20);
+}
+
+/// The same with memory that is fresh every time.
+fn brotli_with_fresh_memory(level: i32, content: &[u8]) -> Option<Vec<u8>> {
+    let params = BrotliEncoderParams {
+        quality: level,
+        lgwin: BROTLI_WINDOW_LOG,
+        size_hint: content.len(),
+        ..BrotliEncoderParams::default()
+    };
+    let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
+    state.params = params;
+    let mut out = vec![0; usize::try_from(largest_kept(content.len() as u64)?).unwrap()];
+    let (mut in_left, mut in_at, mut out_left, mut out_at) = (content.len(), 0, out.len(), 0);
+    let encoded = state.compress_stream(
+        BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
+        &mut in_left,
+        content,
+        &mut in_at,
+        &mut out_left,
+        &mut out,
+        &mut out_at,
+        &mut None,
+        &mut |_, _, _, _| (),
+    );
+    out.truncate(out_at);
+    (encoded && state.is_finished()).then_some(out)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// What an encoder did before has no influence, whatever mix of lengths comes: kept memory is
+    /// memory, not history. And everything comes back.
+    #[test]
+    fn history_does_not_matter(
+        level in 3u8..=9,
+        contents in prop::collection::vec((0usize..70_000, 0u64..4), 1..8),
+    ) {
+        let codings = parse_codings(&format!("gzip:3,br:{level},zstd:3")).unwrap();
+        let mut encoders = Encoders::new(&codings);
+        for (bytes, seed) in contents {
+            let content = text(bytes, seed);
+            let encoded = encoders.encode(&content);
+            let fresh = Encoders::new(&codings).encode(&content);
+            prop_assert_eq!(encoded.len(), fresh.len());
+            for (used, fresh) in encoded.iter().zip(&fresh) {
+                prop_assert_eq!(&used.stored, &fresh.stored);
+                prop_assert_eq!(decoded(used), content.clone());
+            }
+            let brotli = encoded.iter().find(|encoded| encoded.coding == Coding::Brotli);
+            let expected = brotli_with_fresh_memory(i32::from(level), &content);
+            prop_assert_eq!(brotli.map(|encoded| encoded.stored.to_vec()), expected);
+        }
+    }
+}

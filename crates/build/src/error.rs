@@ -1,0 +1,107 @@
+//! Why a build fails, by whose fault it is: the source's, the options', the output's.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use pinion_archive::WriteError;
+
+/// Why no archive was built. Displays as one line.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The source is not a folder that can be read.
+    #[error("{}: {error}", path.display())]
+    Source {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Files that cannot become resources, all of them.
+    #[error("{}", problems_line(.0))]
+    Problems(Vec<Problem>),
+    /// More files than [`FILES_MAX`](crate::limits::FILES_MAX).
+    #[error("more than {} files", crate::limits::FILES_MAX)]
+    TooManyFiles,
+    /// An exclude pattern that is none.
+    #[error("{0}")]
+    Glob(String),
+    /// A field value with a line break or another forbidden character.
+    #[error("{field}: {value:?} is not a field value")]
+    FieldValue {
+        /// The field's name.
+        field: &'static str,
+        /// What was asked for.
+        value: String,
+    },
+    /// The archive cannot be written.
+    #[error("cannot write the archive: {0}")]
+    Archive(#[from] WriteError),
+    /// The archive's file cannot be made, or not be given its name.
+    #[error("{}: {error}", path.display())]
+    Output {
+        /// The archive.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// [`Progress::cancelled`](crate::Progress::cancelled) said so.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A file that cannot become a resource.
+#[derive(Debug)]
+pub struct Problem {
+    /// Where, below the source.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a file cannot become a resource.
+#[derive(Debug)]
+pub enum Reason {
+    /// A symbolic link to nothing.
+    DanglingLink,
+    /// A symbolic link that leads back to itself without ever reaching a file.
+    CircularLink,
+    /// A socket.
+    Socket,
+    /// A named pipe.
+    Pipe,
+    /// A block or character device.
+    Device,
+    /// Its size or modification time changed, or it became something else.
+    Changed,
+    /// The system's answer.
+    Unreadable(io::Error),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::DanglingLink => f.write_str("dangling link"),
+            Reason::CircularLink => f.write_str("link that leads back to itself"),
+            Reason::Socket => f.write_str("a socket"),
+            Reason::Pipe => f.write_str("a named pipe"),
+            Reason::Device => f.write_str("a device"),
+            Reason::Changed => f.write_str("changed while it was read"),
+            Reason::Unreadable(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+fn problems_line(problems: &[Problem]) -> String {
+    match problems {
+        [] => String::from("no problem"),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}

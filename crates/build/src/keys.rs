@@ -1,0 +1,213 @@
+//! Paths of files → the other paths that answer with them (design: order of resolution).
+//!
+//! Every file answers its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
+//! `/dir/name` by the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly that
+//! path. Two files that could answer one URL never fail a build: the order decides, and the one
+//! that lost is reported. A `404.html` answers for what does not exist in and below its folder;
+//! under its own path it is a page like any other.
+
+use std::collections::HashMap;
+
+/// Names of folder indexes, best first.
+const INDEX_NAMES: [&[u8]; 14] = [
+    b"_index.html",
+    b"_index.htm",
+    b"_index.xhtml",
+    b"_index.xht",
+    b"_index.txt",
+    b"_index.json",
+    b"_index.xml",
+    b"index.html",
+    b"index.htm",
+    b"index.xhtml",
+    b"index.xht",
+    b"index.txt",
+    b"index.json",
+    b"index.xml",
+];
+
+/// Extensions that a URL may leave out, best first.
+const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".txt"];
+
+/// The page for what does not exist.
+const NOT_FOUND_NAME: &[u8] = b"404.html";
+
+/// Who answers what, beside each file its own path. Files are numbers in the list given.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan<'a> {
+    /// File and alias, sorted.
+    pub(crate) aliases: Vec<(usize, &'a [u8])>,
+    /// File and folder with a slash at its end, sorted.
+    pub(crate) not_found: Vec<(usize, &'a [u8])>,
+    /// URL, the file that lost it and the file that has it.
+    pub(crate) shadowed: Vec<(&'a [u8], usize, usize)>,
+}
+
+/// `keys` are different and begin with a slash.
+pub(crate) fn plan<'a>(keys: &[&'a [u8]]) -> Plan<'a> {
+    let mut plan = Plan::default();
+    // URL → rank and file of who answers it so far; a file's own path has rank 0.
+    let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::with_capacity(2 * keys.len());
+    best.extend(keys.iter().enumerate().map(|(file, &key)| (key, (0, file))));
+    for (file, &key) in keys.iter().enumerate() {
+        for (url, rank) in [index_url(key), clean_url(key)].into_iter().flatten() {
+            let holder = best.entry(url).or_insert((rank, file));
+            let (kept, lost) = if *holder <= (rank, file) {
+                (*holder, (rank, file))
+            } else {
+                ((rank, file), *holder)
+            };
+            *holder = kept;
+            if kept != lost {
+                plan.shadowed.push((url, lost.1, kept.1));
+            }
+        }
+        if let Some(folder) = key.strip_suffix(NOT_FOUND_NAME).filter(|dir| dir.ends_with(b"/")) {
+            plan.not_found.push((file, folder));
+        }
+    }
+    // Whoever lost, lost to the one that has it in the end.
+    for (url, _, by) in &mut plan.shadowed {
+        *by = best.get(url).map_or(*by, |&(_, file)| file);
+    }
+    plan.aliases.extend(best.iter().filter(|(_, (rank, _))| *rank > 0).map(|(u, (_, f))| (*f, *u)));
+    plan.aliases.sort_unstable();
+    plan.shadowed.sort_unstable();
+    plan
+}
+
+/// `/dir/` for an index file, and its rank.
+fn index_url(key: &[u8]) -> Option<(&[u8], usize)> {
+    let (folder, name) = key.split_at(name_at(key));
+    let rank = INDEX_NAMES.iter().position(|index| *index == name)?;
+    Some((folder, 1 + rank))
+}
+
+/// `/dir/name` for a page, and its rank.
+fn clean_url(key: &[u8]) -> Option<(&[u8], usize)> {
+    let (rank, url) = CLEAN_SUFFIXES
+        .iter()
+        .enumerate()
+        .find_map(|(rank, suffix)| Some((rank, key.strip_suffix(*suffix)?)))?;
+    (!url.ends_with(b"/")).then_some((url, 1 + rank))
+}
+
+/// Where the last component begins.
+fn name_at(key: &[u8]) -> usize {
+    key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)
+}
+
+/// A path as it stands in a field: every byte that RFC 3986 does not allow in a path is escaped.
+pub(crate) fn escaped(key: &[u8]) -> Vec<u8> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut text = Vec::with_capacity(key.len());
+    for &byte in key {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            text.push(byte);
+        } else {
+            let digits = [usize::from(byte >> 4), usize::from(byte & 15)];
+            text.push(b'%');
+            text.extend(digits.iter().filter_map(|&digit| HEX.get(digit)));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn aliases(keys: &[&str]) -> Vec<String> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let plan = plan(&keys);
+        plan.aliases
+            .iter()
+            .map(|(file, url)| format!("{} {}", name(url), name(keys[*file])))
+            .collect()
+    }
+
+    #[test]
+    fn pages_and_indexes() {
+        assert_eq!(aliases(&["/about.html"]), ["/about /about.html"]);
+        assert_eq!(aliases(&["/a/index.html"]), ["/a/ /a/index.html", "/a/index /a/index.html"]);
+        assert_eq!(aliases(&["/a/index.json"]), ["/a/ /a/index.json"]);
+        assert_eq!(aliases(&["/x.rst.txt", "/a.css", "/b.HTML"]), ["/x.rst /x.rst.txt"]);
+        assert_eq!(aliases(&["/404.html", "/200.png"]), ["/404 /404.html"]);
+    }
+
+    #[test]
+    fn the_order_decides_and_nothing_fails() {
+        assert_eq!(aliases(&["/a", "/a.htm", "/a.html", "/a.txt"]), Vec::<String>::new());
+        assert_eq!(aliases(&["/a.txt", "/a.xht", "/a.xhtml"]), ["/a /a.xhtml"]);
+        assert_eq!(
+            aliases(&["/_index.xml", "/index.html"]),
+            ["/ /_index.xml", "/index /index.html"]
+        );
+    }
+
+    #[test]
+    fn who_lost_and_to_whom() {
+        let keys: Vec<&[u8]> = vec![b"/a.txt", b"/a.htm", b"/a.html"];
+        assert_eq!(plan(&keys).shadowed, [(&b"/a"[..], 0, 2), (b"/a", 1, 2)]);
+        let keys: Vec<&[u8]> = vec![b"/a", b"/a.html"];
+        assert_eq!(plan(&keys).shadowed, [(&b"/a"[..], 1, 0)]);
+    }
+
+    #[test]
+    fn not_found_pages() {
+        let keys: Vec<&[u8]> = vec![b"/404.html", b"/a/404.html", b"/a/x404.html", b"/b/404.htm"];
+        assert_eq!(plan(&keys).not_found, [(0, &b"/"[..]), (1, b"/a/")]);
+    }
+
+    #[test]
+    fn escapes() {
+        let text = |key: &[u8]| String::from_utf8(escaped(key)).unwrap();
+        assert_eq!(text(b"/a/b-c._~!$&'()*+,;=:@"), "/a/b-c._~!$&'()*+,;=:@");
+        assert_eq!(text("/ä %?#\"<".as_bytes()), "/%C3%A4%20%25%3F%23%22%3C");
+        assert_eq!(text(b"/\x00\xff\r\n[]"), "/%00%FF%0D%0A%5B%5D");
+    }
+
+    /// For each URL, look through all files in the order of the design: the plain reading of it.
+    fn model(keys: &[&[u8]]) -> BTreeMap<Vec<u8>, usize> {
+        let find = |key: Vec<u8>| keys.iter().position(|known| *known == key);
+        let mut urls: Vec<Vec<u8>> = Vec::new();
+        for key in keys {
+            urls.extend((1..=key.len()).map(|length| key[..length].to_vec()));
+        }
+        let answer = |url: &[u8]| {
+            find(url.to_vec()).map(|_| None).or_else(|| {
+                let candidates: Vec<Vec<u8>> = if url.ends_with(b"/") {
+                    INDEX_NAMES.iter().map(|name| [url, name].concat()).collect()
+                } else {
+                    CLEAN_SUFFIXES.iter().map(|suffix| [url, suffix].concat()).collect()
+                };
+                candidates.into_iter().find_map(find).map(Some)
+            })
+        };
+        urls.iter().filter_map(|url| Some((url.clone(), answer(url)??))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_model(
+            names in prop::collection::btree_set("/(a/|b/)?(_?index|a|b|a\\.b|404)(\\.(html|htm|xhtml|xht|txt|json|xml|css))?", 0..20),
+        ) {
+            let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+            let plan = plan(&keys);
+            let found: BTreeMap<Vec<u8>, usize> =
+                plan.aliases.iter().map(|(file, url)| (url.to_vec(), *file)).collect();
+            prop_assert_eq!(found.len(), plan.aliases.len(), "no URL twice");
+            prop_assert_eq!(&found, &model(&keys));
+            for (url, lost, by) in plan.shadowed {
+                prop_assert!(lost != by);
+                let holder = found.get(url).copied().or_else(|| keys.iter().position(|k| *k == url));
+                prop_assert_eq!(holder, Some(by));
+            }
+        }
+    }
+}

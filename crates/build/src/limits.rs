@@ -1,0 +1,52 @@
+//! Every bound of the build, one constant each, with its reason.
+
+/// Files of one site. A record costs about 400 bytes while building, so this is 6 GiB; links that
+/// point at each other can name far more paths than a disk has files.
+pub const FILES_MAX: usize = 1 << 24;
+
+/// Content, stored codings included, that is read but not yet written. Enough to keep all cores
+/// busy while one of them is at a large file; the memory a build needs is this and little more.
+pub const WINDOW_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Files of up to this size are held in memory and encoded; larger ones are copied piece by piece
+/// and stored as they are. One such file with two codings may exceed [`WINDOW_BYTES`]; it then
+/// has the window for itself.
+pub const HELD_MAX_BYTES: u64 = 128 * 1024 * 1024;
+
+/// What a file that is copied piece by piece counts in the window. It holds a descriptor while it
+/// waits: this bounds them at 64.
+pub const STREAMED_COST_BYTES: u64 = WINDOW_BYTES / 64;
+
+/// Pieces of a file that is not held in memory.
+pub const PIECE_BYTES: usize = 128 * 1024;
+
+/// Files that one worker takes at once: handing them over one by one would cost more than reading
+/// them.
+pub const BATCH_FILES_MAX: usize = 64;
+
+/// Content one worker takes at once, unless a single file is larger. Small, so that the last batch
+/// does not keep one core busy for long.
+pub const BATCH_BYTES_MAX: u64 = 512 * 1024;
+
+/// When a folder is served, files larger than this are not copied but sent from where they are.
+pub const EXTERNAL_MIN_BYTES: u64 = 1024 * 1024;
+
+/// What a coding costs a response in fields (`Content-Encoding`, `Vary`) and a client in work; a
+/// coding is kept when stored bytes and this are at most [`KEEP_PERCENT`] of the identity.
+pub const CODING_OVERHEAD_BYTES: u64 = 64;
+
+/// See [`CODING_OVERHEAD_BYTES`].
+pub const KEEP_PERCENT: u64 = 95;
+
+/// Content that media types are sniffed from: signatures lie within it (a zip-based document's
+/// name of its first member, for one).
+pub const SNIFF_BYTES: usize = 8 * 1024;
+
+/// Window of stored zstd frames: RFC 9659 forbids more than 8 MiB for the coding `zstd`.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// Window of stored brotli streams: the largest that RFC 7932 and every browser know.
+pub const BROTLI_WINDOW_LOG: i32 = 24;
+
+/// Slowest resources kept for the summary.
+pub const SLOWEST: usize = 10;

@@ -1,0 +1,179 @@
+//! Name and content → media type.
+//!
+//! A known extension decides, whatever the content. Otherwise the first bytes do, in the spirit of
+//! WHATWG MIME Sniffing: text that begins like HTML is HTML, then XML, JSON objects and plain text;
+//! then the signatures of binary formats; then any other text; then `application/octet-stream`.
+//!
+//! Types whose charset a client would otherwise guess (`text/…`) get `charset=utf-8` if the content
+//! is UTF-8, and no charset if it is not: then the document itself, or the client's guess, is more
+//! likely to be right than we are. Content with an ESC byte is taken for ISO-2022, which looks like
+//! ASCII. XML and JSON declare their own charset and get none.
+
+mod packed;
+mod table;
+
+use std::borrow::Cow;
+
+use pinion_http::media::needs_charset;
+
+pub(crate) use packed::is_packed;
+use table::BY_EXTENSION;
+
+/// A media type as `Content-Type` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MediaType {
+    /// Without parameters.
+    pub(crate) essence: &'static str,
+    /// Whether `charset=utf-8` follows.
+    pub(crate) utf8: bool,
+}
+
+impl MediaType {
+    /// The type of held content.
+    pub(crate) fn of(key: &[u8], content: &[u8]) -> MediaType {
+        let essence = essence(key, content);
+        let utf8 = has_charset(essence) && {
+            let mut check = Utf8Check::default();
+            check.update(content);
+            check.finish()
+        };
+        MediaType { essence, utf8 }
+    }
+
+    /// The field value.
+    pub(crate) fn field(&self) -> Cow<'static, str> {
+        if self.utf8 {
+            Cow::Owned(format!("{}; charset=utf-8", self.essence))
+        } else {
+            Cow::Borrowed(self.essence)
+        }
+    }
+}
+
+/// The type by name, or by the first [`SNIFF_BYTES`](crate::limits::SNIFF_BYTES) of the content.
+pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
+    let head = content.get(..crate::limits::SNIFF_BYTES).unwrap_or(content);
+    by_extension(key).unwrap_or_else(|| sniffed(head))
+}
+
+/// Whether the type says `charset=utf-8` when the content is UTF-8.
+pub(crate) fn has_charset(essence: &str) -> bool {
+    needs_charset(essence.as_bytes())
+}
+
+/// The type of the last extension, without regard to case.
+fn by_extension(key: &[u8]) -> Option<&'static str> {
+    let name = key.rsplit(|&byte| byte == b'/').next()?;
+    let dot = name.iter().rposition(|&byte| byte == b'.')?;
+    let extension = name.get(dot + 1..)?.to_ascii_lowercase();
+    let row = BY_EXTENSION.binary_search_by(|(known, _)| known.as_bytes().cmp(&extension)).ok()?;
+    BY_EXTENSION.get(row).map(|&(_, essence)| essence)
+}
+
+fn sniffed(head: &[u8]) -> &'static str {
+    let has_binary = head.iter().any(|&byte| is_binary(byte));
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return "text/plain"; // UTF-16, and the byte order mark says so better than a field
+    }
+    if !has_binary && is_utf8_so_far(head) {
+        return sniffed_text(head);
+    }
+    match infer::get(head).filter(|found| found.matcher_type() != infer::MatcherType::Text) {
+        Some(found) => found.mime_type(),
+        None if has_binary => "application/octet-stream",
+        None => "text/plain",
+    }
+}
+
+/// The first tags of HTML documents, without `<`, as WHATWG MIME Sniffing §7.1 lists them.
+const HTML_TAGS: [&[u8]; 17] = [
+    b"!doctype html",
+    b"html",
+    b"head",
+    b"script",
+    b"iframe",
+    b"h1",
+    b"div",
+    b"font",
+    b"table",
+    b"a",
+    b"style",
+    b"title",
+    b"b",
+    b"body",
+    b"br",
+    b"p",
+    b"!--",
+];
+
+fn sniffed_text(head: &[u8]) -> &'static str {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    if let Some(tag) = text.strip_prefix(b"<") {
+        let is_html = HTML_TAGS.iter().any(|name| {
+            tag.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+                && matches!(tag.get(name.len()), Some(b' ' | b'>'))
+        });
+        if is_html {
+            return "text/html";
+        }
+        if tag.starts_with(b"?xml") {
+            return "application/xml";
+        }
+    }
+    // Files such as `/.well-known/apple-app-site-association` have no extension, but must have
+    // this type.
+    let is_object =
+        text.strip_prefix(b"{").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"\""));
+    if is_object { "application/json" } else { "text/plain" }
+}
+
+/// WHATWG MIME Sniffing §5, "binary data byte".
+fn is_binary(byte: u8) -> bool {
+    matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f)
+}
+
+/// Whether a beginning is UTF-8, but for a character that is cut off at its end.
+fn is_utf8_so_far(head: &[u8]) -> bool {
+    std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
+}
+
+/// Whether a stream is UTF-8, and really so (see the module's text about ESC).
+#[derive(Debug, Default)]
+pub(crate) struct Utf8Check {
+    failed: bool,
+    /// A character that the last piece ended in.
+    open: Vec<u8>,
+}
+
+impl Utf8Check {
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        if self.failed {
+            return;
+        }
+        let joined;
+        let mut text = piece;
+        if !self.open.is_empty() {
+            joined = [self.open.as_slice(), piece].concat();
+            text = &joined;
+        }
+        let rest = match std::str::from_utf8(text) {
+            Ok(_) => Vec::new(),
+            Err(error) if error.error_len().is_none() => {
+                text.get(error.valid_up_to()..).unwrap_or_default().to_vec()
+            }
+            Err(_) => {
+                self.failed = true;
+                return;
+            }
+        };
+        self.failed = piece.contains(&0x1b);
+        self.open = rest;
+    }
+
+    pub(crate) fn finish(self) -> bool {
+        !self.failed && self.open.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Media types whose content is compressed already: encoding it again costs time and gains
+//! nothing.
+
+/// Whether content of a type is not worth trying to encode. A wrong no costs build time only: a
+/// coding that gains too little is dropped anyway.
+pub(crate) fn is_packed(essence: &str) -> bool {
+    let (top, sub) = essence.split_once('/').unwrap_or((essence, ""));
+    match top {
+        "audio" => !AUDIO_PLAIN.contains(&sub),
+        "video" => true,
+        "image" => IMAGE.contains(&sub),
+        "font" => matches!(sub, "woff" | "woff2"),
+        "application" => {
+            APPLICATION.contains(&sub)
+                || sub.ends_with("+zip")
+                || sub.starts_with("vnd.openxmlformats-officedocument.")
+                || sub.starts_with("vnd.oasis.opendocument.")
+        }
+        _ => false,
+    }
+}
+
+/// Samples and notes as they are.
+const AUDIO_PLAIN: [&str; 8] = ["aiff", "basic", "midi", "mod", "wav", "x-aiff", "x-midi", "x-wav"];
+
+const IMAGE: [&str; 20] = [
+    "apng",
+    "avif",
+    "avif-sequence",
+    "avifs",
+    "gif",
+    "heic",
+    "heic-sequence",
+    "heif",
+    "heif-sequence",
+    "jp2",
+    "jpeg",
+    "jpm",
+    "jpx",
+    "jxl",
+    "jxr",
+    "ktx2",
+    "pjpeg",
+    "png",
+    "webp",
+    "x-webp",
+];
+
+const APPLICATION: [&str; 29] = [
+    "appinstaller",
+    "appx",
+    "appxbundle",
+    "gzip",
+    "java-archive",
+    "msix",
+    "msixbundle",
+    "vnd.android.package-archive",
+    "vnd.apple.keynote",
+    "vnd.apple.numbers",
+    "vnd.apple.pages",
+    "vnd.apple.pkpass",
+    "vnd.debian.binary-package",
+    "vnd.google-earth.kmz",
+    "vnd.ms-cab-compressed",
+    "vnd.rar",
+    "x-7z-compressed",
+    "x-apple-diskimage",
+    "x-brotli",
+    "x-bzip",
+    "x-bzip2",
+    "x-chrome-extension",
+    "x-compress",
+    "x-lzip",
+    "x-rar-compressed",
+    "x-xpinstall",
+    "x-xz",
+    "zip",
+    "zstd",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried() {
+        for essence in [
+            "text/html",
+            "application/json",
+            "image/svg+xml",
+            "image/bmp",
+            "image/x-icon",
+            "font/ttf",
+            "audio/wav",
+            "application/wasm",
+            "application/pdf",
+            "application/octet-stream",
+            "application/vnd.ms-fontobject",
+            "odd",
+        ] {
+            assert!(!is_packed(essence), "{essence}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_tried() {
+        for essence in [
+            "image/png",
+            "image/jpeg",
+            "video/mp4",
+            "audio/mpeg",
+            "font/woff2",
+            "application/zip",
+            "application/epub+zip",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ] {
+            assert!(is_packed(essence), "{essence}");
+        }
+    }
+}

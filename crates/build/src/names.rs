@@ -1,0 +1,174 @@
+//! What a name decides before anything is read: left out, never a resource, or taken.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::BuildError;
+
+/// What becomes of a file or folder with a certain name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It goes on.
+    Take,
+    /// Left out without a word: editors' and systems' leftovers, hidden files, excluded ones.
+    Skip,
+    /// For the server's own use; never a resource.
+    Special,
+}
+
+/// Exact names that are left out.
+const SKIP_NAMES: [&[u8]; 2] = [b"Thumbs.db", b".DS_Store"];
+/// Endings that are left out.
+const SKIP_SUFFIXES: [&[u8]; 6] = [b"~", b"#", b".log", b".tmp", b".temp", b".lock"];
+/// The one hidden name that is part of a site (RFC 8615).
+const WELL_KNOWN: &[u8] = b".well-known";
+/// Exact names that are never resources.
+const SPECIAL_NAMES: [&[u8]; 3] = [b"_redirects", b"_headers", b"pinion.toml"];
+/// Parts of names that are never resources.
+const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
+/// An ending that is never a resource.
+const SPECIAL_SUFFIX: &[u8] = b".lua";
+
+/// The rules of a build: the fixed ones and the patterns of its options.
+pub(crate) struct Names {
+    by_name: GlobSet,
+    by_path: GlobSet,
+}
+
+impl Names {
+    pub(crate) fn new(exclude: &[String]) -> Result<Names, BuildError> {
+        let (mut by_name, mut by_path) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        for pattern in exclude {
+            let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
+            let set = if trimmed.contains('/') { &mut by_path } else { &mut by_name };
+            let glob = GlobBuilder::new(trimmed.strip_prefix('/').unwrap_or(trimmed))
+                .literal_separator(true)
+                .build()
+                .map_err(|error| BuildError::Glob(error.to_string()))?;
+            set.add(glob);
+        }
+        let build =
+            |set: GlobSetBuilder| set.build().map_err(|error| BuildError::Glob(error.to_string()));
+        Ok(Names { by_name: build(by_name)?, by_path: build(by_path)? })
+    }
+
+    /// `key` is the path below the source with a slash in front; `name` is its last component.
+    pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> Verdict {
+        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+        if self.by_name.is_match(path(name))
+            || self.by_path.is_match(path(key.get(1..).unwrap_or_default()))
+        {
+            return Verdict::Skip;
+        }
+        if is_special(name) {
+            return Verdict::Special;
+        }
+        if is_leftover(name) { Verdict::Skip } else { Verdict::Take }
+    }
+}
+
+/// Without regard to case: a secret must not become public because its name was shouted. Folders
+/// too: nothing below them becomes a resource.
+fn is_special(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    SPECIAL_NAMES.contains(&name.as_slice())
+        || name.ends_with(SPECIAL_SUFFIX)
+        || SPECIAL_INFIXES.iter().any(|&infix| contains(&name, infix))
+}
+
+fn is_leftover(name: &[u8]) -> bool {
+    (name.first() == Some(&b'.') && name != WELL_KNOWN)
+        || name.contains(&b'#')
+        || SKIP_NAMES.contains(&name)
+        || SKIP_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(exclude: &[&str], key: &str) -> Verdict {
+        let exclude: Vec<String> = exclude.iter().map(ToString::to_string).collect();
+        let name = key.rsplit('/').next().unwrap();
+        Names::new(&exclude).unwrap().judge(key.as_bytes(), name.as_bytes())
+    }
+
+    #[test]
+    fn leftovers_are_skipped() {
+        for name in [
+            "Thumbs.db",
+            ".DS_Store",
+            ".git",
+            ".htaccess",
+            "#x",
+            "x#y",
+            "x#",
+            "x~",
+            "x.log",
+            "x.tmp",
+            "x.temp",
+            "yarn.lock",
+            ".x.lua~",
+        ] {
+            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
+        }
+        for name in [".well-known", "a.html", "logs", "x.lock.html", "thumbs.db", "200.png"] {
+            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        }
+    }
+
+    #[test]
+    fn special_names_in_any_case() {
+        for name in [
+            "x.lua",
+            "X.LUA",
+            "x.dyn.html",
+            "x.priv.key",
+            "keys.PRIV.d",
+            "_redirects",
+            "_headers",
+            "pinion.toml",
+            "a.dyn.",
+            ".x.lua",
+        ] {
+            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Special, "{name}");
+        }
+        for name in ["lua", "x.luac", "dyn.html", "x.dynamic.html", "redirects", "_redirects.html"]
+        {
+            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, key, expected) in [
+            ("*.psd", "/a/b/x.psd", Verdict::Skip),
+            ("*.psd", "/x.psd.html", Verdict::Take),
+            ("drafts", "/a/drafts", Verdict::Skip),
+            ("drafts/", "/a/drafts", Verdict::Skip),
+            ("/drafts", "/drafts", Verdict::Skip),
+            ("/drafts", "/a/drafts", Verdict::Take),
+            ("a/*.md", "/a/x.md", Verdict::Skip),
+            ("a/*.md", "/a/b/x.md", Verdict::Take),
+            ("a/**/*.md", "/a/b/c/x.md", Verdict::Skip),
+            ("**/x", "/x", Verdict::Skip),
+            ("x.{js,css}", "/a/x.css", Verdict::Skip),
+            ("*.lua", "/x.lua", Verdict::Skip),
+        ] {
+            assert_eq!(judge(&[pattern], key), expected, "{pattern} {key}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        let error = Names::new(&["a[".to_owned()]).err().unwrap().to_string();
+        assert!(error.contains("a["), "{error}");
+    }
+}

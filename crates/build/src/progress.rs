@@ -1,0 +1,24 @@
+//! Who watches a build.
+
+/// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
+/// each batch of files, so it may print; counts are totals, not differences.
+pub trait Progress {
+    /// The walk is over.
+    fn found(&self, files: u64, bytes: u64) {
+        let _ = (files, bytes);
+    }
+
+    /// So many files, with so many bytes of content, are done.
+    fn advanced(&self, files: u64, bytes: u64) {
+        let _ = (files, bytes);
+    }
+
+    /// Whether to give up: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
+    /// and leaves nothing behind.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody watches.
+impl Progress for () {}

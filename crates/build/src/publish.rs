@@ -1,0 +1,92 @@
+//! A file that appears under its name complete, or not at all.
+//!
+//! It is written under another name in the same folder, synced, renamed, and the folder synced: a
+//! reader, a crash or a full disk sees the old file or the new one. On an error the file under the
+//! other name is removed. After a crash it may stay, hidden, and a later build skips it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::build::build_beside;
+use crate::error::BuildError;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::summary::Summary;
+use crate::walk::id_of;
+
+/// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
+/// whole, until the new one takes its place; it is not part of the new one even if it lies in the
+/// folder.
+///
+/// # Errors
+/// As [`build`](crate::build()), and [`BuildError::Output`]. After an error `out` is as it was, but
+/// for one: if the folder cannot be synced, the new archive is in place and may be lost in a crash.
+pub fn build_file(
+    source: &Path,
+    options: &Options,
+    out: &Path,
+    progress: &dyn Progress,
+) -> Result<Summary, BuildError> {
+    let cannot = |error| BuildError::Output { path: out.to_owned(), error };
+    if out.is_dir() {
+        return Err(cannot(io::ErrorKind::IsADirectory.into()));
+    }
+    let draft = Draft::create(out).map_err(cannot)?;
+    let summary = build_beside(source, options, id_of(out), &draft.file, progress)?.summary;
+    draft.publish(out).map_err(cannot)?;
+    Ok(summary)
+}
+
+/// A file under another name, removed unless it is published.
+struct Draft {
+    file: File,
+    path: PathBuf,
+    folder: PathBuf,
+    published: bool,
+}
+
+impl Draft {
+    /// Creates the draft of `out`, beside it.
+    fn create(out: &Path) -> io::Result<Draft> {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        let name = out.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = match out.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        loop {
+            // A dot in front: hidden, and skipped by a walk.
+            let mut hidden = OsString::from(".");
+            hidden.push(name);
+            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+            hidden.push(format!(".{}-{number}.tmp", process::id()));
+            let path = folder.join(hidden);
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Draft { file, path, folder, published: false }),
+                // Left behind by a process that had this number before.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn publish(mut self, out: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, out)?;
+        self.published = true;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nobody can be told, and there is nothing else to try.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading a file that may be changed by others meanwhile: what was read is one state of it, or
+//! it is a problem with a name.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use pinion_archive::Digest;
+use rustix::fs::OFlags;
+
+use crate::error::Reason;
+use crate::limits::PIECE_BYTES;
+
+/// An open regular file and what it was when it was opened.
+pub(crate) struct Source {
+    file: File,
+    stamp: Stamp,
+}
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) bytes: u64,
+    /// Modification time, Unix seconds.
+    pub(crate) modified: i64,
+    /// And its nanoseconds.
+    pub(crate) modified_ns: i64,
+}
+
+impl Source {
+    /// Opens a file for reading. What was a file when the folder was walked may be a pipe now:
+    /// opening must not wait for a writer.
+    pub(crate) fn open(path: &Path) -> Result<Source, Reason> {
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
+            .map_err(Reason::Unreadable)?;
+        let stamp = stamp(&file)?;
+        Ok(Source { file, stamp })
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// All of the content.
+    pub(crate) fn read(mut self) -> Result<Vec<u8>, Reason> {
+        let length = usize::try_from(self.stamp.bytes).map_err(|_| Reason::Changed)?;
+        let mut content = Vec::with_capacity(length);
+        // Not a byte further: growth shows in the stamp, and asking for the end costs a call.
+        (&mut self.file)
+            .take(self.stamp.bytes)
+            .read_to_end(&mut content)
+            .map_err(Reason::Unreadable)?;
+        if content.len() != length {
+            return Err(Reason::Changed);
+        }
+        self.check_unchanged()?;
+        Ok(content)
+    }
+
+    /// The first bytes, as many as fit into `head` and are there.
+    pub(crate) fn head(&mut self, head: &mut Vec<u8>, bytes: usize) -> Result<(), Reason> {
+        head.clear();
+        self.rewind()?;
+        (&mut self.file).take(bytes as u64).read_to_end(head).map_err(Reason::Unreadable)?;
+        Ok(())
+    }
+
+    /// Hands all of the content on piece by piece.
+    pub(crate) fn pieces(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), Reason> {
+        self.rewind()?;
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match self.file.read(&mut piece) {
+                Ok(0) => return self.check_unchanged(),
+                Ok(bytes) => take(piece.get(..bytes).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Reason::Unreadable(error)),
+            }
+        }
+    }
+
+    /// Whether the file still is what it was when it was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Reason> {
+        if stamp(&self.file)? == self.stamp { Ok(()) } else { Err(Reason::Changed) }
+    }
+
+    /// The file, positioned at its start.
+    pub(crate) fn rewind(&mut self) -> Result<&mut File, Reason> {
+        self.file.rewind().map_err(Reason::Unreadable)?;
+        Ok(&mut self.file)
+    }
+
+    /// The file, to be sent from where it is.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
+    /// Stands for the content of a file that is not read: whatever changes the content changes
+    /// inode, size, modification or status change time.
+    pub(crate) fn digest_of_state(&self) -> Result<Digest, Reason> {
+        let metadata = self.file.metadata().map_err(Reason::Unreadable)?;
+        let numbers = [
+            metadata.dev().cast_signed(),
+            metadata.ino().cast_signed(),
+            metadata.size().cast_signed(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        ];
+        let mut state = b"state of a file:".to_vec();
+        numbers.iter().for_each(|number| state.extend_from_slice(&number.to_le_bytes()));
+        Ok(Digest::of(&state))
+    }
+}
+
+impl Stamp {
+    /// Modification time in nanoseconds since 1970; the ends of the range stand for all beyond.
+    pub(crate) fn modified_in_ns(&self) -> i64 {
+        self.modified.saturating_mul(1_000_000_000).saturating_add(self.modified_ns)
+    }
+}
+
+fn stamp(file: &File) -> Result<Stamp, Reason> {
+    let metadata = file.metadata().map_err(Reason::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(Reason::Changed);
+    }
+    Ok(Stamp {
+        bytes: metadata.len(),
+        modified: metadata.mtime(),
+        modified_ns: metadata.mtime_nsec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("pinion-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_file_that_grows_or_shrinks_is_a_problem() {
+        let folder = folder("source");
+        let path = folder.join("a");
+        for (after, expected) in [("1234", true), ("12345", false), ("123", false), ("", false)] {
+            fs::write(&path, "1234").unwrap();
+            let source = Source::open(&path).unwrap();
+            if after != "1234" {
+                fs::write(&path, after).unwrap();
+            }
+            let read = source.read();
+            assert_eq!(read.is_ok(), expected, "{after:?}");
+            assert!(read.is_ok() || matches!(read, Err(Reason::Changed)));
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_new_modification_time_is_a_change() {
+        let folder = folder("stamp");
+        let path = folder.join("a");
+        fs::write(&path, "1234").unwrap();
+        let mut source = Source::open(&path).unwrap();
+        assert!(source.pieces(|_| {}).is_ok());
+        let other = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1);
+        File::options().write(true).open(&path).unwrap().set_modified(other).unwrap();
+        assert!(matches!(source.pieces(|_| {}), Err(Reason::Changed)));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A pipe in the place of a file neither blocks nor is read.
+    #[test]
+    fn what_is_no_file_any_more_is_a_change() {
+        let folder = folder("pipe");
+        let pipe = folder.join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(matches!(Source::open(&pipe), Err(Reason::Changed)));
+        assert!(matches!(Source::open(&folder), Err(Reason::Changed)));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

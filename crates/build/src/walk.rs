@@ -1,0 +1,219 @@
+//! The folder as a list of files, in the order of their paths.
+//!
+//! Links are followed, also out of the folder; what they lead to has the path of the link. A
+//! folder that is reached again below itself is not entered again: it is known by device and
+//! inode, for the folders between it and the source. Everything that cannot be a resource is
+//! noted, and the walk goes on.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{BuildError, Problem, Reason};
+use crate::limits::FILES_MAX;
+use crate::names::{Names, Verdict};
+
+/// Device and inode.
+pub(crate) type FileId = (u64, u64);
+
+/// A regular file of the site.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SourceFile {
+    /// Path below the source with a slash in front: its key in the archive.
+    pub(crate) key: Box<[u8]>,
+    /// Length when it was seen; it is what memory is reserved by.
+    pub(crate) bytes: u64,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Sorted by key.
+    pub(crate) files: Vec<SourceFile>,
+    /// Folders entered.
+    pub(crate) folders: u64,
+    pub(crate) skipped: Vec<PathBuf>,
+    pub(crate) special: Vec<PathBuf>,
+    /// Links to a folder that holds them.
+    pub(crate) loops: Vec<PathBuf>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The path of a key below the source.
+pub(crate) fn relative(key: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(key.strip_prefix(b"/").unwrap_or(key)))
+}
+
+/// Device and inode of a file that may exist.
+pub(crate) fn id_of(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|metadata| id(&metadata))
+}
+
+/// Walks `source`. `output`, if it lies in the source, is not part of the site.
+pub(crate) fn walk(
+    source: &Path,
+    names: &Names,
+    output: Option<FileId>,
+) -> Result<Found, BuildError> {
+    let cannot = |error| BuildError::Source { path: source.to_owned(), error };
+    let metadata = fs::metadata(source).map_err(cannot)?;
+    if !metadata.is_dir() {
+        return Err(cannot(io::ErrorKind::NotADirectory.into()));
+    }
+    let mut walk = Walk { source, names, output, seen: 0, found: Found::default() };
+    let root = walk.enter(id(&metadata), b"/".to_vec())?.map_err(cannot)?;
+    let mut active = vec![root];
+    while let Some(folder) = active.last_mut() {
+        let Some(name) = folder.names.next() else {
+            active.pop();
+            continue;
+        };
+        let key = [folder.key.as_slice(), &name.sorted_as].concat();
+        match name.what {
+            What::File(bytes) => {
+                walk.found.files.push(SourceFile { key: key.into_boxed_slice(), bytes });
+            }
+            What::Folder(id) if active.iter().any(|above| above.id == id) => {
+                walk.found.loops.push(relative(without_slash(&key)));
+            }
+            What::Folder(id) => match walk.enter(id, key.clone())? {
+                Ok(folder) => active.push(folder),
+                Err(error) => walk.problem(without_slash(&key), Reason::Unreadable(error)),
+            },
+        }
+    }
+    let mut found = walk.found;
+    for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
+        paths.sort_unstable();
+    }
+    Ok(found)
+}
+
+/// A folder whose names are being gone through.
+struct Folder {
+    id: FileId,
+    /// With a slash at its end.
+    key: Vec<u8>,
+    names: std::vec::IntoIter<Name>,
+}
+
+/// A name that is part of the site.
+struct Name {
+    /// The name; a folder's with a slash, so that names sort as the keys of what is below them.
+    sorted_as: Vec<u8>,
+    what: What,
+}
+
+enum What {
+    /// Its length.
+    File(u64),
+    Folder(FileId),
+}
+
+struct Walk<'a> {
+    source: &'a Path,
+    names: &'a Names,
+    output: Option<FileId>,
+    /// Names seen: what bounds the walk.
+    seen: usize,
+    found: Found,
+}
+
+impl Walk<'_> {
+    /// Reads the names of a folder. The inner error is the folder's.
+    fn enter(&mut self, id: FileId, key: Vec<u8>) -> Result<io::Result<Folder>, BuildError> {
+        let entries = match fs::read_dir(self.source.join(relative(&key))) {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.found.folders += 1;
+        let mut names = Vec::new();
+        for entry in entries {
+            self.seen += 1;
+            if self.seen > FILES_MAX {
+                return Err(BuildError::TooManyFiles);
+            }
+            match entry {
+                Ok(entry) => names.extend(self.look_at(&key, &entry)),
+                Err(error) => self.problem(without_slash(&key), Reason::Unreadable(error)),
+            }
+        }
+        names.sort_unstable_by(|a, b| a.sorted_as.cmp(&b.sorted_as));
+        Ok(Ok(Folder { id, key, names: names.into_iter() }))
+    }
+
+    /// Decides about one name; `None` when it is not part of the site.
+    fn look_at(&mut self, folder: &[u8], entry: &DirEntry) -> Option<Name> {
+        let name = entry.file_name();
+        let key = [folder, name.as_bytes()].concat();
+        match self.names.judge(&key, name.as_bytes()) {
+            Verdict::Take => {}
+            Verdict::Skip => {
+                self.found.skipped.push(relative(&key));
+                return None;
+            }
+            Verdict::Special => {
+                self.found.special.push(relative(&key));
+                return None;
+            }
+        }
+        let metadata = match followed(entry) {
+            Ok(metadata) => metadata,
+            Err(reason) => {
+                self.problem(&key, reason);
+                return None;
+            }
+        };
+        let mut sorted_as = name.as_bytes().to_vec();
+        let what = if metadata.is_dir() {
+            sorted_as.push(b'/');
+            What::Folder(id(&metadata))
+        } else if self.output == Some(id(&metadata)) {
+            self.found.skipped.push(relative(&key));
+            return None;
+        } else {
+            What::File(metadata.len())
+        };
+        Some(Name { sorted_as, what })
+    }
+
+    fn problem(&mut self, key: &[u8], reason: Reason) {
+        self.found.problems.push(Problem { path: relative(key), reason });
+    }
+}
+
+/// Metadata of a file or folder, at the end of its links.
+fn followed(entry: &DirEntry) -> Result<Metadata, Reason> {
+    // On a name that is no link this needs no path, only the open folder.
+    let mut metadata = entry.metadata().map_err(Reason::Unreadable)?;
+    if metadata.is_symlink() {
+        metadata = fs::metadata(entry.path()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Reason::DanglingLink,
+            _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                Reason::CircularLink
+            }
+            _ => Reason::Unreadable(error),
+        })?;
+    }
+    let kind = metadata.file_type();
+    if kind.is_file() || kind.is_dir() {
+        Ok(metadata)
+    } else if kind.is_socket() {
+        Err(Reason::Socket)
+    } else if kind.is_fifo() {
+        Err(Reason::Pipe)
+    } else {
+        Err(Reason::Device)
+    }
+}
+
+fn id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+fn without_slash(key: &[u8]) -> &[u8] {
+    key.strip_suffix(b"/").unwrap_or(key)
+}
