@@ -66,6 +66,7 @@ impl Low {
 /// clap's form of the table.
 pub(crate) fn command() -> Command {
     Command::new("pinion")
+        .bin_name("pinion")
         .about("One small, fast web server")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)

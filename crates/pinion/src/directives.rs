@@ -159,12 +159,11 @@ impl Level {
 }
 
 impl Directive {
-    /// When a changed value takes effect; nothing for what is over when its verb ends.
+    /// What a user should know about changing the value of a running server.
     pub(crate) fn effect(&self) -> &'static str {
         match (self.level, self.change) {
-            (Level::Build | Level::Command, _) => "",
-            (_, Change::Live) => "A changed value takes effect with the next reload.",
-            (_, Change::Restart) => "A changed value takes effect with the next start.",
+            (Level::Listener | Level::Server | Level::Site, Change::Restart) => "Fixed at start.",
+            _ => "",
         }
     }
 }

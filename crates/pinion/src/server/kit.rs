@@ -10,7 +10,8 @@ use crate::access_log::Output;
 use crate::failure::Failure;
 use crate::settings::{self, LogTarget, Serve};
 use crate::source;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
@@ -82,12 +83,21 @@ fn open_log(target: LogTarget) -> Result<Output, Failure> {
     Ok(Output::open(target).with_context(|| format!("cannot open the access log {name}"))?)
 }
 
-/// io_uring where it is allowed, unless epoll was asked for.
+/// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a
+/// user expects.
 fn choose_io(asked: settings::Io) -> Result<Io, Failure> {
-    match asked {
-        settings::Io::Epoll => Ok(Io::Epoll),
-        settings::Io::Uring => Ok(Io::Uring),
-        settings::Io::Auto => Ok(Io::Epoll),
+    if asked == settings::Io::Epoll {
+        return Ok(Io::Epoll);
+    }
+    match (probe_uring(), asked) {
+        (Ok(()), _) => Ok(Io::Uring),
+        (Err(reason), settings::Io::Uring) => {
+            Err(anyhow!("io_uring does not work here: {reason}; use --io auto or epoll").into())
+        }
+        (Err(reason), _) => {
+            eprintln!("pinion: io_uring does not work here, epoll it is: {reason}");
+            Ok(Io::Epoll)
+        }
     }
 }
 

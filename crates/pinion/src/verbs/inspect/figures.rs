@@ -59,7 +59,7 @@ pub(crate) struct Bodies {
     pub(crate) stored: u64,
     /// Their bytes.
     pub(crate) stored_bytes: u64,
-    /// Bodies of resources that did not have to be stored again; aliases are not counted.
+    /// Bodies of resources that did not have to be stored again; further names are not counted.
     pub(crate) repeated: u64,
     /// Their bytes.
     pub(crate) repeated_bytes: u64,
@@ -185,7 +185,7 @@ impl Figures {
                 self.bodies.stored += 1;
                 self.bodies.stored_bytes += form.bytes();
                 self.bodies.external += u64::from(place.0.is_some());
-            } else if !listed.is_alias() {
+            } else if listed.kind == "resource" && !listed.is_alias() {
                 self.bodies.repeated += 1;
                 self.bodies.repeated_bytes += form.bytes();
             }

@@ -30,16 +30,16 @@ fn block(out: &mut impl Write, style: Style, title: &str, lines: &[String]) -> i
 fn paths(figures: &Figures) -> Vec<String> {
     let paths = &figures.paths;
     let rows = [
-        (paths.resources, "resources"),
-        (paths.aliases, "further names of resources"),
-        (paths.redirects, "redirects"),
-        (paths.others, "others"),
-        (paths.not_found_pages, "not-found pages"),
+        (paths.resources, "resource", "resources"),
+        (paths.aliases, "further name of a resource", "further names of resources"),
+        (paths.redirects, "redirect", "redirects"),
+        (paths.others, "other", "others"),
+        (paths.not_found_pages, "not-found page", "not-found pages"),
     ];
     let rows: Vec<_> = rows
         .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| [count(number), what.to_owned()])
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, one, many)| [count(number), if number == 1 { one } else { many }.to_owned()])
         .collect();
     Columns::new([Align::Right, Align::Left]).lines(&rows)
 }

@@ -1,0 +1,104 @@
+//! `pinion build`: what it tells, and what it leaves behind when it fails.
+
+use crate::folder::Folder;
+use crate::program::{command, members, run};
+use std::os::unix::fs::symlink;
+
+#[test]
+fn a_build_is_one_line_and_one_file() {
+    let folder = Folder::with_site();
+    let built = run(&folder, "build site -o site.pinion");
+    assert_eq!((built.code, built.stdout.as_slice()), (0, &b""[..]));
+    assert_eq!(built.stderr.lines().count(), 1, "{}", built.stderr);
+    assert!(built.stderr.contains("site.pinion: 4 files"), "{}", built.stderr);
+    assert_eq!(folder.names(), ["site", "site.pinion"]);
+}
+
+#[test]
+fn json_is_the_only_thing_on_stdout() {
+    let folder = Folder::with_site();
+    let built = run(&folder, "build site -o site.pinion --json");
+    assert_eq!((built.code, built.stderr.as_str()), (0, ""));
+    let json = built.json();
+    assert_eq!(
+        members(&json),
+        [
+            "aliases",
+            "archive",
+            "archive_bytes",
+            "codings",
+            "entries",
+            "files",
+            "folders",
+            "not_found_pages",
+            "problems",
+            "repeated_bytes",
+            "repeated_files",
+            "seconds",
+            "shadowed",
+            "skipped",
+            "slowest",
+            "source_bytes",
+            "special",
+            "warnings"
+        ]
+    );
+    assert_eq!((&json["files"], &json["archive"]), (&4.into(), &"site.pinion".into()));
+    assert_eq!(json["archive_bytes"], folder.read("site.pinion").len());
+}
+
+#[test]
+fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
+    let folder = Folder::with_site();
+    symlink("nowhere", folder.join("site/a")).expect("a link");
+    symlink("nowhere", folder.join("site/docs/b")).expect("a link");
+    let failed = run(&folder, "build site -o site.pinion");
+    assert_eq!(failed.code, 1);
+    for line in ["pinion: a: dangling link", "pinion: docs/b: dangling link", "--keep-going"] {
+        assert!(failed.stderr.contains(line), "{}", failed.stderr);
+    }
+    assert_eq!(folder.names(), ["site"]);
+
+    let json = run(&folder, "build site -o site.pinion --json");
+    assert_eq!(json.code, 1);
+    assert_eq!(members(&json.json()), ["archive", "error", "problems"]);
+    assert_eq!(members(&json.json()["problems"][0]), ["path", "reason"]);
+
+    let built = run(&folder, "build site -o site.pinion --keep-going");
+    assert_eq!(built.code, 0);
+    assert!(built.stderr.contains("left out docs/b: dangling link"), "{}", built.stderr);
+}
+
+#[test]
+fn an_older_archive_stays_when_a_build_fails() {
+    let folder = Folder::with_site();
+    folder.write("site.pinion", "older");
+    symlink("nowhere", folder.join("site/a")).expect("a link");
+    assert_eq!(run(&folder, "build site -o site.pinion").code, 1);
+    assert_eq!(folder.read("site.pinion"), b"older");
+}
+
+#[test]
+fn what_is_wrong_is_one_line() {
+    let folder = Folder::with_site();
+    run(&folder, "build none -o out").refused(1, "none");
+    run(&folder, "build site -o no/such/out").refused(1, "no/such");
+    run(&folder, "build site -o out --exclude [").refused(2, "[");
+    let epoch = command(&folder, "build site -o out").env("SOURCE_DATE_EPOCH", "today").output();
+    let epoch = epoch.expect("it runs");
+    assert_eq!(epoch.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&epoch.stderr).contains("SOURCE_DATE_EPOCH"));
+    assert_eq!(folder.names(), ["site"]);
+}
+
+#[test]
+fn flags_reach_the_build() {
+    let folder = Folder::with_site();
+    let flags = "--codings identity --exclude docs --cache-control no-cache --no-security-headers";
+    assert_eq!(run(&folder, &format!("build site -o site.pinion {flags} -j 1")).code, 0);
+    let list = run(&folder, "ls site.pinion --json").json();
+    let entries = list["entries"].as_array().expect("entries");
+    assert!(!entries.iter().any(|entry| entry["path"] == "/docs/"));
+    let coded = |entry: &&serde_json::Value| entry["representations"][1].is_object();
+    assert!(!entries.iter().any(|entry| coded(&entry)));
+}

@@ -1,0 +1,97 @@
+//! Exit codes and the one line on stderr.
+
+use crate::folder::Folder;
+use crate::program::{build_site, command, members, run};
+use std::process::Stdio;
+
+#[test]
+fn a_wrong_command_line_is_exit_2_and_one_line() {
+    let folder = Folder::new();
+    for (arguments, hint) in [
+        ("", "pinion serve public"),
+        ("serv public", "did you mean serve?"),
+        ("serve --wokers 2", "did you mean --workers?"),
+        ("serve --workers zero", "--workers: \"zero\" is not a whole number: 1 to 1024"),
+        ("serve --listen 99999", "not a port"),
+        ("serve --io kqueue", "auto, uring, epoll"),
+        ("build", "missing <SRC>"),
+        ("build site", "-o site.pinion"),
+        ("build site -o out --codings deflate", "not a coding"),
+        ("cat site.pinion", "missing <URLPATH>"),
+        ("ls a b", "one operand too many"),
+        ("inspect a --workers 2", "is a flag of `pinion serve`"),
+    ] {
+        run(&folder, arguments).refused(2, hint);
+    }
+}
+
+#[test]
+fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
+    let folder = Folder::new();
+    folder.write("pinion.lua", "");
+    folder.write("other.toml", "");
+    folder.write("notes.txt", "notes");
+    for (arguments, hint) in [
+        ("serve", "nothing to serve"),
+        ("serve none", "does not exist"),
+        ("serve notes.txt", "neither a folder nor a Pinion archive"),
+        ("serve pinion.lua", "Lua scripts are not supported yet"),
+        ("serve other.toml", "configuration files are not supported yet"),
+        ("serve s3://bucket/site", "addresses are not supported yet"),
+        ("serve --dummy notes.txt", "leave out PATH or --dummy"),
+        ("serve --dummy --listen fd:web", "service manager"),
+    ] {
+        run(&folder, arguments).refused(2, hint);
+    }
+    folder.write("pinion.toml", "");
+    run(&folder, "serve").refused(2, "configuration files are not supported yet");
+}
+
+#[test]
+fn flags_of_a_build_mean_nothing_for_an_archive() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    run(&folder, "serve site.pinion --codings br").refused(2, "give it to `pinion build`");
+}
+
+#[test]
+fn help_and_version_are_data() {
+    let folder = Folder::new();
+    for verb in ["build", "serve", "inspect", "ls", "cat", "verify", "version"] {
+        let help = run(&folder, &format!("{verb} --help"));
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+        assert!(help.text().contains(&format!("Usage: pinion {verb}")), "{}", help.text());
+    }
+    let short = run(&folder, "--version");
+    assert_eq!(short.text(), format!("pinion {}\n", env!("CARGO_PKG_VERSION")));
+    let json = run(&folder, "version --json").json();
+    assert_eq!(members(&json), ["archive_format", "system", "version"]);
+}
+
+#[test]
+fn output_that_is_no_terminal_has_no_colours() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    for arguments in ["--help", "inspect site.pinion", "ls site.pinion", "verify site.pinion"] {
+        let run = run(&folder, arguments);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(!run.stdout.contains(&0x1b), "{arguments}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    for arguments in ["ls site.pinion", "inspect site.pinion", "cat site.pinion /", "--help"] {
+        let mut child = command(&folder, arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{arguments}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
+    }
+}

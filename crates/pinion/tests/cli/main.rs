@@ -1,0 +1,9 @@
+//! The program as a user meets it: what it prints, what it exits with, what it serves.
+
+mod archives;
+mod building;
+mod command_line;
+mod folder;
+mod program;
+mod server;
+mod serving;

@@ -1,0 +1,154 @@
+//! A running server under test, and requests to it.
+
+use crate::folder::Folder;
+use crate::program::command;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Long enough for any machine; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    /// What stands behind `listening`, in that order.
+    pub(crate) urls: Vec<String>,
+    /// The lines before.
+    pub(crate) start: Vec<String>,
+}
+
+impl Server {
+    /// Starts `pinion serve` on a port of the kernel's choice and waits until it listens.
+    pub(crate) fn start(folder: &Folder, arguments: &str) -> Self {
+        Self::start_with(folder, &format!("{arguments} --listen 127.0.0.1:0"), 1)
+    }
+
+    /// Starts it with listeners of the test's choice.
+    pub(crate) fn start_with(folder: &Folder, arguments: &str, listeners: usize) -> Self {
+        let mut child = command(folder, &format!("serve --workers 2 {arguments}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let lines = follow(child.stderr.take().expect("a pipe"));
+        let (mut urls, mut start) = (Vec::new(), Vec::new());
+        while urls.len() < listeners {
+            let line = lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no listener: {start:?}"));
+            match line.strip_prefix("listening ") {
+                Some(url) => urls.push(url.to_owned()),
+                None => start.push(line),
+            }
+        }
+        Self { child, lines, urls, start }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Waits for a line on stderr that contains `hint`.
+    #[track_caller]
+    pub(crate) fn hears(&self, hint: &str) -> String {
+        let began = Instant::now();
+        let mut heard = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE.saturating_sub(began.elapsed())) {
+            if line.contains(hint) {
+                return line;
+            }
+            heard.push(line);
+        }
+        panic!("no {hint:?} among {heard:?}");
+    }
+
+    /// Sends SIGTERM and waits for the end: exit code and stdout.
+    pub(crate) fn stop(mut self) -> (Option<i32>, String) {
+        self.signal(Signal::TERM);
+        let mut stdout = String::new();
+        let pipe = self.child.stdout.as_mut().expect("a pipe");
+        pipe.read_to_string(&mut stdout).expect("UTF-8");
+        (self.child.wait().expect("it ends").code(), stdout)
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        let url = self.urls[0].strip_prefix("http://").expect("a URL");
+        url.trim_end_matches('/')
+    }
+
+    /// One GET on a connection of its own.
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address()).expect("it listens");
+        exchange(
+            &mut stream,
+            &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+        )
+    }
+
+    /// Asks again and again until the answer is the wanted one.
+    #[track_caller]
+    pub(crate) fn gets(&self, path: &str, wanted: impl Fn(&Answer) -> bool) {
+        let began = Instant::now();
+        loop {
+            let answer = self.get(path);
+            if wanted(&answer) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "still {answer:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already when the test went well.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Status line and field lines.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+}
+
+/// Sends a request that ends the connection, and reads its answer.
+pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Answer {
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer and the end");
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8(bytes[..end].to_vec()).expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    Answer { status, head, body: bytes[end..].to_vec() }
+}
+
+/// The lines of stderr as they come.
+fn follow(stderr: ChildStderr) -> Receiver<String> {
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
