@@ -1,1 +1,53 @@
-//! placeholder
+//! The harness of the black-box tests in `tests/tests/`: it starts the real binary and talks to it
+//! as a stranger would, knowing nothing of its code.
+//!
+//! | Module | Gives |
+//! |---|---|
+//! | [`binary`] | the executable under test |
+//! | [`folder`] | folders that vanish after the test |
+//! | [`server`] | a running server: started, listened to, stopped |
+//! | [`matrix`] | one case in every way a site can be served |
+//! | [`request`] | requests, as bytes |
+//! | [`client`] | one HTTP/1 connection: bytes in, answers out |
+//! | [`response`] | answers, read with no mercy |
+//! | [`law`] | what every answer must obey, checked on every answer of every test |
+//! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
+//! | [`peers`] | programs of other people, run to their end |
+//!
+//! Everything here panics when the server does something wrong; only [`client`] can return an
+//! error instead, for tests in which connections may break. Nothing waits for ever: every wait has
+//! [`PATIENCE`], which is so long that only a server that hangs meets it.
+#![forbid(unsafe_code)]
+
+pub mod binary;
+pub mod body;
+pub mod client;
+pub mod folder;
+pub mod law;
+pub mod matrix;
+pub mod peers;
+pub mod request;
+pub mod response;
+pub mod server;
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take. Not a statement about speed: the end of a wait for something that
+/// will not come any more.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks again and again until `look` finds something.
+///
+/// # Panics
+/// When it has not by the end of [`PATIENCE`]; `what` names it.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,93 @@
+//! Programs of other people, run to their end. One that is missing is a failure, never a skip.
+
+use crate::PATIENCE;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A program that has to be installed.
+///
+/// # Panics
+/// When it is not; the message says how to get it.
+#[track_caller]
+pub fn program(name: &str, package: &str) -> Command {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from); // where Debian keeps some
+    let found = std::env::split_paths(&search).chain(system).map(|folder| folder.join(name));
+    match found.into_iter().find(|path| path.is_file()) {
+        Some(path) => Command::new(path),
+        None => panic!("{name} is missing; on Debian: sudo apt-get install {package}"),
+    }
+}
+
+/// Runs a program to its end within [`PATIENCE`] and gives what it wrote.
+///
+/// # Panics
+/// When it cannot be started or does not end.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    output_within(command, PATIENCE)
+}
+
+/// Runs a program to its end within `patience`.
+///
+/// # Panics
+/// When it cannot be started or does not end.
+#[track_caller]
+pub fn output_within(command: &mut Command, patience: Duration) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let pid = rustix::process::Pid::from_child(&child);
+    let waiting = thread::spawn(move || child.wait_with_output());
+    let deadline = Instant::now() + patience;
+    while !waiting.is_finished() {
+        if Instant::now() > deadline {
+            let _ended_meanwhile =
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            panic!("{command:?} does not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = waiting.join().expect("no panic while waiting");
+    output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs a program that must succeed, and gives what it wrote to stdout.
+///
+/// # Panics
+/// When it fails; with what it wrote.
+#[track_caller]
+pub fn stdout(command: &mut Command) -> Vec<u8> {
+    let output = output(command);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "sudo apt-get install the-package")]
+    fn a_missing_program_says_how_to_get_it() {
+        program("no-such-program", "the-package");
+    }
+
+    #[test]
+    fn a_program_runs_to_its_end() {
+        assert_eq!(stdout(program("echo", "coreutils").arg("x")), b"x\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "does not end")]
+    fn a_program_that_does_not_end_is_ended() {
+        let mut sleep = program("sleep", "coreutils");
+        output_within(sleep.arg("1000"), Duration::from_millis(50));
+    }
+}

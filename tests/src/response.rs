@@ -1,0 +1,226 @@
+//! Answers, read with no mercy: what RFC 9112 lets a client forgive is an error here.
+
+use std::fmt;
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// The reason phrase.
+    pub reason: String,
+    /// The field lines in their order.
+    pub fields: Vec<(String, String)>,
+    /// The content, without its framing.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of a field that may stand once; names match in any case.
+    ///
+    /// # Panics
+    /// When it stands there more than once.
+    #[track_caller]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut values = self.values(name);
+        let first = values.next();
+        assert!(values.next().is_none(), "{name} more than once: {self}");
+        first
+    }
+
+    /// The values of all lines of a field.
+    pub fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        let named = self.fields.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// The content as text.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+
+    /// Whether the server says it will close.
+    pub fn says_close(&self) -> bool {
+        self.values("Connection").any(|value| value.eq_ignore_ascii_case("close"))
+    }
+}
+
+/// The head, for messages.
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} {}", self.status, self.reason)?;
+        for (name, value) in &self.fields {
+            writeln!(f, "{name}: {value}")?;
+        }
+        write!(f, "({} bytes of content)", self.body.len())
+    }
+}
+
+/// How the content of an answer is delimited (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// So many bytes.
+    Length(usize),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// Everything until the connection ends.
+    UntilClose,
+}
+
+/// Reads the head at the front of `input`: an answer without its content, how the content is
+/// framed, and how many bytes the head has. `None` while it is not whole.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_head(
+    input: &[u8],
+    to_head: bool,
+) -> Result<Option<(Response, Framing, usize)>, String> {
+    let Some(end) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let head = std::str::from_utf8(&input[..end]).map_err(|_| "a head that is no text")?;
+    let mut lines = head.split("\r\n");
+    let (status, reason) = status_line(lines.next().unwrap_or_default())?;
+    let fields = lines.map(field_line).collect::<Result<Vec<_>, _>>()?;
+    let response = Response { status, reason, fields, body: Vec::new() };
+    let framing = framing(&response, to_head)?;
+    Ok(Some((response, framing, end + 4)))
+}
+
+/// One chunk at the front of `input`: its content and its length with the framing; an empty one is
+/// the last. `None` while it is not whole.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_chunk(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
+    let Some(line_end) = input.windows(2).position(|window| window == b"\r\n") else {
+        return Ok(None);
+    };
+    let size = std::str::from_utf8(&input[..line_end]).map_err(|_| "a chunk size")?;
+    let size = usize::from_str_radix(size, 16).map_err(|_| format!("a chunk of {size:?} bytes"))?;
+    let start = line_end + 2;
+    let Some(tail) = input.get(start + size..start + size + 2) else { return Ok(None) };
+    if tail != b"\r\n" {
+        return Err("a chunk that goes on behind its end".to_owned());
+    }
+    Ok(Some((&input[start..start + size], start + size + 2)))
+}
+
+/// RFC 9112 §4, and §2.3: a server of HTTP/1.1 says so to every client.
+fn status_line(line: &str) -> Result<(u16, String), String> {
+    let bad = || format!("a status line {line:?}");
+    let rest = line.strip_prefix("HTTP/1.1 ").ok_or_else(bad)?;
+    let (status, reason) = rest.split_once(' ').ok_or_else(bad)?;
+    let digits = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+    let status = status.parse().ok().filter(|_| digits).ok_or_else(bad)?;
+    Ok((status, checked_text(reason)?.to_owned()))
+}
+
+/// RFC 9112 §5: `field-name ":" OWS field-value OWS`; what we send has exactly one space.
+fn field_line(line: &str) -> Result<(String, String), String> {
+    let bad = || format!("a field line {line:?}");
+    let (name, value) = line.split_once(": ").ok_or_else(bad)?;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) || value.trim() != value || value.is_empty() {
+        return Err(bad());
+    }
+    Ok((name.to_owned(), checked_text(value)?.to_owned()))
+}
+
+/// No control bytes: no lone CR or LF, no NUL.
+fn checked_text(text: &str) -> Result<&str, String> {
+    match text.chars().any(char::is_control) {
+        true => Err(format!("control bytes in {text:?}")),
+        false => Ok(text),
+    }
+}
+
+/// RFC 9112 §6.3, in its order.
+fn framing(response: &Response, to_head: bool) -> Result<Framing, String> {
+    let lengths: Vec<&str> = response.values("Content-Length").collect();
+    let codings: Vec<&str> = response.values("Transfer-Encoding").collect();
+    let length = match lengths.as_slice() {
+        [] => None,
+        [one] if one.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(one.parse::<usize>().map_err(|_| format!("Content-Length: {one}"))?)
+        }
+        other => return Err(format!("Content-Length: {other:?}")),
+    };
+    if length.is_some() && !codings.is_empty() {
+        return Err("both Content-Length and Transfer-Encoding (RFC 9112 §6.2)".to_owned());
+    }
+    if to_head || matches!(response.status, 100..200 | 204 | 304) {
+        return Ok(Framing::Length(0));
+    }
+    match (length, codings.as_slice()) {
+        (Some(bytes), _) => Ok(Framing::Length(bytes)),
+        (None, ["chunked"]) => Ok(Framing::Chunked),
+        (None, []) => Ok(Framing::UntilClose),
+        (None, other) => Err(format!("Transfer-Encoding: {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<(Response, Framing, usize)>, String> {
+        parse_head(text.as_bytes(), false)
+    }
+
+    #[test]
+    fn a_head_is_read() {
+        let text = "HTTP/1.1 200 OK\r\nA: b\r\na: c d\r\nContent-Length: 3\r\n\r\nabc";
+        let (response, framing, bytes) = head(text).expect("right").expect("whole");
+        assert_eq!((response.status, response.reason.as_str()), (200, "OK"));
+        assert_eq!(response.values("A").collect::<Vec<_>>(), ["b", "c d"]);
+        assert_eq!((framing, bytes), (Framing::Length(3), text.len() - 3));
+        assert_eq!(head("HTTP/1.1 200 OK\r\n\r"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_not_forgiven() {
+        for text in [
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "HTTP/1.1 20 OK\r\n\r\n",
+            "HTTP/1.1 200\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA:b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA:  b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b \r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\nC: d\r\n\r\n",
+            "HTTP/1.1 200 OK\nA: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ] {
+            assert!(head(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn some_answers_have_no_content_whatever_they_say() {
+        let text = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
+        let (_, framing, _) = parse_head(text, true).expect("right").expect("whole");
+        assert_eq!(framing, Framing::Length(0));
+        let (_, framing, _) = head("HTTP/1.1 304 N\r\n\r\n").expect("right").expect("whole");
+        assert_eq!(framing, Framing::Length(0));
+        let (_, framing, _) = head("HTTP/1.1 200 OK\r\n\r\n").expect("right").expect("whole");
+        assert_eq!(framing, Framing::UntilClose);
+    }
+
+    #[test]
+    fn chunks_are_read() {
+        assert_eq!(parse_chunk(b"3\r\nabc\r\n0"), Ok(Some((&b"abc"[..], 8))));
+        assert_eq!(parse_chunk(b"0\r\n\r\n"), Ok(Some((&b""[..], 5))));
+        assert_eq!(parse_chunk(b"3\r\nabc\r"), Ok(None));
+        assert!(parse_chunk(b"3\r\nabcd\r\n").is_err());
+        assert!(parse_chunk(b"x\r\n").is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! A running server: started, listened to, stopped.
+
+use crate::binary::pinion;
+use crate::client::Connection;
+use crate::matrix::Way;
+use crate::request::Request;
+use crate::response::Response;
+use crate::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// How to start a server.
+#[derive(Debug)]
+pub struct Start {
+    arguments: Vec<OsString>,
+    open_files: Option<u64>,
+}
+
+impl Start {
+    /// `pinion serve SITE`, on a port of the kernel's choice, with two workers.
+    pub fn site(site: &Path) -> Start {
+        Start::arguments(&[OsStr::new("serve"), site.as_os_str()]).flags(&[
+            "--listen",
+            "127.0.0.1:0",
+            "--workers",
+            "2",
+        ])
+    }
+
+    /// `pinion` with just these arguments.
+    pub fn arguments<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
+        let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
+        Start { arguments, open_files: None }
+    }
+
+    /// With more flags.
+    #[must_use]
+    pub fn flags<S: AsRef<OsStr>>(mut self, flags: &[S]) -> Start {
+        self.arguments.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// With room for so few open files.
+    #[must_use]
+    pub fn open_files(mut self, count: u64) -> Start {
+        self.open_files = Some(count);
+        self
+    }
+
+    /// Starts it and waits until it listens.
+    ///
+    /// # Panics
+    /// When it ends instead; with what it says.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        let mut command = match self.open_files {
+            None => Command::new(pinion()),
+            Some(count) => {
+                let mut command = crate::peers::program("prlimit", "util-linux");
+                command.arg(format!("--nofile={count}:{count}")).arg(pinion());
+                command
+            }
+        };
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
+        let stderr = Lines::of(child.stderr.take().expect("piped"));
+        let mut server = Server { child, stderr, address: None };
+        server.address = Some(server.wait_until_it_listens());
+        server
+    }
+}
+
+/// A running server. It is killed when the test ends without [`Server::stop`].
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    stderr: Lines,
+    /// None until it listens.
+    address: Option<SocketAddr>,
+}
+
+impl Server {
+    /// The address of its first listener.
+    pub fn address(&self) -> SocketAddr {
+        self.address.expect("a started server listens")
+    }
+
+    /// A fresh connection.
+    #[track_caller]
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address())
+    }
+
+    /// One request on a connection of its own.
+    #[track_caller]
+    pub fn exchange(&self, request: &Request) -> Response {
+        self.connect().exchange(request)
+    }
+
+    /// `GET target` on a connection of its own.
+    #[track_caller]
+    pub fn get(&self, target: &str) -> Response {
+        self.exchange(&Request::get(target))
+    }
+
+    /// `http://ADDRESS` and this target.
+    pub fn url(&self, target: &str) -> String {
+        format!("http://{}{target}", self.address())
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("a signal reaches the server");
+    }
+
+    /// What it has said on stderr so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.stderr.all()
+    }
+
+    /// Waits for a line on stderr that `matches`, from the `from`th line on.
+    #[track_caller]
+    pub fn wait_for_line(&self, from: usize, matches: impl Fn(&str) -> bool) -> String {
+        wait_for("a line on stderr", || {
+            self.stderr.all().into_iter().skip(from).find(|line| matches(line))
+        })
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
+    }
+
+    /// A figure of `/proc/PID/status` that is told in kB, such as `VmRSS`, in bytes.
+    pub fn memory_bytes(&self, figure: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect(figure);
+        kib.parse::<u64>().expect("a number") * 1024
+    }
+
+    /// How many files it has open.
+    pub fn open_files(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its descriptors").count()
+    }
+
+    /// Ends it as an operator does, with SIGTERM, and sees to it that it ends well.
+    #[track_caller]
+    pub fn stop(mut self) {
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        let said = self.stderr.all().join("\n");
+        assert!(status.success(), "{status} after SIGTERM:\n{said}");
+        assert!(!said.contains("panicked"), "a panic:\n{said}");
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_for("the end of the server", || self.child.try_wait().expect("its state"))
+    }
+
+    fn wait_until_it_listens(&mut self) -> SocketAddr {
+        wait_for("a listening server", || {
+            // Looked at before the lines, so that the last words of an early end are among them.
+            let ended = !self.is_running();
+            let said = self.stderr.all();
+            let url = said.iter().find_map(|line| line.strip_prefix("listening http://"));
+            if let Some(url) = url {
+                return Some(url.trim_end_matches('/').parse().expect("an address"));
+            }
+            assert!(!ended, "pinion ended at once:\n{}", said.join("\n"));
+            None
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the server said:\n{}", self.stderr.all().join("\n"));
+        }
+        // It has ended already when the test went well.
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// Runs `pinion` to its end: exit status, stdout and stderr.
+#[track_caller]
+pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
+    let output = Command::new(pinion()).args(arguments).stdin(Stdio::null()).output();
+    let output = output.expect("pinion starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Builds an archive of a folder.
+///
+/// # Panics
+/// When that fails.
+#[track_caller]
+pub fn build(source: &Path, archive: &Path, flags: &[&str]) {
+    let fixed = [OsStr::new("build"), source.as_os_str(), OsStr::new("-o"), archive.as_os_str()];
+    let arguments: Vec<&OsStr> = fixed.into_iter().chain(flags.iter().map(OsStr::new)).collect();
+    let ended = run(&arguments);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+}
+
+/// What a run of `pinion` came to.
+#[derive(Debug)]
+pub struct Ended {
+    /// None when a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to stdout.
+    pub stdout: String,
+    /// What it wrote to stderr.
+    pub stderr: String,
+}
+
+/// The lines a process writes, as they come.
+#[derive(Clone, Debug, Default)]
+struct Lines {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Lines {
+    fn of(stderr: ChildStderr) -> Lines {
+        let lines = Lines::default();
+        let own = lines.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                own.lines.lock().expect("no panic under the lock").push(line);
+            }
+        });
+        lines
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.lines.lock().expect("no panic under the lock").clone()
+    }
+}
+
+/// Starts a site in one of the ways it can be served.
+#[track_caller]
+pub(crate) fn start_way(way: Way, site: &Path, flags: &[&str]) -> Server {
+    Start::site(site).flags(&["--io", way.io.as_str()]).flags(flags).start()
+}
