@@ -86,7 +86,11 @@ pub fn parse<'b: 'h, 'h>(
             let fields = Fields::new(request.headers);
             complete(input, start + bytes, line, fields, limits)
         }
-        Ok(Status::Partial) => partial(input, start, limits),
+        Ok(Status::Partial) => {
+            // `httparse` bears a bare LF; what holds one already need not be waited for.
+            has_blank_line(input, start, start)?;
+            partial(input, start, limits)
+        }
         Err(Error::Version) => {
             later_version(input, start, fields_max, &mut storage.later_minor, limits)
         }
@@ -233,8 +237,8 @@ fn transfer_encoding(
     // RFC 9112 §6.3 wants 400 where `chunked` is there but not last, or last but not only once;
     // §6.1 wants 501 for a coding that is not known.
     let chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    let count = grammar::list(value).filter(|coding| chunked(coding)).count();
-    let last = grammar::list(value).last();
+    let count = members(value).filter(|coding| chunked(coding)).count();
+    let last = members(value).last();
     match (count, last) {
         (_, None) => Err(Refusal::TransferEncoding),
         (0, Some(last)) if !grammar::is_token(last) => Err(Refusal::TransferEncoding),
@@ -248,7 +252,7 @@ fn transfer_encoding(
 fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
     let mut asked = version != Version::Http10;
     for value in known.values(fields, KnownField::Connection) {
-        for option in grammar::list(value) {
+        for option in members(value) {
             if option.eq_ignore_ascii_case(b"close") {
                 return false;
             }
@@ -256,6 +260,11 @@ fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
         }
     }
     asked
+}
+
+/// The members of a list of tokens. A quote has no meaning there, so it hides no comma.
+fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(grammar::trim).filter(|member| !member.is_empty())
 }
 
 /// RFC 9110 §10.1.1: `100-continue` is the only expectation there is; one in HTTP/1.0 is ignored,

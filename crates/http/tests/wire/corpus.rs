@@ -1,0 +1,45 @@
+//! Every file of the fuzz corpora, replayed with the checks of the fuzz targets.
+
+use std::fs;
+use std::path::Path;
+
+use crate::oracle;
+
+/// Runs `check` on every file; there must be some.
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut count = 0;
+    for entry in entries {
+        let path = entry.unwrap().path();
+        println!("{}", path.display());
+        check(&fs::read(&path).unwrap());
+        count += 1;
+    }
+    assert!(count >= 20, "{}: only {count} files", folder.display());
+}
+
+#[test]
+fn h1_request() {
+    replay("h1_request", oracle::h1_request::check);
+}
+
+#[test]
+fn h1_body() {
+    replay("h1_body", oracle::h1_body::check);
+}
+
+#[test]
+fn target_decode() {
+    replay("target_decode", oracle::target_decode::check);
+}
+
+#[test]
+fn range() {
+    replay("range", oracle::range::check);
+}
+
+#[test]
+fn accept_encoding() {
+    replay("accept_encoding", oracle::accept_encoding::check);
+}

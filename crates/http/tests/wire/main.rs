@@ -1,0 +1,13 @@
+//! The wire machines and decisions of the room, from outside.
+//!
+//! `oracle/` has a second, plain and slow reading of everything a peer can send, each file with
+//! one `check(bytes)` that compares the room with it. The properties here, the replay of the fuzz
+//! corpora and the fuzz targets themselves (`/fuzz`) all call the same checks.
+
+mod bodies;
+mod corpus;
+mod encoding;
+mod heads;
+mod oracle;
+mod properties;
+mod smuggling;

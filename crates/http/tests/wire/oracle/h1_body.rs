@@ -1,0 +1,263 @@
+//! Content: the chunked grammar of RFC 9112 §7.1 read from a whole buffer, line by line.
+
+use std::collections::BTreeSet;
+
+use pinion_http::h1::body::{BodyReader, Step};
+use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
+use pinion_http::refusal::Refusal;
+use pinion_http::request::Framing;
+
+/// The first byte chooses the framing (0: chunked, 1: chunked with little allowed, else the length),
+/// the second how the rest is cut; the rest is the wire.
+pub(crate) fn check(data: &[u8]) {
+    let [framing, cut, wire @ ..] = data else { return };
+    match framing {
+        0 => check_chunked(1 << 20, wire, usize::from(*cut)),
+        1 => check_chunked(48, wire, usize::from(*cut)),
+        length => check_length(u64::from(*length), wire, usize::from(*cut)),
+    }
+}
+
+/// RFC 9112 §6.2: exactly so many bytes.
+fn check_length(length: u64, wire: &[u8], cut: usize) {
+    let found = run(Framing::Length(length), 0, wire, cut);
+    let expected = &wire[..wire.len().min(length as usize)];
+    assert_eq!(found.content, expected);
+    assert_eq!(found.consumed, expected.len());
+    assert_eq!(found.ended, Ok(expected.len() as u64 == length));
+}
+
+fn check_chunked(content_max: u64, wire: &[u8], cut: usize) {
+    let found = run(Framing::Chunked, content_max, wire, cut);
+    // However it is cut, byte for byte the same.
+    assert_eq!(found, run(Framing::Chunked, content_max, wire, 0));
+    match (found.ended, read(wire, content_max)) {
+        (Ok(true), Reading::Complete { content, bytes }) => {
+            assert_eq!(found.content, content);
+            assert_eq!(found.consumed, bytes);
+        }
+        (Ok(false), Reading::Incomplete { content }) => {
+            assert_eq!(found.content, content);
+            assert_eq!(found.consumed, wire.len());
+        }
+        (Err(refusal), Reading::Refused(statuses)) => {
+            assert!(statuses.contains(&refusal.status()), "{refusal:?}, expected {statuses:?}");
+        }
+        (Err(refusal), Reading::Incomplete { .. }) => {
+            for completion in COMPLETIONS {
+                let longer = [wire, completion].concat();
+                if let Reading::Complete { .. } = read(&longer, content_max) {
+                    panic!("{refusal:?} too early, before {:?}", completion.escape_ascii());
+                }
+            }
+        }
+        (found, expected) => panic!("found {found:?}, expected {expected:?}"),
+    }
+}
+
+/// Ends that make a body of many a beginning.
+const COMPLETIONS: [&[u8]; 10] = [
+    b"\r\n\r\n",
+    b"\n\r\n",
+    b"\r\n",
+    b"\n",
+    b"0\r\n\r\n",
+    b"\r\n0\r\n\r\n",
+    b"\n0\r\n\r\n",
+    b"\"\r\n\r\n",
+    b"a\r\n\r\n",
+    b":\r\n\r\n",
+];
+
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    content: Vec<u8>,
+    consumed: usize,
+    /// Whether the end was reached; an error when the bytes were refused.
+    ended: Result<bool, Refusal>,
+}
+
+/// Feeds the reader `cut` more bytes at a time (0: all at once), as a connection would.
+fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
+    let mut reader = BodyReader::new(framing, content_max);
+    let mut found = Found { content: Vec::new(), consumed: 0, ended: Ok(false) };
+    let mut arrived = if cut == 0 { wire.len() } else { 0 };
+    loop {
+        match reader.step(&wire[found.consumed..arrived]) {
+            Ok((bytes, step)) => {
+                found.consumed += bytes;
+                assert!(found.consumed <= arrived);
+                match step {
+                    Step::Data(data) => {
+                        assert!(!data.is_empty());
+                        assert!(wire[..found.consumed].ends_with(data));
+                        found.content.extend_from_slice(data);
+                    }
+                    Step::NeedMore => {
+                        assert_eq!(found.consumed, arrived, "asked for more and left some");
+                        assert!(!reader.is_at_end());
+                        if arrived == wire.len() {
+                            return found;
+                        }
+                        arrived = wire.len().min(arrived + cut);
+                    }
+                    Step::End => {
+                        assert!(reader.is_at_end());
+                        assert_eq!(reader.step(b"next"), Ok((0, Step::End)));
+                        found.ended = Ok(true);
+                        return found;
+                    }
+                }
+            }
+            Err(refusal) => {
+                // Where exactly it stopped is nobody's business: the connection closes.
+                found.consumed = 0;
+                found.ended = Err(refusal);
+                return found;
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Reading {
+    Incomplete { content: Vec<u8> },
+    Complete { content: Vec<u8>, bytes: usize },
+    Refused(BTreeSet<u16>),
+}
+
+fn refused(status: u16) -> Reading {
+    Reading::Refused(BTreeSet::from([status]))
+}
+
+fn read(wire: &[u8], content_max: u64) -> Reading {
+    let mut content = Vec::new();
+    let mut charged: u64 = 0;
+    let mut at = 0;
+    loop {
+        let Some(line) = line_at(wire, at) else {
+            let pending = wire.len() - at;
+            return if pending > CHUNK_LINE_MAX_BYTES {
+                refused(400)
+            } else {
+                Reading::Incomplete { content }
+            };
+        };
+        let line_bytes = line.len() + 2;
+        let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let size = std::str::from_utf8(&line[..digits]).unwrap();
+        let Ok(size) = u64::from_str_radix(size, 16) else { return refused(400) };
+        if line_bytes > CHUNK_LINE_MAX_BYTES || !is_extensions(&line[digits..]) {
+            return refused(400);
+        }
+        charged =
+            charged.saturating_add(size).saturating_add((line_bytes as u64).saturating_sub(18));
+        if charged > content_max {
+            return refused(413);
+        }
+        at += line_bytes;
+        if size == 0 {
+            return trailers(wire, at, content);
+        }
+        let size = size as usize;
+        content.extend_from_slice(&wire[at..wire.len().min(at + size)]);
+        match wire.get(at + size..) {
+            None | Some(b"" | b"\r") => return Reading::Incomplete { content },
+            Some([b'\r', b'\n', ..]) => at += size + 2,
+            Some(_) => return refused(400),
+        }
+    }
+}
+
+/// *( field-line CRLF ) CRLF
+fn trailers(wire: &[u8], start: usize, content: Vec<u8>) -> Reading {
+    let mut at = start;
+    loop {
+        let line = line_at(wire, at);
+        let end = line.map_or(wire.len(), |line| at + line.len() + 2);
+        let mut wrong = BTreeSet::new();
+        if end - start > TRAILER_MAX_BYTES {
+            wrong.insert(431);
+        }
+        match line {
+            Some(line) if !line.is_empty() && !is_field_line(line) => {
+                wrong.insert(400);
+            }
+            // A line that is both too long and broken is refused for what comes first.
+            None if !wrong.is_empty() => {
+                wrong.insert(400);
+            }
+            _ => {}
+        }
+        if !wrong.is_empty() {
+            return Reading::Refused(wrong);
+        }
+        match line {
+            None => return Reading::Incomplete { content },
+            Some([]) => return Reading::Complete { content, bytes: end },
+            Some(_) => at = end,
+        }
+    }
+}
+
+/// The text up to the next CRLF.
+fn line_at(wire: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = &wire[at..];
+    rest.windows(2).position(|two| two == b"\r\n").map(|end| &rest[..end])
+}
+
+/// RFC 9112 §7.1.1: *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )
+fn is_extensions(text: &[u8]) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(after) = skip_space(rest).strip_prefix(b";") else { return false };
+        let Some(after) = skip_token(skip_space(after)) else { return false };
+        rest = after;
+        if let Some(value) = skip_space(rest).strip_prefix(b"=") {
+            let value = skip_space(value);
+            match skip_token(value).or_else(|| skip_quoted(value)) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+    }
+    true
+}
+
+fn skip_space(text: &[u8]) -> &[u8] {
+    let space = text.iter().take_while(|byte| b" \t".contains(byte)).count();
+    &text[space..]
+}
+
+fn skip_token(text: &[u8]) -> Option<&[u8]> {
+    let tchar = |b: &&u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+    match text.iter().take_while(tchar).count() {
+        0 => None,
+        length => Some(&text[length..]),
+    }
+}
+
+/// RFC 9110 §5.6.4: DQUOTE *( qdtext / quoted-pair ) DQUOTE
+fn skip_quoted(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text.strip_prefix(b"\"")?;
+    loop {
+        match rest {
+            [b'"', after @ ..] => return Some(after),
+            [b'\\', byte, after @ ..] if is_value(*byte) => rest = after,
+            [b'\\', ..] => return None,
+            [byte, after @ ..] if is_value(*byte) => rest = after,
+            _ => return None,
+        }
+    }
+}
+
+fn is_field_line(line: &[u8]) -> bool {
+    match skip_token(line) {
+        Some([b':', value @ ..]) => value.iter().all(|&byte| is_value(byte)),
+        _ => false,
+    }
+}
+
+fn is_value(byte: u8) -> bool {
+    byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80
+}

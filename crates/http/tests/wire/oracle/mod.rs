@@ -1,0 +1,7 @@
+//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it.
+
+pub(crate) mod accept_encoding;
+pub(crate) mod h1_body;
+pub(crate) mod h1_request;
+pub(crate) mod range;
+pub(crate) mod target_decode;

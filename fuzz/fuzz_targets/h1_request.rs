@@ -1,0 +1,7 @@
+//! Request heads against the plain reading of the grammar.
+#![no_main]
+
+#[path = "../../crates/http/tests/wire/oracle/h1_request.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));
