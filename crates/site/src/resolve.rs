@@ -48,7 +48,8 @@ pub(crate) fn resolve(
         };
     }
     let other: &[u8] = match path {
-        [b'/'] => return not_found(archive, path, scratch),
+        // An empty segment at the end is a segment, not the slash of another form.
+        [b'/'] | [.., b'/', b'/'] => return not_found(archive, path, scratch),
         [without @ .., b'/'] => without,
         _ => {
             key.clear();
