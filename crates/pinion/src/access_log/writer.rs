@@ -64,14 +64,17 @@ impl Writer {
         loop {
             // Read before the rings, so that nothing logged before `finish` is left behind.
             let finish = self.shared.finish.load(Ordering::Acquire);
-            if self.shared.reopen.swap(false, Ordering::AcqRel) {
-                self.drain();
+            let reopen = self.shared.reopen.swap(false, Ordering::AcqRel);
+            self.take_new_rings();
+            let mut any = false;
+            if reopen {
+                // What was logged before the rotation belongs to the old file.
+                any = self.drain();
                 if let Err(error) = self.output.reopen() {
                     eprintln!("pinion: cannot reopen the access log, the old file stays: {error}");
                 }
             }
-            self.take_new_rings();
-            let any = self.drain();
+            any |= self.drain();
             self.tell(finish);
             if finish {
                 return;
