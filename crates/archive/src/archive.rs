@@ -6,7 +6,7 @@
 
 use pinion_http::prepared::{ArchiveRange, ExternalRange};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::damage::{Damage, Fault, Part};
 use crate::entries::Entries;
@@ -201,15 +201,19 @@ impl<'a> Archive<'a> {
         let hash = index::hash(key, index.seed);
         let tag = index::tag(hash);
         let mut number = index::home(hash, index.buckets);
+        let mut bucket = Bucket::new_zeroed();
         for _ in 0..index.buckets.min(PROBE_MAX_BUCKETS) {
-            let bucket = self.bucket(number)?;
-            for slot in bucket.slots {
+            self.read_bucket(number, &mut bucket)?;
+            for slot in &bucket.slots {
                 if slot.get() == 0 {
                     return Ok(false);
                 }
                 let (slot_tag, offset) = index::unpack(slot.get());
-                if slot_tag == tag && self.read_record(offset, scratch)?.path() == key {
-                    return Ok(true);
+                if slot_tag == tag {
+                    self.read_record(offset, scratch)?;
+                    if scratch.entry().is_some_and(|entry| entry.path() == key) {
+                        return Ok(true);
+                    }
                 }
             }
             number = if number + 1 == index.buckets { 0 } else { number + 1 };
@@ -218,27 +222,22 @@ impl<'a> Archive<'a> {
         Err(Damage { part: Part::Bucket, offset, fault: Fault::Endless })
     }
 
-    /// A checked copy of a bucket; `number` is below the count of buckets.
+    /// Copies a bucket and checks the copy; `number` is below the count of buckets.
     #[inline]
-    pub(crate) fn bucket(&self, number: u64) -> Result<Bucket, Damage> {
+    pub(crate) fn read_bucket(&self, number: u64, bucket: &mut Bucket) -> Result<(), Damage> {
         let offset = self.layout.index.first_bucket + number * size_of::<Bucket>() as u64;
         let damage = |fault| Damage { part: Part::Bucket, offset, fault };
         let bytes =
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
-        let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
-        if index::bucket_check(&bucket, offset) != bucket.check.get() {
+        bucket.as_mut_bytes().copy_from_slice(bytes);
+        if index::bucket_check(bucket, offset) != bucket.check.get() {
             return Err(damage(Fault::Check));
         }
-        Ok(bucket)
+        Ok(())
     }
 
-    /// Copies the record at `offset` and checks the copy.
-    #[inline]
-    pub(crate) fn read_record<'s>(
-        &self,
-        offset: u64,
-        scratch: &'s mut Scratch,
-    ) -> Result<Entry<'s>, Damage> {
+    /// Copies the record at `offset` and checks the copy, which is then [`Scratch::entry`].
+    pub(crate) fn read_record(&self, offset: u64, scratch: &mut Scratch) -> Result<(), Damage> {
         let damage = |fault| Damage { part: Part::Record, offset, fault };
         let records = self.layout.records;
         if !offset.is_multiple_of(RECORD_ALIGN_BYTES) {
@@ -271,8 +270,7 @@ impl<'a> Archive<'a> {
         if entry.record_bytes() != length {
             return Err(damage(Fault::Length));
         }
-        entry.validate().map_err(damage)?;
-        Ok(entry)
+        entry.validate().map_err(damage)
     }
 
     pub(crate) fn external(&self, number: u32) -> Result<ExternalRow, Damage> {

@@ -147,6 +147,7 @@ impl<'s> Entry<'s> {
     }
 
     /// Splits a record that begins at `offset` into its parts. Only lengths are looked at.
+    #[inline]
     pub(crate) fn split(record: &'s [u8], offset: u64) -> Result<Entry<'s>, Fault> {
         let (header, rest) = RecordHeader::ref_from_prefix(record).map_err(|_| Fault::Length)?;
         let path_bytes = usize::from(header.path_bytes.get());
@@ -178,12 +179,12 @@ impl<'s> Entry<'s> {
             return Err(Fault::Status);
         }
         let in_a_field = matches!(self.kind(), EntryKind::Resource | EntryKind::Redirect);
-        if in_a_field && !all(self.target, |byte| byte.is_ascii_graphic()) {
+        if in_a_field && !all_visible(self.target, None) {
             return Err(Fault::Target);
         }
         let mut codings_below = 0;
         for row in self.rows {
-            if !all(&row.etag, |byte| byte.is_ascii_graphic() && byte != b'"') {
+            if !all_visible(&row.etag, Some(b'"')) {
                 return Err(Fault::Tag);
             }
             let external = row.external.get();
@@ -241,11 +242,15 @@ impl<'s> Representation<'s> {
 
 /// The check of a record at `offset`.
 pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
-    xxh3_64_with_seed(record.get(4..).unwrap_or_default(), offset) as u32
+    xxh3_64_with_seed(record.get(8..).unwrap_or_default(), offset) as u32
 }
 
-/// Like `Iterator::all`, but looks at every byte, which is what the compiler can do sixteen at a
-/// time.
-fn all(bytes: &[u8], allowed: impl Fn(u8) -> bool) -> bool {
-    bytes.iter().fold(true, |so_far, &byte| so_far & allowed(byte))
+/// Whether all bytes are visible ASCII, and none is `forbidden`. Looks at every byte, without a way
+/// out in between, so that the compiler can take sixteen at a time.
+fn all_visible(bytes: &[u8], forbidden: Option<u8>) -> bool {
+    let refused = bytes.iter().fold(0, |refused, &byte| {
+        let invisible = byte.wrapping_sub(b'!') > b'~' - b'!';
+        refused | u8::from(invisible) | u8::from(Some(byte) == forbidden)
+    });
+    refused == 0
 }

@@ -188,9 +188,10 @@ pub struct Bucket {
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RecordHeader {
-    /// Low 32 bits of xxh3-64 over the rest of the record, seeded with the record's file offset.
+    /// Low 32 bits of xxh3-64 over the record from byte 8 on, seeded with its file offset.
     pub check: U32,
-    /// Length of the whole record, a multiple of 8.
+    /// Length of the whole record, a multiple of 8. It says how much is hashed, and is thereby
+    /// part of the check; hashing from a multiple of 8 on is faster.
     pub bytes: U32,
     /// [`EntryKind`](crate::EntryKind).
     pub kind: u8,

@@ -18,9 +18,10 @@ pub const REPRESENTATIONS_MAX: usize = 32;
 pub const RECORD_MAX_BYTES: usize =
     32 + PATH_MAX_BYTES + TARGET_MAX_BYTES + 48 * REPRESENTATIONS_MAX;
 
-/// Buckets that one look-up may visit. At the writer's load of 0.7 the longest chain of a
-/// million-entry table is about 10; more than this means a damaged or hostile index.
-pub const PROBE_MAX_BUCKETS: u64 = 32;
+/// Buckets that one look-up may visit. At the writer's load of 0.7 the longest search of a
+/// million-entry table visits about 20, and about 4 more for every ten times as many entries;
+/// beyond this bound the index is damaged or hostile.
+pub const PROBE_MAX_BUCKETS: u64 = 64;
 
 /// Hash seeds the writer tries before it gives up on an index that keeps within
 /// [`PROBE_MAX_BUCKETS`]. The first one fits unless someone has chosen the paths to collide.

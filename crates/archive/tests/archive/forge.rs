@@ -84,7 +84,7 @@ impl Forge {
             change(header, rest);
             // The check covers as much as the header now says, as far as there are bytes.
             let length = (header.bytes.get() as usize).clamp(32, records.len() - start);
-            let check = xxh3_64_with_seed(&records[start + 4..start + length], offset) as u32;
+            let check = xxh3_64_with_seed(&records[start + 8..start + length], offset) as u32;
             records[start..start + 4].copy_from_slice(&check.to_le_bytes());
         })
     }
