@@ -1,0 +1,134 @@
+//! What each station of a static request costs without the kernel: parse, resolve, encode.
+//!
+//! `micro [STATION] [ROUNDS]` runs one station (`parse`, `answer`, `encode`, default `all`) and
+//! prints nanoseconds per request and a hash of what it made, so that no work can be left out.
+//! Under `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not
+//! depend on what else the machine does.
+
+use std::hint::black_box;
+use std::io::Cursor;
+use std::time::Instant;
+
+use pinion_archive::{
+    Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, Writer,
+};
+use pinion_http::coding::Coding;
+use pinion_http::h1::encode::{self, ConnectionFields};
+use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::limits::Limits;
+use pinion_http::request::RequestHead;
+use pinion_site::{Pieces, Work, answer};
+
+/// What wrk sends.
+const REQUEST: &[u8] = b"GET /hello.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+const NOW: i64 = 1_800_000_000;
+const TAIL: &[u8] = b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let station = arguments.next().unwrap_or_else(|| "all".to_owned());
+    let rounds: u64 = arguments.next().map_or(Ok(2_000_000), |rounds| rounds.parse())?;
+    let bytes = archive()?;
+    let layout = Layout::open(&bytes)?;
+    let mut bench = Bench { bytes: &bytes, layout: &layout, work: Work::new(), out: Vec::new() };
+    let run = match station.as_str() {
+        "parse" => |bench: &mut Bench<'_>| bench.parse(),
+        "answer" => |bench: &mut Bench<'_>| bench.answer(),
+        "all" => |bench: &mut Bench<'_>| bench.all(),
+        other => return Err(format!("no station {other}: parse, answer or all").into()),
+    };
+    let began = Instant::now();
+    let mut hash = 0u64;
+    for _ in 0..rounds {
+        hash = hash.rotate_left(5) ^ run(&mut bench);
+    }
+    let nanoseconds = began.elapsed().as_nanos() as f64 / rounds as f64;
+    println!("{station} {nanoseconds:.1} ns/request, {rounds} rounds, hash {hash:016x}");
+    Ok(())
+}
+
+struct Bench<'a> {
+    bytes: &'a [u8],
+    layout: &'a Layout,
+    work: Work,
+    out: Vec<u8>,
+}
+
+impl Bench<'_> {
+    fn parse(&mut self) -> u64 {
+        let mut storage = HeadStorage::new();
+        let head = parsed(&mut storage);
+        black_box(&head).fields.len() as u64
+    }
+
+    /// Parse and resolve.
+    fn answer(&mut self) -> u64 {
+        let mut storage = HeadStorage::new();
+        let head = parsed(&mut storage);
+        let archive = self.layout.view(self.bytes);
+        let mut pieces = Pieces::new();
+        let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
+        black_box(&answer).content_length.unwrap_or(0)
+    }
+
+    /// Parse, resolve and encode.
+    fn all(&mut self) -> u64 {
+        let mut storage = HeadStorage::new();
+        let head = parsed(&mut storage);
+        let archive = self.layout.view(self.bytes);
+        let mut pieces = Pieces::new();
+        let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
+        self.out.clear();
+        encode::prepared(&mut self.out, &answer, ConnectionFields::Stay, TAIL);
+        black_box(&self.out).len() as u64
+    }
+}
+
+fn parsed<'h>(storage: &'h mut HeadStorage<'static>) -> RequestHead<'h> {
+    match head::parse(black_box(REQUEST), 0, storage, &Limits::default()) {
+        Ok(Parsed::Head { head, .. }) => head,
+        _ => unreachable!("the request is whole and correct"),
+    }
+}
+
+/// A site of a thousand pages and the 13-byte file that is asked for.
+fn archive() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let mut writer = Writer::new(Cursor::new(Vec::new()))?;
+    let fields = [
+        ("Cache-Control", "max-age=0, must-revalidate"),
+        ("Accept-Ranges", "bytes"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "strict-origin-when-cross-origin"),
+        ("X-Frame-Options", "SAMEORIGIN"),
+    ];
+    let media_type = "text/plain; charset=utf-8";
+    let shared = writer.shared(&NewShared {
+        role: Role::Ordinary,
+        status: 200,
+        content_type: Some(media_type),
+        fields: &fields,
+        not_modified: &fields[..1],
+    })?;
+    let mut add = |path: &[u8], content: &[u8]| -> Result<(), Box<dyn std::error::Error>> {
+        let digest = Digest::of(content);
+        let body = writer.body(&digest, content)?;
+        let etag = ETag::of(&digest, media_type.as_bytes(), Coding::Identity);
+        writer.entry(&NewEntry {
+            kind: EntryKind::Resource,
+            status: 200,
+            path,
+            target: b"",
+            keeps_query: false,
+            modified: Some(NOW - 1000),
+            shared: Some(shared),
+            representations: &[NewRepresentation { coding: Coding::Identity, shared, body, etag }],
+        })?;
+        Ok(())
+    };
+    add(b"/hello.txt", b"hello world!\n")?;
+    for number in 0..1000 {
+        add(format!("/pages/{number}.txt").as_bytes(), format!("page {number}\n").as_bytes())?;
+    }
+    let (_, out) = writer.finish(&[])?;
+    Ok(out.into_inner())
+}
