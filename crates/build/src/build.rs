@@ -33,7 +33,8 @@ pub struct Built<W> {
 }
 
 /// Builds the folder `source` into an archive on `out`, which is empty and at its start. After an
-/// error `out` holds no archive: its first page is zeros or missing.
+/// error `out` holds no archive (its first page is zeros or missing) or, when the very last call
+/// failed, all of it.
 ///
 /// # Errors
 /// [`BuildError::Problems`] names every file that cannot become a resource, after all have been

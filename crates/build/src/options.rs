@@ -163,7 +163,7 @@ fn levels(coding: Coding) -> (u8, u8) {
 fn default_level(coding: Coding) -> CodingLevel {
     let level = match coding {
         Coding::Identity => 0,
-        Coding::Gzip => 7,
+        Coding::Gzip => 6,
         Coding::Brotli => 6,
         Coding::Zstd => 12,
     };

@@ -1,0 +1,200 @@
+//! What the paths of a site answer: aliases, types, fields, times.
+
+use pinion_build::{Options, Shadowed, Warning};
+
+use crate::folder::Folder;
+use crate::reader::{NOW, built, built_with, options, value};
+
+#[test]
+fn aliases_share_the_content_and_name_its_place() {
+    let folder = Folder::with(&[("a b/index.html", "index"), ("a b/ü.html", "page")]);
+    let site = built(&folder);
+    assert_eq!(
+        site.keys(),
+        ["/a b/", "/a b/\\xc3\\xbc", "/a b/\\xc3\\xbc.html", "/a b/index", "/a b/index.html",]
+    );
+    for (alias, file, target) in [
+        ("/a b/", "/a b/index.html", "/a%20b/index.html"),
+        ("/a b/index", "/a b/index.html", "/a%20b/index.html"),
+        ("/a b/\\xc3\\xbc", "/a b/\\xc3\\xbc.html", "/a%20b/%C3%BC.html"),
+    ] {
+        let (alias, file) = (site.page(alias), site.page(file));
+        assert_eq!(alias.target.as_deref(), Some(target));
+        assert_eq!(file.target, None);
+        assert_eq!(alias.forms, file.forms);
+        assert_eq!(alias.modified, file.modified);
+    }
+    assert_eq!((site.summary.files, site.summary.aliases, site.summary.entries), (2, 3, 5));
+}
+
+#[test]
+fn two_files_for_one_url_never_fail_a_build() {
+    let folder = Folder::with(&[
+        ("a", "exact"),
+        ("a.html", "html"),
+        ("b.htm", "htm"),
+        ("b.txt", "txt"),
+        ("_index.xml", "<x/>"),
+        ("index.html", "html"),
+    ]);
+    let site = built(&folder);
+    assert_eq!(site.page("/a").content(), b"exact");
+    assert_eq!(site.page("/b").content(), b"htm");
+    assert_eq!(site.page("/").content(), b"<x/>");
+    let shadowed = |url: &str, file: &str, by: &str| Shadowed {
+        url: url.into(),
+        file: file.into(),
+        by: by.into(),
+    };
+    assert_eq!(
+        site.summary.shadowed,
+        [
+            shadowed("/", "index.html", "_index.xml"),
+            shadowed("/a", "a.html", "a"),
+            shadowed("/b", "b.txt", "b.htm"),
+        ]
+    );
+    assert_eq!(site.summary.shadowed[2].to_string(), "/b is answered by b.htm, not by b.txt");
+}
+
+/// A file that could not be read does not keep its URL from the next one.
+#[test]
+fn what_is_missing_shadows_nothing() {
+    let folder = Folder::with(&[("b.txt", "txt")]);
+    folder.link("b.html", "nowhere");
+    let site = built_with(&folder, &Options { keep_going: true, ..options() }).unwrap();
+    assert_eq!(site.page("/b").content(), b"txt");
+    assert!(site.summary.shadowed.is_empty());
+}
+
+#[test]
+fn not_found_pages_are_pages_too() {
+    let folder = Folder::with(&[("404.html", "root"), ("docs/404.html", "docs"), ("200.png", "")]);
+    let site = built(&folder);
+    assert_eq!(site.summary.not_found_pages, 2);
+    for (folder, content) in [("/", "root"), ("/docs/", "docs")] {
+        let page = site.page(&format!("{folder}404.html"));
+        let missing = site.page(&format!("404:{folder}"));
+        assert_eq!((page.status, missing.status), (200, 404));
+        assert_eq!(page.content(), content.as_bytes());
+        assert_eq!(missing.content(), content.as_bytes());
+        assert_eq!(page.field("Cache-Control"), Some("max-age=0, must-revalidate"));
+        assert_eq!(missing.field("Cache-Control"), Some("no-store"));
+        assert_eq!(missing.target, None);
+        assert_eq!(page.forms[0].etag, missing.forms[0].etag);
+    }
+    assert_eq!(site.page("/200.png").status, 200);
+}
+
+#[test]
+fn a_not_found_page_too_deep_is_a_page_only() {
+    let deep = ["d"; 64].join("/");
+    let folder = Folder::with(&[(&format!("{deep}/404.html"), "x")]);
+    folder.file(format!("{}/404.html", &deep[2..]), "y");
+    let site = built(&folder);
+    assert_eq!(site.page(&format!("/{deep}/404.html")).status, 200);
+    assert_eq!(site.summary.not_found_pages, 1);
+    let path = format!("{deep}/404.html").into();
+    assert_eq!(site.summary.warnings, [Warning::NotFoundTooDeep(path)]);
+}
+
+#[test]
+fn equal_content_under_another_type_or_status_is_another_resource() {
+    let folder = Folder::with(&[
+        ("a.css", "/* */"),
+        ("b.js", "/* */"),
+        ("c.css", "/* */"),
+        ("index.html", "<p>"),
+        ("404.html", "<p>"),
+    ]);
+    let site = built(&folder);
+    let [a, b, c] = ["/a.css", "/b.js", "/c.css"].map(|key| site.page(key));
+    assert_eq!(a.field("Content-Type"), Some("text/css; charset=utf-8"));
+    assert_eq!(b.field("Content-Type"), Some("text/javascript; charset=utf-8"));
+    assert_ne!(a.forms[0].etag, b.forms[0].etag);
+    assert_eq!(a, c);
+    assert_eq!(site.page("404:/").status, 404);
+    assert_eq!(site.page("/").status, 200);
+    assert_eq!(site.summary.repeated_files, 3);
+    assert_eq!(site.summary.repeated_bytes, 5 + 5 + 3);
+}
+
+/// The fields of RFC 9110 §15.4.5 come back in a 304, the others do not.
+#[test]
+fn fields_of_a_page() {
+    let folder = Folder::with(&[("index.html", &"<p>many words</p>\n".repeat(50))]);
+    let site = built(&folder);
+    let page = site.page("/index.html");
+    let security = "X-Content-Type-Options: nosniff\r\n\
+        Referrer-Policy: strict-origin-when-cross-origin\r\n\
+        X-Frame-Options: SAMEORIGIN\r\n";
+    let cached = "Cache-Control: max-age=0, must-revalidate\r\nVary: Accept-Encoding\r\n";
+    assert_eq!(page.forms.len(), 3);
+    for (form, coding) in page.forms.iter().zip(["", "gzip", "br"]) {
+        let coding = match coding {
+            "" => String::new(),
+            token => format!("Content-Encoding: {token}\r\n"),
+        };
+        let expected = format!(
+            "Content-Type: text/html; charset=utf-8\r\n{coding}{cached}Accept-Ranges: bytes\r\n\
+             {security}"
+        );
+        assert_eq!(form.fields, expected);
+        assert_eq!(form.not_modified, cached);
+    }
+    let plain = Options { security_fields: false, ..options() };
+    let site = built_with(&folder, &plain).unwrap();
+    assert_eq!(site.page("/").field("X-Frame-Options"), None);
+}
+
+#[test]
+fn fields_the_server_takes_for_its_own_answers() {
+    let folder = Folder::with(&[("a.css", "x")]);
+    let bytes = built(&folder).bytes;
+    let layout = pinion_archive::Layout::open(&bytes).unwrap();
+    let archive = layout.view(&bytes);
+    for (role, cache_control) in [
+        (pinion_archive::Role::Generated, "no-store"),
+        (pinion_archive::Role::SlashRedirect, "max-age=0, must-revalidate"),
+    ] {
+        let block = archive.shared_for(role).unwrap();
+        let fields = String::from_utf8(block.full.to_vec()).unwrap();
+        assert_eq!(value(&fields, "Cache-Control"), Some(cache_control));
+        assert_eq!(value(&fields, "X-Content-Type-Options"), Some("nosniff"));
+        assert_eq!(block.type_line_bytes, 0);
+    }
+}
+
+#[test]
+fn fingerprinted_names_are_kept_for_ever() {
+    let folder = Folder::with(&[("app.3f2a9c1b.js", "x"), ("app.js", "y")]);
+    for (cache_control, expected) in
+        [(None, "max-age=0, must-revalidate"), (Some("max-age=60"), "max-age=60")]
+    {
+        let cache_control = cache_control.map(str::to_owned);
+        let site = built_with(&folder, &Options { cache_control, ..options() }).unwrap();
+        let field = |key: &str| site.page(key).field("Cache-Control").unwrap().to_owned();
+        assert_eq!(field("/app.3f2a9c1b.js"), "public, max-age=31536000, immutable");
+        assert_eq!(field("/app.js"), expected);
+    }
+}
+
+#[test]
+fn times_of_modification() {
+    let folder = Folder::with(&[("old.css", "o"), ("now.css", "n"), ("future.css", "f")]);
+    folder.modified("old.css", 1_000_000_000);
+    folder.modified("now.css", NOW as u64);
+    folder.modified("future.css", NOW as u64 + 1);
+    let times = |options: &Options| {
+        let site = built_with(&folder, options).unwrap();
+        let times = ["/old.css", "/now.css", "/future.css"].map(|key| site.page(key).modified);
+        (times, site.summary.warnings)
+    };
+    let (found, warnings) = times(&options());
+    assert_eq!(found, [Some(1_000_000_000), Some(NOW), None]);
+    assert_eq!(warnings, [Warning::FromTheFuture("future.css".into())]);
+    let capped = Options { source_date_epoch: Some(1_500_000_000), ..options() };
+    let (found, warnings) = times(&capped);
+    assert_eq!(found, [Some(1_000_000_000), Some(1_500_000_000), Some(1_500_000_000)]);
+    assert!(warnings.is_empty());
+}

@@ -1,0 +1,209 @@
+//! Outputs that fail, builds that are given up: nothing half stays behind.
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
+
+use pinion_archive::Layout;
+use pinion_build::{BuildError, Options, Progress, build, build_file};
+
+use crate::folder::Folder;
+use crate::reader::options;
+
+/// A disk that is full after so many bytes, or fails its call number so many.
+struct Failing {
+    memory: Cursor<Vec<u8>>,
+    bytes_left: u64,
+    calls_left: u64,
+}
+
+impl Failing {
+    fn new(bytes_left: u64, calls_left: u64) -> Failing {
+        Failing { memory: Cursor::new(Vec::new()), bytes_left, calls_left }
+    }
+
+    fn call(&mut self) -> io::Result<()> {
+        let left = self.calls_left.checked_sub(1);
+        self.calls_left = left.ok_or(io::Error::from(io::ErrorKind::StorageFull))?;
+        Ok(())
+    }
+}
+
+impl Write for &mut Failing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.call()?;
+        let room = self.bytes_left.min(bytes.len() as u64) as usize;
+        if room == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.bytes_left -= room as u64;
+        self.memory.write(&bytes[..room])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.call()
+    }
+}
+
+impl Seek for &mut Failing {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.call()?;
+        self.memory.seek(to)
+    }
+}
+
+fn site() -> Folder {
+    let folder = Folder::new();
+    for number in 0..80 {
+        let page = format!("<p>page {number}, much like the others</p>\n").repeat(30 + number);
+        folder.file(format!("p{number}.html"), page);
+    }
+    // Larger than the writer's buffer: written in the middle of the build.
+    folder.file("large.bin", vec![7; 600_000]);
+    folder
+}
+
+/// Whether the output is no archive, or all of it: what failed may have been the last thing to do.
+fn is_none_or(whole: &[u8], out: &Failing) -> bool {
+    Layout::open(out.memory.get_ref()).is_err() || out.memory.get_ref() == whole
+}
+
+/// The disk is full after any number of bytes: an error, and no archive.
+#[test]
+fn a_full_disk_at_any_byte() {
+    let folder = site();
+    let whole = build(folder.path(), &options(), Cursor::new(Vec::new()), &()).unwrap();
+    let (length, whole) = (whole.summary.archive_bytes, whole.out.into_inner());
+    // The header page is written twice: zeros first, itself last.
+    let written = length + 4096;
+    let steps =
+        (0..written).step_by(40_009).chain([1, 4095, 4096, length - 1, length, written - 1]);
+    for room in steps {
+        let mut out = Failing::new(room, u64::MAX);
+        let error = build(folder.path(), &options(), &mut out, &()).err().unwrap();
+        assert!(matches!(error, BuildError::Archive(_)), "{room}: {error}");
+        assert!(error.to_string().starts_with("cannot write the archive: "), "{error}");
+        assert!(is_none_or(&whole, &out), "{room}");
+    }
+    let mut out = Failing::new(written, u64::MAX);
+    build(folder.path(), &options(), &mut out, &()).unwrap();
+    assert!(*out.memory.get_ref() == whole);
+}
+
+/// Call number 0, 1, 2, … of the output fails, until none does.
+#[test]
+fn every_call_of_the_output_fails_once() {
+    let folder = site();
+    let whole = build(folder.path(), &options(), Cursor::new(Vec::new()), &()).unwrap();
+    let whole = whole.out.into_inner();
+    let mut failed = 0;
+    for calls in 0.. {
+        let mut out = Failing::new(u64::MAX, calls);
+        if build(folder.path(), &options(), &mut out, &()).is_ok() {
+            assert!(*out.memory.get_ref() == whole);
+            break;
+        }
+        assert!(is_none_or(&whole, &out), "{calls}");
+        failed += 1;
+    }
+    assert!(failed > 5, "{failed} calls were enough for everything");
+}
+
+#[test]
+fn a_failed_build_leaves_the_old_archive_and_no_litter() {
+    let (folder, out) = (Folder::with(&[("a.html", "a")]), Folder::with(&[("site.pinion", "old")]));
+    folder.link("b.html", "nowhere");
+    let path = out.join("site.pinion");
+    let error = build_file(folder.path(), &options(), &path, &()).unwrap_err();
+    assert_eq!(error.to_string(), "b.html: dangling link");
+    assert_eq!(out.names(), ["site.pinion"]);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    let keep_going = Options { keep_going: true, ..options() };
+    build_file(folder.path(), &keep_going, &path, &()).unwrap();
+    assert_eq!(out.names(), ["site.pinion"]);
+    Layout::open(&fs::read(&path).unwrap()).unwrap();
+}
+
+#[test]
+fn outputs_that_cannot_be() {
+    let folder = Folder::with(&[("a.html", "a")]);
+    let out = Folder::new();
+    out.folder("taken/x");
+    for (name, message) in [
+        ("taken", "is a directory"),
+        ("missing/site.pinion", "No such file or directory"),
+        ("..", "is a directory"),
+    ] {
+        let path = out.join(name);
+        let error = build_file(folder.path(), &options(), &path, &()).unwrap_err();
+        let line = error.to_string();
+        assert!(matches!(error, BuildError::Output { .. }), "{line}");
+        assert!(line.starts_with(&path.display().to_string()), "{line}");
+        assert!(line.contains(message), "{line}");
+        assert_eq!(out.names(), ["taken"]);
+    }
+}
+
+/// `pinion build . -o site.pinion` again and again gives the same archive, not one that grows.
+#[test]
+fn the_last_archive_is_not_part_of_the_next() {
+    let folder = Folder::with(&[("a.html", "a")]);
+    let path = folder.join("site.pinion");
+    build_file(folder.path(), &options(), &path, &()).unwrap();
+    let first = fs::read(&path).unwrap();
+    let summary = build_file(folder.path(), &options(), &path, &()).unwrap();
+    assert!(fs::read(&path).unwrap() == first);
+    assert_eq!(summary.files, 1);
+    assert_eq!(folder.names(), ["a.html", "site.pinion"]);
+}
+
+/// Gives up when asked for the nth time.
+struct Impatient {
+    asked: Cell<u32>,
+    gives_up_at: u32,
+    found: Cell<(u64, u64)>,
+    advanced: Cell<(u64, u64)>,
+}
+
+impl Progress for Impatient {
+    fn found(&self, files: u64, bytes: u64) {
+        self.found.set((files, bytes));
+    }
+
+    fn advanced(&self, files: u64, bytes: u64) {
+        assert!(files > self.advanced.get().0);
+        self.advanced.set((files, bytes));
+    }
+
+    fn cancelled(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() > self.gives_up_at
+    }
+}
+
+#[test]
+fn a_cancelled_build_leaves_nothing() {
+    let (folder, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    let mut cancelled = 0;
+    for gives_up_at in 0.. {
+        let progress = Impatient {
+            asked: Cell::new(0),
+            gives_up_at,
+            found: Cell::new((0, 0)),
+            advanced: Cell::new((0, 0)),
+        };
+        match build_file(folder.path(), &options(), &path, &progress) {
+            Err(BuildError::Cancelled) => assert_eq!(out.names(), Vec::<String>::new()),
+            Err(error) => panic!("{error}"),
+            Ok(summary) => {
+                assert_eq!(progress.found.get(), (81, summary.source_bytes));
+                assert_eq!(progress.advanced.get(), progress.found.get());
+                break;
+            }
+        }
+        cancelled += 1;
+    }
+    assert!(cancelled >= 2, "only {cancelled} batches");
+    assert_eq!(out.names(), ["site.pinion"]);
+}

@@ -1,0 +1,256 @@
+//! Which files become resources.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use pinion_build::{BuildError, Options, Warning};
+use proptest::prelude::*;
+
+use crate::folder::Folder;
+use crate::reader::{built, built_with, options};
+
+#[test]
+fn links_are_followed_also_out_of_the_folder() {
+    let outside = Folder::with(&[("page.css", "outside"), ("deep/x.css", "deep")]);
+    let folder = Folder::with(&[("real/y.css", "inside")]);
+    folder.link("file.css", outside.join("page.css"));
+    folder.link("folder", outside.join("deep"));
+    folder.link("sister", "real");
+    folder.link("chain", "sister");
+    let site = built(&folder);
+    assert_eq!(
+        site.keys(),
+        ["/chain/y.css", "/file.css", "/folder/x.css", "/real/y.css", "/sister/y.css"]
+    );
+    assert_eq!(site.page("/file.css").content(), b"outside");
+    assert_eq!(site.page("/chain/y.css").content(), b"inside");
+}
+
+#[test]
+fn the_source_may_be_a_link_itself() {
+    let folder = Folder::with(&[("site/a.css", "a")]);
+    folder.link("current", "site");
+    let site = pinion_build::build(
+        &folder.join("current"),
+        &options(),
+        std::io::Cursor::new(Vec::new()),
+        &(),
+    );
+    assert_eq!(site.unwrap().summary.files, 1);
+}
+
+#[test]
+fn a_folder_below_itself_is_entered_once() {
+    let folder = Folder::with(&[("a/b/x.css", "x")]);
+    folder.link("a/b/up", "../../a");
+    folder.link("a/self", ".");
+    folder.link("root", folder.path());
+    let site = built(&folder);
+    // `root` is the source itself, so it is above; `a/b/up` is `a`.
+    assert_eq!(site.keys(), ["/a/b/x.css"]);
+    let looped = |path: &str| Warning::FolderLoop(path.into());
+    assert_eq!(site.summary.warnings, [looped("a/b/up"), looped("a/self"), looped("root")]);
+}
+
+#[test]
+fn two_folders_that_lead_to_each_other() {
+    let folder = Folder::with(&[("a/x.css", "x"), ("b/y.css", "y")]);
+    folder.link("a/b", "../b");
+    folder.link("b/a", "../a");
+    let site = built(&folder);
+    assert_eq!(site.keys(), ["/a/b/y.css", "/a/x.css", "/b/a/x.css", "/b/y.css"]);
+    assert_eq!(site.summary.warnings.len(), 2);
+}
+
+#[test]
+fn everything_that_is_no_file_is_named() {
+    let folder = Folder::with(&[("good.css", "good")]);
+    folder.link("dangling.css", "nowhere");
+    folder.link("far", "/nowhere/at/all");
+    folder.link("circle", "circle");
+    folder.link("zero", "/dev/zero");
+    folder.pipe("pipe");
+    folder.folder("d");
+    folder.socket("d/socket");
+    let error = built_with(&folder, &options()).err().unwrap();
+    let BuildError::Problems(problems) = &error else { panic!("{error}") };
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "circle: link that leads back to itself",
+            "d/socket: a socket",
+            "dangling.css: dangling link",
+            "far: dangling link",
+            "pipe: a named pipe",
+            "zero: a device",
+        ]
+    );
+    assert_eq!(error.to_string(), "circle: link that leads back to itself (and 5 more)");
+
+    let site = built_with(&folder, &Options { keep_going: true, ..options() }).unwrap();
+    assert_eq!(site.keys(), ["/good.css"]);
+    assert_eq!(site.summary.problems.len(), 6);
+}
+
+/// Tests may run as root, who may read everything. But nobody can open a path that is too long: the
+/// folder below the link has one, although its own is short enough.
+#[test]
+fn unreadable_files_and_folders_are_named() {
+    let folder = Folder::with(&[("good.css", "good")]);
+    let name = "n".repeat(250);
+    // Below the system's 4096 bytes; above them together with the name of the link's folder.
+    let deep = vec![name.as_str(); 16].join("/");
+    let elsewhere = Folder::new();
+    elsewhere.file(format!("{deep}/x.css"), "x");
+    folder.link(&format!("{name}/down"), elsewhere.path());
+    let error = built_with(&folder, &options()).err().unwrap();
+    let BuildError::Problems(problems) = &error else { panic!("{error}") };
+    assert_eq!(problems.len(), 1, "{error}");
+    assert!(error.to_string().contains("File name too long"), "{error}");
+
+    let site = built_with(&folder, &Options { keep_going: true, ..options() }).unwrap();
+    assert_eq!(site.keys(), ["/good.css"]);
+}
+
+#[test]
+fn a_source_that_is_no_folder() {
+    let folder = Folder::with(&[("file", "")]);
+    for (name, message) in [("file", "not a directory"), ("missing", "No such file or directory")] {
+        let source = folder.join(name);
+        let error = pinion_build::build(&source, &options(), std::io::Cursor::new(vec![]), &());
+        let line = error.err().unwrap().to_string();
+        assert!(line.starts_with(&source.display().to_string()), "{line}");
+        assert!(line.contains(message), "{line}");
+    }
+}
+
+#[test]
+fn an_empty_folder_is_a_site_without_pages() {
+    let folder = Folder::new();
+    folder.folder("a/b");
+    let site = built(&folder);
+    assert_eq!(site.keys(), Vec::<&str>::new());
+    assert_eq!(site.summary.folders, 3);
+}
+
+#[test]
+fn what_is_left_out_is_in_the_summary() {
+    let folder = Folder::with(&[
+        (".git/config", ""),
+        (".well-known/security.txt", "Contact: x"),
+        ("Thumbs.db", ""),
+        ("_headers", ""),
+        ("_redirects", ""),
+        ("a/keys.priv.d/key.pem", "secret"),
+        ("a/menu.dyn.html", ""),
+        ("app.lua", ""),
+        ("draft.md", ""),
+        ("index.html", ""),
+        ("pinion.toml", ""),
+        ("secret/plan.html", ""),
+    ]);
+    let exclude = vec!["*.md".to_owned(), "/secret".to_owned()];
+    let site = built_with(&folder, &Options { exclude, ..options() }).unwrap();
+    assert_eq!(
+        site.keys(),
+        ["/", "/.well-known/security", "/.well-known/security.txt", "/index", "/index.html"]
+    );
+    let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| path.display().to_string()).collect()
+    };
+    assert_eq!(paths(&site.summary.skipped), [".git", "Thumbs.db", "draft.md", "secret"]);
+    assert_eq!(
+        paths(&site.summary.special),
+        ["_headers", "_redirects", "a/keys.priv.d", "a/menu.dyn.html", "app.lua", "pinion.toml",]
+    );
+}
+
+#[test]
+fn a_bad_pattern_fails_before_anything_is_read() {
+    let folder = Folder::new();
+    let options = Options { exclude: vec!["a{".to_owned()], ..options() };
+    assert!(matches!(built_with(&folder, &options), Err(BuildError::Glob(_))));
+}
+
+/// A tree as it is put on the disk.
+#[derive(Clone, Debug)]
+enum Node {
+    File,
+    Folder(BTreeMap<&'static [u8], Node>),
+    /// To a folder outside with one file, `o`.
+    Link,
+}
+
+const NAMES: [&[u8]; 16] = [
+    b"a",
+    b"a!",
+    b"a.css",
+    b"a0",
+    b"b",
+    b"b.js",
+    b".git",
+    b".well-known",
+    b"x.log",
+    b"y~",
+    b"_headers",
+    b"m.dyn.css",
+    b"A B",
+    b"\xff\xfe.css",
+    "\u{fc}.css".as_bytes(),
+    b"line\nbreak",
+];
+
+fn tree() -> impl Strategy<Value = BTreeMap<&'static [u8], Node>> {
+    let name = prop::sample::select(NAMES.to_vec());
+    let leaf = prop_oneof![4 => Just(Node::File), 1 => Just(Node::Link)];
+    let node = leaf.prop_recursive(4, 40, 6, move |inner| {
+        let name = prop::sample::select(NAMES.to_vec());
+        prop::collection::btree_map(name, inner, 0..6).prop_map(Node::Folder)
+    });
+    prop::collection::btree_map(name, node, 0..8)
+}
+
+fn put(folder: &Folder, outside: &Folder, prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>) {
+    std::fs::create_dir_all(folder.join(prefix)).unwrap();
+    for (name, node) in tree {
+        let path = [prefix, name].concat();
+        match node {
+            Node::File => folder.file(&path, &path),
+            Node::Folder(inner) => put(folder, outside, &[&path[..], b"/"].concat(), inner),
+            Node::Link => {
+                let link = Path::new(OsStr::from_bytes(&path)).to_owned();
+                std::os::unix::fs::symlink(outside.path(), folder.path().join(link)).unwrap();
+            }
+        }
+    }
+}
+
+/// The keys of the site: every path whose components all are part of it, sorted as a whole.
+fn expected(prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>, keys: &mut Vec<Vec<u8>>) {
+    let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_headers", b"m.dyn.css"];
+    for (name, node) in tree.iter().filter(|(name, _)| !left_out.contains(name)) {
+        let key = [prefix, b"/", name].concat();
+        match node {
+            Node::File => keys.push(key),
+            Node::Folder(inner) => expected(&key, inner, keys),
+            Node::Link => keys.push([&key[..], b"/o"].concat()),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tree_agrees_with_the_model(tree in tree()) {
+        let (folder, outside) = (Folder::new(), Folder::with(&[("o", "outside")]));
+        put(&folder, &outside, b"", &tree);
+        let mut keys = Vec::new();
+        expected(b"", &tree, &mut keys);
+        keys.sort();
+        prop_assert_eq!(built(&folder).files, keys);
+    }
+}
