@@ -83,11 +83,17 @@ impl Server {
 
     /// One GET on a connection of its own.
     pub(crate) fn get(&self, path: &str) -> Answer {
+        self.try_get(path).expect("an answer")
+    }
+
+    /// One GET that the server may give up by closing the connection.
+    pub(crate) fn try_get(&self, path: &str) -> Option<Answer> {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
-        exchange(
-            &mut stream,
-            &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
-        )
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).ok()?;
+        Answer::split(&bytes)
     }
 
     /// Asks again and again until the answer is the wanted one.
@@ -123,6 +129,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    fn split(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+        let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        Some(Self { status, head, body: bytes[end..].to_vec() })
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
@@ -134,10 +147,7 @@ pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Answe
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("an answer and the end");
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let head = String::from_utf8(bytes[..end].to_vec()).expect("a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    Answer { status, head, body: bytes[end..].to_vec() }
+    Answer::split(&bytes).expect("a head")
 }
 
 /// The lines of stderr as they come.

@@ -62,6 +62,25 @@ fn a_copy_outlives_its_file() {
 }
 
 #[test]
+fn a_truncated_file_costs_answers_and_never_the_server() {
+    let folder = Folder::with_site();
+    folder.write("site/large.bin", vec![7; 1 << 20]);
+    build_site(&folder);
+    let server = Server::start(&folder, "site.pinion");
+    assert_eq!(server.get("/large.bin").body.len(), 1 << 20);
+    let file = fs::File::options().write(true).open(folder.join("site.pinion")).expect("it opens");
+    file.set_len(4096).expect("truncated");
+    for path in ["/large.bin", "/", "/style.css", "/none", "/large.bin"] {
+        let answer = server.try_get(path);
+        assert!(answer.is_none_or(|answer| answer.status == 500), "{path}");
+    }
+    server.hears("every request is answered 500 until a whole archive is loaded");
+    publish(&folder, "whole again");
+    server.signal(Signal::HUP);
+    server.gets("/", |answer| answer.body == folder.read("site/index.html"));
+}
+
+#[test]
 fn every_listener_is_told_and_answers() {
     let folder = Folder::with_site();
     let listen = "site --listen 127.0.0.1:0 --listen [::1]:0 --listen unix:p.sock";
