@@ -21,6 +21,7 @@ use pinion_site::{Pieces, Work, answer};
 
 /// What wrk sends.
 const REQUEST: &[u8] = b"GET /hello.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
+const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
 const TAIL: &[u8] = b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n";
 
@@ -37,12 +38,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "all" => |bench: &mut Bench<'_>| bench.all(),
         other => return Err(format!("no station {other}: parse, answer or all").into()),
     };
-    let began = Instant::now();
-    let mut hash = 0u64;
-    for _ in 0..rounds {
-        hash = hash.rotate_left(5) ^ run(&mut bench);
+    // The fastest of many batches is the one that nobody disturbed.
+    let (mut hash, mut nanoseconds) = (0u64, f64::INFINITY);
+    for _ in 0..BATCHES {
+        let began = Instant::now();
+        for _ in 0..rounds.div_ceil(BATCHES) {
+            hash = hash.rotate_left(5).wrapping_add(run(&mut bench));
+        }
+        let batch = began.elapsed().as_nanos() as f64 / rounds.div_ceil(BATCHES) as f64;
+        nanoseconds = nanoseconds.min(batch);
     }
-    let nanoseconds = began.elapsed().as_nanos() as f64 / rounds as f64;
     println!("{station} {nanoseconds:.1} ns/request, {rounds} rounds, hash {hash:016x}");
     Ok(())
 }

@@ -12,25 +12,34 @@ pub const FIRST: UnixSeconds = -62_167_219_200;
 /// 9999-12-31 23:59:59, the last second [`format`] can write.
 pub const LAST: UnixSeconds = 253_402_300_799;
 
-/// Writes `Sun, 06 Nov 1994 08:49:37 GMT`. Times outside of the years 0 to 9999 are clamped.
+/// `Sun, 06 Nov 1994 08:49:37 GMT`. Times outside of the years 0 to 9999 are clamped.
 #[inline]
 #[must_use]
 pub fn format(time: UnixSeconds) -> [u8; DATE_BYTES] {
+    let mut text = TEMPLATE;
+    write(&mut text, time);
+    text
+}
+
+/// What [`write()`] completes: the bytes that are the same in every date.
+pub const TEMPLATE: [u8; DATE_BYTES] = *b"Sat, 00 Jan 0000 00:00:00 GMT";
+
+/// Writes a date over a [`TEMPLATE`] where it stands. Copying a date that was just written makes
+/// the processor wait for its single bytes to be stored, so a response head is written in place.
+#[inline]
+pub fn write(text: &mut [u8; DATE_BYTES], time: UnixSeconds) {
     let (days, second) = days_and_seconds(time);
     let (year, month, day) = civil(days);
-
     let (minute, second) = (second / 60, second % 60);
-    let mut text = *b"Sat, 00 Jan 0000 00:00:00 GMT";
     // 0000-01-01 was a Saturday in the proleptic calendar.
-    put(&mut text, 0, NAMES_FROM_SATURDAY[(days % 7) as usize]);
-    put(&mut text, 5, two_digits(day));
-    put(&mut text, 8, MONTHS[(month - 1) as usize]);
-    put(&mut text, 12, two_digits(year / 100));
-    put(&mut text, 14, two_digits(year % 100));
-    put(&mut text, 17, two_digits(minute / 60));
-    put(&mut text, 20, two_digits(minute % 60));
-    put(&mut text, 23, two_digits(second));
-    text
+    put(text, 0, NAMES_FROM_SATURDAY[(days % 7) as usize]);
+    put(text, 5, two_digits(day));
+    put(text, 8, MONTHS[(month - 1) as usize]);
+    put(text, 12, two_digits(year / 100));
+    put(text, 14, two_digits(year % 100));
+    put(text, 17, two_digits(minute / 60));
+    put(text, 20, two_digits(minute % 60));
+    put(text, 23, two_digits(second));
 }
 
 /// Reads a date in any of the three forms of RFC 9110 §5.6.7; `None` when it is none of them or
