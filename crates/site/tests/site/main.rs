@@ -1,0 +1,12 @@
+//! What a site answers, asked with HTTP/1.1 heads and read as a client would: against archives
+//! that the writer made in memory.
+
+mod conditions;
+mod damage;
+mod errors;
+mod model;
+mod negotiation;
+mod paths;
+mod ranges;
+mod redirects;
+mod site;
