@@ -1,11 +1,11 @@
 //! Waits for changes of what is served and calls back: a folder when anything in it changes, an
 //! archive when another file takes its name.
 //!
-//! The kernel's notices only say that it is time to look. Changes come in bursts (an editor saves by
-//! three renames, a deployment copies thousands of files), so a call waits until it has been quiet
-//! for a moment. Notices can also be missed: the folder itself is replaced, a link on the way to it
-//! is switched, a network disk sends none. Therefore the watched path is looked at every two seconds
-//! as well, and watched anew when it leads somewhere else.
+//! The kernel's notices only say that it is time to look. Changes come in bursts (an editor saves
+//! by three renames, a deployment copies thousands of files), so a call waits until it has been
+//! quiet for a moment. Notices can also be missed: the folder itself is replaced, a link on the way
+//! to it is switched, a network disk sends none. Therefore the watched path is looked at every two
+//! seconds as well, and watched anew when it leads somewhere else.
 
 use crate::source::Source;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};

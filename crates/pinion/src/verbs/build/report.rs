@@ -113,7 +113,10 @@ pub(crate) fn failure_document(output: &Path, error: &BuildError) -> Value {
 }
 
 fn problems(problems: &[Problem]) -> Vec<Value> {
-    let value = |problem: &Problem| json!({"path": text(&problem.path), "reason": problem.reason.to_string()});
+    let value = |problem: &Problem| {
+        let reason = problem.reason.to_string();
+        json!({"path": text(&problem.path), "reason": reason})
+    };
     problems.iter().map(value).collect()
 }
 
