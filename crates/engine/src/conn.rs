@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use pinion_http::h1::body::BodyReader;
+use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::request::Framing;
 
 use crate::backend::Slot;
@@ -128,6 +129,18 @@ impl Conn {
             Phase::Linger => Watch::Linger,
             Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,
         }
+    }
+
+    /// Whether the answer that is being given must be the last one, because of request content that
+    /// is still to come. Whether an unanswered expectation is followed by its content is the
+    /// client's choice, so the bytes that come next could be read two ways (RFC 9110 §10.1.1); and
+    /// content over the limit costs more to read than a new connection.
+    #[inline]
+    pub(crate) fn must_end_behind_content(&self) -> bool {
+        self.phase == Phase::Body
+            && !self.body.is_at_end()
+            && (self.exchange.expects_continue
+                || self.body.known_remaining() > BODY_DISCARD_MAX_BYTES)
     }
 
     /// Nothing more comes after what is queued. `linger`: the peer may still be sending, so its

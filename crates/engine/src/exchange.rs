@@ -278,7 +278,7 @@ impl Exchange<'_> {
     fn connection_fields(&mut self) -> ConnectionFields {
         let conn = self.core.conns.get(self.slot);
         let state = conn.exchange;
-        if !state.keep_alive {
+        if !state.keep_alive || conn.must_end_behind_content() {
             return ConnectionFields::Close;
         }
         if !state.http10 {

@@ -133,15 +133,14 @@ fn complete(core: &mut Core, slot: Slot) {
         // A client that asked to close sends nothing more; one that did not may be sending.
         return conn.end(body_unread || !conn.client_closes);
     }
+    if conn.must_end_behind_content() {
+        return conn.end(true);
+    }
     conn.exchange = ExchangeState::default();
-    if !body_unread {
-        conn.phase = Phase::Head;
-    } else if state.expects_continue || conn.body.known_remaining() > BODY_DISCARD_MAX_BYTES {
-        // Whether an unanswered expectation is followed by its body is the client's choice, so the
-        // bytes that come next could be read two ways (RFC 9110 §10.1.1).
-        conn.end(true);
-    } else {
+    if body_unread {
         conn.dropped = 0;
+    } else {
+        conn.phase = Phase::Head;
     }
 }
 

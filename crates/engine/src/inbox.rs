@@ -24,9 +24,11 @@ impl Inbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker that reads the inbox from now on.
+    /// The worker that reads the inbox from now on. It is woken at once: whoever called before had
+    /// nobody to wake, and a drain that is not heard would wait for the end of the grace.
     pub(crate) fn attach(&self, waker: Waker) {
-        self.lock().waker = Some(waker);
+        self.lock().waker = Some(waker.clone());
+        waker.wake();
     }
 
     /// Moves all messages into `to`, in the order they came.
@@ -61,5 +63,26 @@ impl Poster {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn a_worker_that_comes_late_is_woken_for_what_it_missed() {
+        let wakes = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&wakes);
+        let waker = Waker(Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        }));
+        let inbox = Inbox::default();
+        inbox.wake();
+        inbox.attach(waker);
+        assert_eq!(wakes.load(Ordering::Relaxed), 1);
+        inbox.wake();
+        assert_eq!(wakes.load(Ordering::Relaxed), 2);
     }
 }
