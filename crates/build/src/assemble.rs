@@ -18,11 +18,11 @@ use pinion_http::date::UnixSeconds;
 
 use crate::encode::Encoded;
 use crate::error::{BuildError, Problem, Reason};
-use crate::fields::{Block, Fields, Use};
+use crate::fields::{Block, Fields, Purpose};
 use crate::fingerprint::is_fingerprinted;
 use crate::keys;
-use crate::limits::{HELD_MAX_BYTES, SLOWEST};
-use crate::media::MediaType;
+use crate::limits::SLOWEST;
+use crate::media::{MediaType, is_packed};
 use crate::options::Options;
 use crate::source::{Source, Stamp};
 use crate::summary::{CodingSummary, Shadowed, Slow, Summary, Warning};
@@ -123,6 +123,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     ) -> Result<Result<(), Reason>, BuildError> {
         let Product { media, digest, stamp, body, codings, encoding } = product;
         let encoded = !matches!(codings, Codings::Untried);
+        if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
+            self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
+        }
         let content = match self.content(digest, stamp, body, codings)? {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
@@ -230,11 +233,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let plan = keys::plan(&keys);
         let mut aliases = plan.aliases.iter().peekable();
         for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
-            let use_ = match is_fingerprinted(key, resource.media.essence) {
-                true => Use::Fingerprinted,
-                false => Use::Page,
+            let purpose = match is_fingerprinted(key, resource.media.essence) {
+                true => Purpose::Fingerprinted,
+                false => Purpose::Page,
             };
-            let representations = self.representations(resource, use_)?;
+            let representations = self.representations(resource, purpose)?;
             self.writer.entry(&entry(key, b"", resource, &representations))?;
             if aliases.peek().is_some_and(|(file, _)| *file == number) {
                 let target = keys::escaped(key);
@@ -260,7 +263,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             self.summary.warnings.push(Warning::NotFoundTooDeep(path));
             return Ok(());
         }
-        let representations = self.representations(resource, Use::NotFound)?;
+        let representations = self.representations(resource, Purpose::NotFound)?;
         let page = entry(folder, b"", resource, &representations);
         self.writer.not_found(&NewEntry { status: 404, ..page })?;
         self.summary.not_found_pages += 1;
@@ -271,7 +274,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn representations(
         &mut self,
         resource: &Resource,
-        use_: Use,
+        purpose: Purpose,
     ) -> Result<Vec<NewRepresentation>, WriteError> {
         let Some(content) = self.contents.get(resource.content) else { return Ok(Vec::new()) };
         let media = resource.media;
@@ -280,7 +283,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let field = media.field();
         let mut representations = Vec::with_capacity(1 + codings.len());
         for stored in std::iter::once(&content.identity).chain(codings) {
-            let block = Block { media, coding: stored.coding, varies, use_ };
+            let block = Block { media, coding: stored.coding, varies, purpose };
             representations.push(NewRepresentation {
                 coding: stored.coding,
                 shared: self.fields.id(&mut self.writer, block)?,
@@ -309,14 +312,6 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.summary.entries = self.summary.files + self.summary.aliases;
         self.summary.warnings.sort_unstable();
         Ok((self.summary, out, self.externals))
-    }
-
-    pub(crate) fn warn_of_size(&mut self) {
-        let too_large = self.files.iter().filter(|file| {
-            file.bytes > HELD_MAX_BYTES && self.options.external_min_bytes.is_none()
-        });
-        let warnings = too_large.map(|file| Warning::TooLargeToEncode(relative(&file.key)));
-        self.summary.warnings.extend(warnings);
     }
 
     fn path(&self, file: usize) -> PathBuf {

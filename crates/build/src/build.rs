@@ -64,7 +64,6 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let mut assembly = Assembly::new(options, &found.files, out)?;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
-    assembly.warn_of_size();
     read_all(source, options, &found.files, lost, &mut assembly, progress)?;
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {

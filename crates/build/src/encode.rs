@@ -12,7 +12,9 @@ use zstd::bulk::Compressor as ZstdCompressor;
 use zstd::zstd_safe::CParameter;
 
 use crate::brotli_memory::BrotliMemory;
-use crate::limits::{BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, KEEP_PERCENT, ZSTD_WINDOW_LOG_MAX};
+use crate::limits::{
+    BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, KEEP_PERCENT, SCRATCH_KEPT_BYTES, ZSTD_WINDOW_LOG_MAX,
+};
 use crate::options::CodingLevel;
 
 /// Content in a coding.
@@ -51,6 +53,14 @@ impl Encoders {
         if self.scratch.len() < room {
             self.scratch.resize(room, 0);
         }
+        let kept = self.kept(content, room);
+        if room > SCRATCH_KEPT_BYTES {
+            self.scratch = Vec::new();
+        }
+        kept
+    }
+
+    fn kept(&mut self, content: &[u8], room: usize) -> Vec<Encoded> {
         let mut kept = Vec::with_capacity(self.encoders.len());
         for (coding, encoder) in &mut self.encoders {
             let Some(out) = self.scratch.get_mut(..room) else { break };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pinion_archive::WriteError;
 
@@ -10,7 +10,7 @@ use pinion_archive::WriteError;
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The source is not a folder that can be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", Shown(path))]
     Source {
         /// The folder.
         path: PathBuf,
@@ -20,8 +20,8 @@ pub enum BuildError {
     /// Files that cannot become resources, all of them.
     #[error("{}", problems_line(.0))]
     Problems(Vec<Problem>),
-    /// More files than [`FILES_MAX`](crate::limits::FILES_MAX).
-    #[error("more than {} files", crate::limits::FILES_MAX)]
+    /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
+    #[error("more than {} files and folders", crate::limits::FILES_MAX)]
     TooManyFiles,
     /// An exclude pattern that is none.
     #[error("{0}")]
@@ -38,7 +38,7 @@ pub enum BuildError {
     #[error("cannot write the archive: {0}")]
     Archive(#[from] WriteError),
     /// The archive's file cannot be made, or not be given its name.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", Shown(path))]
     Output {
         /// The archive.
         path: PathBuf,
@@ -80,7 +80,7 @@ pub enum Reason {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.reason)
+        write!(f, "{}: {}", Shown(&self.path), self.reason)
     }
 }
 
@@ -98,10 +98,39 @@ impl fmt::Display for Reason {
     }
 }
 
+/// A path for people: control characters, which would break the line or steer the terminal, are
+/// escaped; what is not UTF-8 is replaced.
+pub(crate) struct Shown<'a>(pub(crate) &'a Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        self.0.to_string_lossy().chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => f.write_char(c),
+        })
+    }
+}
+
 fn problems_line(problems: &[Problem]) -> String {
     match problems {
         [] => String::from("no problem"),
         [only] => only.to_string(),
         [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_the_line() {
+        let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
+        let problem = Problem { path, reason: Reason::Pipe };
+        assert_eq!(problem.to_string(), "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe");
     }
 }

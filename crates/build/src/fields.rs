@@ -40,12 +40,12 @@ pub(crate) struct Block {
     pub(crate) coding: Coding,
     /// Whether the resource has other codings too.
     pub(crate) varies: bool,
-    pub(crate) use_: Use,
+    pub(crate) purpose: Purpose,
 }
 
-/// How a resource is used.
+/// What a resource is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Use {
+pub(crate) enum Purpose {
     /// Under its own URL.
     Page,
     /// Under its own URL, which changes with its content.
@@ -97,10 +97,10 @@ impl Fields {
         if let Some(&id) = self.known.get(&block) {
             return Ok(id);
         }
-        let (status, cache_control) = match block.use_ {
-            Use::Page => (200, self.cache_control.as_str()),
-            Use::Fingerprinted => (200, FINGERPRINTED),
-            Use::NotFound => (404, NEVER_CACHED),
+        let (status, cache_control) = match block.purpose {
+            Purpose::Page => (200, self.cache_control.as_str()),
+            Purpose::Fingerprinted => (200, FINGERPRINTED),
+            Purpose::NotFound => (404, NEVER_CACHED),
         };
         let mut cached = vec![("Cache-Control", cache_control)];
         if block.varies {
@@ -111,7 +111,7 @@ impl Fields {
             fields.push(("Content-Encoding", block.coding.token()));
         }
         fields.extend_from_slice(&cached);
-        if block.use_ != Use::NotFound {
+        if block.purpose != Purpose::NotFound {
             fields.push(("Accept-Ranges", "bytes"));
         }
         fields.extend_from_slice(self.security);

@@ -138,6 +138,7 @@ mod tests {
         assert_eq!(aliases(&["/a/index.json"]), ["/a/ /a/index.json"]);
         assert_eq!(aliases(&["/x.rst.txt", "/a.css", "/b.HTML"]), ["/x.rst /x.rst.txt"]);
         assert_eq!(aliases(&["/404.html", "/200.png"]), ["/404 /404.html"]);
+        assert_eq!(aliases(&["/.html", "/a/.txt"]), Vec::<String>::new());
     }
 
     #[test]

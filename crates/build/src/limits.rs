@@ -1,7 +1,7 @@
 //! Every bound of the build, one constant each, with its reason.
 
-/// Files of one site. A record costs about 400 bytes while building, so this is 6 GiB; links that
-/// point at each other can name far more paths than a disk has files.
+/// Names that one walk looks at. A file takes about 800 bytes while building, so this is 13 GiB;
+/// links that point at each other can name far more paths than a disk has files.
 pub const FILES_MAX: usize = 1 << 24;
 
 /// Content, stored codings included, that is read but not yet written. Enough to keep all cores
@@ -38,6 +38,9 @@ pub const CODING_OVERHEAD_BYTES: u64 = 64;
 /// See [`CODING_OVERHEAD_BYTES`].
 pub const KEEP_PERCENT: u64 = 95;
 
+/// Output memory that a worker keeps for its next file; after a larger file it is given back.
+pub const SCRATCH_KEPT_BYTES: usize = 4 * 1024 * 1024;
+
 /// Content that media types are sniffed from: signatures lie within it (a zip-based document's
 /// name of its first member, for one).
 pub const SNIFF_BYTES: usize = 8 * 1024;
@@ -45,8 +48,9 @@ pub const SNIFF_BYTES: usize = 8 * 1024;
 /// Window of stored zstd frames: RFC 9659 forbids more than 8 MiB for the coding `zstd`.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Window of stored brotli streams: the largest that RFC 7932 and every browser know.
-pub const BROTLI_WINDOW_LOG: i32 = 24;
+/// Window of stored brotli streams, 4 MiB: what encoders use by default. Larger ones gain only for
+/// larger files, and cost every client that memory.
+pub const BROTLI_WINDOW_LOG: i32 = 22;
 
 /// Slowest resources kept for the summary.
 pub const SLOWEST: usize = 10;

@@ -29,16 +29,15 @@ pub struct Options {
     pub source_date_epoch: Option<UnixSeconds>,
     /// `Cache-Control` of everything that has no fingerprint in its name; `None` is the default.
     pub cache_control: Option<String>,
-    /// Whether responses carry the security fields of [`crate`]'s design: nosniff, referrer and
-    /// frame policy.
+    /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
 }
 
 impl Options {
-    /// The defaults of `pinion build`: gzip and brotli at the levels where size stops falling
-    /// quickly and time begins to rise (docs/decisions has the curve).
+    /// The defaults of `pinion build`: gzip and brotli at the levels above which time grows several
+    /// times as fast as size falls. A release that may take its time asks for `gzip:12,br:11`.
     #[must_use]
     pub fn new(now: UnixSeconds) -> Options {
         Options {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinion_http::coding::Coding;
 
-use crate::error::Problem;
+use crate::error::{Problem, Shown};
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ pub struct Slow {
 
 impl fmt::Display for Shadowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (url, file, by) = (self.url.display(), self.file.display(), self.by.display());
+        let (url, file, by) = (Shown(&self.url), Shown(&self.file), Shown(&self.by));
         write!(f, "{url} is answered by {by}, not by {file}")
     }
 }
@@ -112,6 +112,6 @@ impl fmt::Display for Warning {
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
         };
-        write!(f, "{}: {what}", path.display())
+        write!(f, "{}: {what}", Shown(path))
     }
 }
