@@ -26,6 +26,7 @@ pub(crate) struct Question<'q, 'x> {
 /// The look-up comes before the method: an unknown URL is 404 for every method. A resource is
 /// there for GET and HEAD, answers OPTIONS, and 405 to the rest. Damage found on the way is a 500;
 /// [`Work::damage`] then says what it was.
+#[inline]
 pub fn answer<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -51,6 +52,7 @@ pub fn answer<'x>(
     }
 }
 
+#[inline(always)]
 fn outcome_answer<'x>(
     question: &Question<'_, 'x>,
     outcome: Outcome,

@@ -23,54 +23,76 @@ pub(crate) struct Selected<'x> {
     pub(crate) place: Place,
 }
 
-/// The answer to GET or HEAD.
+/// The answer to GET or HEAD. Inlined, as are the steps on the way to a whole body: an answer is
+/// larger than registers, and each hand-over would copy it.
+#[inline(always)]
 pub(crate) fn answer<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,
     text: &'x mut Vec<u8>,
     pieces: &'x mut Pieces<'x>,
 ) -> Result<Prepared<'x>, Damage> {
-    let Question { archive, head, now } = question;
+    let Question { head, now, .. } = question;
     let selected = select(question, &entry)?;
     let validators = Validators {
         etag: Some(selected.representation.etag()),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
         last_modified: entry.modified().filter(|modified| modified <= now),
     };
-    let answer = Prepared {
-        etag: validators.etag,
-        last_modified: validators.last_modified,
-        content_location: entry.target(),
-        ..Prepared::empty(entry.status())
-    };
     // RFC 9110 §13.2.1: preconditions are for what would be a 2xx.
-    if !(200..=299).contains(&entry.status()) {
-        return Ok(with_whole_body(answer, &selected, pieces));
+    let plain = !head.known.has_any(CONDITIONAL) || !(200..=299).contains(&entry.status());
+    if plain {
+        return Ok(whole(entry, &validators, &selected, pieces));
     }
-    match conditional::evaluate(head, &validators, *now) {
+    conditional_answer(question, entry, &validators, &selected, text, pieces)
+}
+
+/// The fields that can make an answer something else than the whole representation.
+const CONDITIONAL: &[KnownField] = &[
+    KnownField::IfMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfNoneMatch,
+    KnownField::IfUnmodifiedSince,
+    KnownField::Range,
+];
+
+/// The answer to a request with preconditions or a range.
+fn conditional_answer<'x>(
+    question: &Question<'_, 'x>,
+    entry: Entry<'x>,
+    validators: &Validators<'x>,
+    selected: &Selected<'x>,
+    text: &'x mut Vec<u8>,
+    pieces: &'x mut Pieces<'x>,
+) -> Result<Prepared<'x>, Damage> {
+    let Question { archive, head, now } = question;
+    match conditional::evaluate(head, validators, *now) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
             let shared = SharedFields { h1: selected.shared.not_modified };
-            return Ok(Prepared { status: 304, shared, ..answer });
+            let content_location = entry.target();
+            let Validators { etag, last_modified } = *validators;
+            let empty = Prepared::empty(304);
+            return Ok(Prepared { shared, etag, last_modified, content_location, ..empty });
         }
         Verdict::PreconditionFailed => return Ok(generated::error(412, archive, head)),
     }
-    if !head.known.has(KnownField::Range) {
-        return Ok(with_whole_body(answer, &selected, pieces));
-    }
     let total = selected.representation.bytes();
     match range::requested(head, total) {
-        Ranges::Ignore => Ok(with_whole_body(answer, &selected, pieces)),
-        _ if !conditional::if_range_holds(head, &validators, *now) => {
-            Ok(with_whole_body(answer, &selected, pieces))
+        Ranges::Ignore => Ok(whole(entry, validators, selected, pieces)),
+        _ if !conditional::if_range_holds(head, validators, *now) => {
+            Ok(whole(entry, validators, selected, pieces))
         }
         Ranges::Unsatisfiable => Ok(Prepared {
             content_range: Some(ContentRange::Unsatisfied { total }),
             ..generated::error(416, archive, head)
         }),
         Ranges::Satisfiable(set) => match set.as_slice() {
-            [range] => Ok(with_part(answer, &selected, *range, pieces)),
-            ranges => Ok(multipart::answer(answer, &selected, ranges, text, pieces)),
+            [range] => Ok(with_part(entry, validators, selected, *range, pieces)),
+            ranges => {
+                let answer = without_body(entry, validators, selected);
+                Ok(multipart::answer(answer, selected, ranges, text, pieces))
+            }
         },
     }
 }
@@ -83,7 +105,8 @@ pub(crate) fn content<'x>(
     pieces: &'x mut Pieces<'x>,
 ) -> Result<Prepared<'x>, Damage> {
     let selected = select(question, &entry)?;
-    Ok(with_whole_body(Prepared::empty(entry.status()), &selected, pieces))
+    let none = Validators { etag: None, last_modified: None };
+    Ok(Prepared { content_location: None, ..whole(entry, &none, &selected, pieces) })
 }
 
 /// A range of the place, both ends included; it lies inside it.
@@ -102,6 +125,7 @@ pub(crate) fn part<'x>(place: Place, range: ByteRange) -> Piece<'x> {
     }
 }
 
+#[inline(always)]
 fn select<'x>(question: &Question<'_, 'x>, entry: &Entry<'x>) -> Result<Selected<'x>, Damage> {
     let Question { archive, head, .. } = question;
     let available = entry.representations().map(|form| (form.coding(), form.bytes()));
@@ -122,8 +146,11 @@ fn select<'x>(question: &Question<'_, 'x>, entry: &Entry<'x>) -> Result<Selected
     Ok(Selected { representation, shared, place })
 }
 
-fn with_whole_body<'x>(
-    answer: Prepared<'x>,
+/// The whole representation.
+#[inline(always)]
+fn whole<'x>(
+    entry: Entry<'x>,
+    validators: &Validators<'x>,
     selected: &Selected<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
@@ -133,12 +160,28 @@ fn with_whole_body<'x>(
         Place::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
         Place::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
     };
-    let shared = SharedFields { h1: selected.shared.full };
-    Prepared { shared, content_length: Some(bytes), body, ..answer }
+    Prepared { content_length: Some(bytes), body, ..without_body(entry, validators, selected) }
+}
+
+/// What a whole and a partial answer have in common.
+#[inline(always)]
+fn without_body<'x>(
+    entry: Entry<'x>,
+    validators: &Validators<'x>,
+    selected: &Selected<'x>,
+) -> Prepared<'x> {
+    Prepared {
+        shared: SharedFields { h1: selected.shared.full },
+        etag: validators.etag,
+        last_modified: validators.last_modified,
+        content_location: entry.target(),
+        ..Prepared::empty(entry.status())
+    }
 }
 
 fn with_part<'x>(
-    answer: Prepared<'x>,
+    entry: Entry<'x>,
+    validators: &Validators<'x>,
     selected: &Selected<'x>,
     range: ByteRange,
     pieces: &'x mut Pieces<'x>,
@@ -147,10 +190,9 @@ fn with_part<'x>(
     let ByteRange { first, last } = range;
     Prepared {
         status: 206,
-        shared: SharedFields { h1: selected.shared.full },
         content_range: Some(ContentRange::Bytes { first, last, total }),
         content_length: Some(range.bytes()),
         body: PreparedBody::Archive(pieces.one(part(selected.place, range))),
-        ..answer
+        ..without_body(entry, validators, selected)
     }
 }

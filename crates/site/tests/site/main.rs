@@ -1,6 +1,7 @@
 //! What a site answers, asked with HTTP/1.1 heads and read as a client would: against archives
 //! that the writer made in memory.
 
+mod allocation;
 mod conditions;
 mod damage;
 mod errors;

@@ -1,0 +1,95 @@
+//! No answer takes memory: not a hit, not a miss, not an error.
+
+use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
+use std::cell::Cell;
+
+use pinion_archive::Layout;
+use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::limits::Limits;
+use pinion_site::{Pieces, Work, answer};
+
+use crate::site::{NOW, archive, get};
+
+/// The system's allocator, counting the calls of each thread.
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no counter any more, and no test in it.
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
+// thread-local number that needs neither memory nor a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: AllocLayout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: AllocLayout) {
+        // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: AllocLayout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn no_answer_takes_memory() {
+    let tag = get("/text.txt").field("ETag").expect("always").to_owned();
+    let sixteen: Vec<String> = (0..16).map(|n| format!("{0}-{0}", 2 * n)).collect();
+    let requests = [
+        "GET /text.txt HTTP/1.1".to_owned(),
+        "HEAD /text.txt HTTP/1.1".to_owned(),
+        "GET / HTTP/1.1\r\nAccept-Encoding: gzip, deflate, br, zstd".to_owned(),
+        "GET / HTTP/1.1\r\nAccept-Encoding: br;q=0.5, gzip;q=0.7, *;q=0.1".to_owned(),
+        format!("GET /text.txt HTTP/1.1\r\nIf-None-Match: {tag}"),
+        "GET /text.txt HTTP/1.1\r\nIf-Match: \"x\"".to_owned(),
+        "GET /text.txt HTTP/1.1\r\nRange: bytes=1-5".to_owned(),
+        format!("GET /text.txt HTTP/1.1\r\nRange: bytes={}", sixteen.join(",")),
+        "GET /text.txt HTTP/1.1\r\nRange: bytes=99-".to_owned(),
+        "GET /large HTTP/1.1".to_owned(),
+        "GET /x/../%74ext.txt HTTP/1.1".to_owned(),
+        "GET /docs?query HTTP/1.1".to_owned(),
+        "GET /text.txt/ HTTP/1.1".to_owned(),
+        "GET /search?b HTTP/1.1".to_owned(),
+        "GET /app HTTP/1.1".to_owned(),
+        "GET /nothing HTTP/1.1".to_owned(),
+        "GET /docs/a/b/c/nothing HTTP/1.1".to_owned(),
+        format!("GET /{} HTTP/1.1", "%C3%BC/".repeat(1150)),
+        "GET /hook HTTP/1.1".to_owned(),
+        "POST /text.txt HTTP/1.1\r\nAccept: text/plain".to_owned(),
+        "OPTIONS * HTTP/1.1".to_owned(),
+    ];
+    let bytes = archive();
+    let layout = Layout::open(&bytes).expect("opens");
+    let archive = layout.view(&bytes);
+    let mut work = Work::new();
+    for request in &requests {
+        let input = format!("{request}\r\nHost: example.org\r\n\r\n").into_bytes();
+        let mut storage = HeadStorage::new();
+        let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
+        let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
+        let before = CALLS.get();
+        let mut pieces = Pieces::new();
+        let prepared = answer(&archive, &head, NOW, &mut work, &mut pieces);
+        let after = CALLS.get();
+        assert!(prepared.status >= 200);
+        assert_eq!(after - before, 0, "{request}");
+    }
+    let before = CALLS.get();
+    drop(std::hint::black_box(Box::new(NOW)));
+    assert_eq!(CALLS.get() - before, 1, "the allocator counts");
+}
