@@ -1,10 +1,12 @@
 //! The format from outside: what goes in comes out, and nothing that happens to the bytes in
 //! between gives a wrong answer.
 
+mod corpus;
 mod forge;
 mod format;
 mod hostile;
 mod injury;
 mod large;
+mod oracle;
 mod round_trip;
 mod sample;
