@@ -5,7 +5,7 @@
 //! what the way says.
 
 use crate::folder::Folder;
-use crate::server::{Server, build, start_way};
+use crate::server::{Server, Start, build};
 use std::path::Path;
 
 /// How the server talks to the kernel.
@@ -87,6 +87,12 @@ impl<'a> Matrix<'a> {
         Matrix { forms: &[Form::Archive], ..self }
     }
 
+    /// From a folder alone, because of `_why`.
+    #[must_use]
+    pub fn folder_only(self, _why: &str) -> Matrix<'a> {
+        Matrix { forms: &[Form::Folder], ..self }
+    }
+
     /// Runs a case in every way, each with a server of its own.
     #[track_caller]
     pub fn run(self, case: impl Fn(&Server)) {
@@ -105,11 +111,11 @@ impl<'a> Matrix<'a> {
         for way in WAYS.into_iter().filter(|way| self.forms.contains(&way.form)) {
             // Shown when the case fails: cargo captures what passes.
             eprintln!("{way:?}");
-            let server = match way.form {
-                Form::Folder => start_way(way, self.site, &[self.serve, self.build].concat()),
-                Form::Archive => start_way(way, &archive, self.serve),
+            let start = match way.form {
+                Form::Folder => Start::site(self.site).flags(self.build),
+                Form::Archive => Start::site(&archive),
             };
-            case(server);
+            case(start.flags(self.serve).flags(&["--io", way.io.as_str()]).start());
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::binary::pinion;
 use crate::client::Connection;
-use crate::matrix::Way;
 use crate::request::Request;
 use crate::response::Response;
 use crate::wait_for;
@@ -20,30 +19,36 @@ use std::thread;
 #[derive(Debug)]
 pub struct Start {
     arguments: Vec<OsString>,
+    grace_seconds: u32,
     open_files: Option<u64>,
 }
 
+/// Far longer than any test waits, so that a server which does not drain by itself is noticed.
+const ENDLESS_GRACE_SECONDS: u32 = 3600;
+
 impl Start {
-    /// `pinion serve SITE`, on a port of the kernel's choice, with two workers.
+    /// `pinion serve SITE`, on a port of the kernel's choice.
     pub fn site(site: &Path) -> Start {
-        Start::arguments(&[OsStr::new("serve"), site.as_os_str()]).flags(&[
-            "--listen",
-            "127.0.0.1:0",
-            "--workers",
-            "2",
-        ])
+        Start::serve(&[site.as_os_str()])
     }
 
-    /// `pinion` with just these arguments.
-    pub fn arguments<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
+    /// `pinion serve` with these arguments, on a port of the kernel's choice.
+    pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        Start { arguments, open_files: None }
+        Start { arguments, grace_seconds: ENDLESS_GRACE_SECONDS, open_files: None }
     }
 
     /// With more flags.
     #[must_use]
     pub fn flags<S: AsRef<OsStr>>(mut self, flags: &[S]) -> Start {
         self.arguments.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// With this long for running requests after SIGTERM.
+    #[must_use]
+    pub fn grace(mut self, seconds: u32) -> Start {
+        self.grace_seconds = seconds;
         self
     }
 
@@ -68,7 +73,9 @@ impl Start {
                 command
             }
         };
-        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--grace"]);
+        command.arg(self.grace_seconds.to_string()).args(&self.arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
         let stderr = Lines::of(child.stderr.take().expect("piped"));
         let mut server = Server { child, stderr, address: None };
@@ -248,10 +255,4 @@ impl Lines {
     fn all(&self) -> Vec<String> {
         self.lines.lock().expect("no panic under the lock").clone()
     }
-}
-
-/// Starts a site in one of the ways it can be served.
-#[track_caller]
-pub(crate) fn start_way(way: Way, site: &Path, flags: &[&str]) -> Server {
-    Start::site(site).flags(&["--io", way.io.as_str()]).flags(flags).start()
 }

@@ -1,0 +1,390 @@
+//! What happens on one connection (RFC 9112 §6, §9; RFC 9110 §7.6.1, §9, §10.1.1).
+#![forbid(unsafe_code)]
+
+use pinion_tests::client::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Matrix, every_way};
+use pinion_tests::request::Request;
+use std::thread;
+
+const LARGE_BYTES: usize = 3 << 20;
+/// The most content one request may carry (design §5).
+const BODY_MAX_BYTES: usize = 1 << 20;
+
+fn site() -> Folder {
+    let folder = Folder::with("connection", [("index.html", "home"), ("docs/index.html", "docs")]);
+    folder.write("large.bin", (0..LARGE_BYTES).map(|at| (at % 251) as u8).collect::<Vec<u8>>());
+    folder
+}
+
+/// The connection answers one more request.
+#[track_caller]
+fn stays_open(connection: &mut Connection) {
+    let response = connection.exchange(&Request::get("/"));
+    assert_eq!((response.status, response.text()), (200, "home"));
+}
+
+#[test]
+fn http_1_1_stays_open_unless_told_otherwise() {
+    // RFC 9112 §9.3.
+    every_way(&site(), |server| {
+        for option in [None, Some("keep-alive"), Some("upgrade, foo")] {
+            let mut connection = server.connect();
+            let request = Request::get("/");
+            let request = match option {
+                Some(option) => request.field("Connection", option),
+                None => request,
+            };
+            assert!(!connection.exchange(&request).says_close());
+            stays_open(&mut connection);
+        }
+        for option in ["close", "Close", "keep-alive, close", "foo,close"] {
+            let mut connection = server.connect();
+            let response = connection.exchange(&Request::get("/").field("Connection", option));
+            assert!(response.says_close(), "Connection: {option}: {response}");
+            connection.expect_close();
+        }
+    });
+}
+
+#[test]
+fn http_1_0_stays_open_only_when_asked() {
+    // RFC 9112 §9.3, C.2.2.
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        let response = connection.exchange(&Request::get("/").http10());
+        assert!(response.says_close(), "{response}");
+        connection.expect_close();
+
+        let mut connection = server.connect();
+        for _ in 0..3 {
+            let request = Request::get("/").http10().field("Connection", "Keep-Alive");
+            let response = connection.exchange(&request);
+            assert_eq!(response.field("Connection"), Some("keep-alive"), "{response}");
+            assert_eq!(response.field("Keep-Alive"), Some("timeout=60"), "{response}");
+        }
+        stays_open(&mut connection);
+
+        let mut connection = server.connect();
+        connection.send("GET / HTTP/1.0\r\n\r\n"); // RFC 9112 §3.2: Host came with 1.1
+        assert_eq!(connection.receive().status, 200);
+        connection.expect_close();
+    });
+}
+
+#[test]
+fn a_connection_takes_as_many_requests_as_it_may() {
+    let site = site();
+    Matrix::of(site.path()).serve(&["--max-requests-per-connection", "3"]).run(|server| {
+        let mut connection = server.connect();
+        assert!(!connection.exchange(&Request::get("/")).says_close());
+        assert!(!connection.exchange(&Request::get("/nothing")).says_close());
+        assert!(connection.exchange(&Request::get("/")).says_close());
+        connection.expect_close();
+
+        let mut connection = server.connect();
+        let request = Request::get("/").http10().field("Connection", "keep-alive");
+        for left in ["timeout=60, max=2", "timeout=60, max=1"] {
+            let response = connection.exchange(&request);
+            assert_eq!(response.field("Keep-Alive"), Some(left), "{response}");
+        }
+        assert!(connection.exchange(&request).says_close());
+        connection.expect_close();
+
+        let mut connection = server.connect();
+        connection.send(Request::get("/").bytes().repeat(5));
+        for _ in 0..3 {
+            assert_eq!(connection.receive().status, 200);
+        }
+        connection.expect_close();
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    // RFC 9112 §9.3.2.
+    every_way(&site(), |server| {
+        let tag = server.get("/").field("ETag").expect("a tag").to_owned();
+        let requests = [
+            Request::get("/"),
+            Request::get("/nothing"),
+            Request::head("/large.bin"),
+            Request::get("/").field("If-None-Match", tag),
+            Request::get("/large.bin"),
+            Request::get("/docs?a"),
+            Request::new("POST", "/").body(b"some content"),
+            Request::get("/large.bin").field("Range", "bytes=1-2,1000000-1000001"),
+            Request::new("PUT", "/nothing").chunked(b"more content", 5),
+            Request::new("OPTIONS", "*"),
+            Request::get("/large.bin").field("Range", "bytes=2000000-"),
+            Request::get("/docs/"),
+        ];
+        let mut connection = server.connect();
+        let bytes: Vec<u8> = requests.iter().flat_map(Request::bytes).collect();
+        connection.send(bytes);
+        for request in &requests {
+            let (mut pipelined, mut alone) =
+                (connection.receive_to(request), server.exchange(request));
+            for response in [&mut pipelined, &mut alone] {
+                response.fields.retain(|(name, _)| name != "Date");
+            }
+            assert!(pipelined == alone, "{request:?}\n{pipelined}\n{alone}");
+        }
+        stays_open(&mut connection);
+    });
+}
+
+#[test]
+fn many_pipelined_requests_wait_for_a_reader_who_does_not_read_yet() {
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        let mut sending = connection.stream().try_clone().expect("a second handle");
+        let requests = 40;
+        let writer = thread::spawn(move || {
+            use std::io::Write;
+            let mix = [Request::get("/large.bin").bytes(), Request::get("/").bytes()].concat();
+            sending.write_all(&mix.repeat(requests)).expect("the server takes them in time");
+        });
+        for _ in 0..requests {
+            assert_eq!(connection.receive().body.len(), LARGE_BYTES);
+            assert_eq!(connection.receive().text(), "home");
+        }
+        writer.join().expect("written");
+        stays_open(&mut connection);
+    });
+}
+
+#[test]
+fn a_request_may_come_in_any_pieces() {
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        let mut bytes = b"\r\n".to_vec(); // RFC 9112 §2.2: an empty line before is borne
+        bytes.extend(Request::new("POST", "/nothing").chunked(b"abcdef", 2).bytes());
+        bytes.extend(Request::get("/").bytes());
+        for byte in bytes {
+            connection.send([byte]);
+        }
+        assert_eq!(connection.receive().status, 404);
+        assert_eq!(connection.receive().text(), "home");
+    });
+}
+
+#[test]
+fn content_that_nobody_wants_is_read_and_dropped() {
+    every_way(&site(), |server| {
+        let content = vec![b'x'; BODY_MAX_BYTES];
+        let mut connection = server.connect();
+        for (method, status) in [("POST", 405), ("GET", 200), ("BREW", 405)] {
+            for bytes in [1, 1000, 100_000, BODY_MAX_BYTES] {
+                let framed = [
+                    Request::new(method, "/").body(&content[..bytes]),
+                    Request::new(method, "/").chunked(&content[..bytes], 7000),
+                ];
+                for request in framed {
+                    let response = connection.exchange(&request);
+                    assert_eq!(response.status, status, "{method} with {bytes} bytes: {response}");
+                    assert!(!response.says_close(), "{method} with {bytes} bytes");
+                }
+            }
+        }
+        stays_open(&mut connection);
+    });
+}
+
+#[test]
+fn chunk_extensions_and_trailers_are_dropped_with_the_content() {
+    // RFC 9112 §7.1.1, §7.1.2.
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        connection.send(
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\nTrailer: X\r\n\r\n\
+             00003;name=value;other=\"a;b\\\"c\"\r\nabc\r\nA\r\n0123456789\r\n0;last\r\nX: y\r\n\r\n",
+        );
+        assert_eq!(connection.receive().status, 405);
+        stays_open(&mut connection);
+    });
+}
+
+#[test]
+fn too_much_content_is_refused_and_the_refusal_arrives() {
+    // RFC 9110 §15.5.14; RFC 9112 §9.6: closing at once would reset the connection under the answer.
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        let length = BODY_MAX_BYTES + 1;
+        connection.send(format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"));
+        connection.send_if_open(vec![b'x'; 200_000]);
+        let response = connection.receive();
+        assert_eq!(response.status, 413);
+        assert!(response.says_close());
+        connection.expect_close();
+
+        let mut connection = server.connect();
+        let request = Request::new("POST", "/").chunked(&vec![b'x'; BODY_MAX_BYTES + 1], 65_536);
+        connection.send_if_open(request.bytes());
+        connection.send_if_open(Request::get("/").bytes());
+        assert!(matches!(connection.receive().status, 405 | 413));
+        connection.expect_close();
+    });
+}
+
+#[test]
+fn an_expectation_is_answered_by_the_final_answer() {
+    // RFC 9110 §10.1.1: a server may answer at once and then must not wait for the content.
+    every_way(&site(), |server| {
+        for request in [
+            Request::new("POST", "/").field("Expect", "100-continue").body(b"content"),
+            Request::new("PUT", "/nothing").field("Expect", "100-Continue").chunked(b"abc", 3),
+        ] {
+            let mut connection = server.connect();
+            connection.send(request.head_bytes());
+            let response = connection.receive();
+            assert!(matches!(response.status, 404 | 405), "{response}");
+            assert!(response.says_close(), "whether the content follows is the client's choice");
+            connection.send_if_open(request.body_bytes());
+            connection.expect_close();
+        }
+        let mut connection = server.connect();
+        let without_content = Request::get("/").field("Expect", "100-continue");
+        assert_eq!(connection.exchange(&without_content).status, 200);
+        let unknown = Request::get("/").field("Expect", "a-miracle");
+        assert_eq!(connection.exchange(&unknown).status, 417);
+    });
+}
+
+#[test]
+fn a_client_that_has_finished_sending_gets_its_answers() {
+    // RFC 9112 §9.6: a half-closed connection can still be answered.
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        let requests = ["/", "/large.bin", "/nothing", "/large.bin"].map(Request::get);
+        connection.send(requests.iter().flat_map(Request::bytes).collect::<Vec<u8>>());
+        connection.finish();
+        let lengths: Vec<usize> =
+            requests.iter().map(|_| connection.receive().body.len()).collect();
+        assert_eq!((lengths[0], lengths[1], lengths[3]), (4, LARGE_BYTES, LARGE_BYTES));
+        connection.expect_close();
+
+        let mut connection = server.connect();
+        connection.send("GET / HTTP/1.1\r\nHost");
+        connection.finish();
+        connection.expect_close();
+    });
+}
+
+#[test]
+fn every_form_of_target_is_understood() {
+    // RFC 9112 §3.2.
+    every_way(&site(), |server| {
+        for (method, target, status) in [
+            ("GET", "http://localhost/docs/", 200),
+            ("GET", "HTTP://other.example:8080/docs/?a", 200),
+            ("GET", "http://[::1]:80/", 200),
+            ("GET", "http://localhost", 200),
+            ("GET", "http://localhost?a", 200),
+            ("GET", "http://localhost/docs", 308),
+            ("OPTIONS", "*", 204),
+            ("OPTIONS", "http://localhost", 204),
+            ("OPTIONS", "/", 204),
+            ("GET", "*", 400),
+            ("GET", "docs/", 400),
+            ("GET", "http:///docs/", 400),
+            ("GET", "http://user@localhost/", 400),
+            ("CONNECT", "localhost:80", 501),
+            ("CONNECT", "/", 400),
+        ] {
+            let response = server.exchange(&Request::new(method, target));
+            assert_eq!(response.status, status, "{method} {target}: {response}");
+        }
+    });
+}
+
+#[test]
+fn the_look_up_comes_before_the_method() {
+    // RFC 9110 §9.1, §15.5.6; methods are case-sensitive.
+    every_way(&site(), |server| {
+        let mut connection = server.connect();
+        for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW", "get", "M-SEARCH"] {
+            let response = connection.exchange(&Request::new(method, "/"));
+            assert_eq!(response.status, 405, "{method}: {response}");
+            assert_eq!(response.field("Allow"), Some("GET, HEAD, OPTIONS"), "{method}");
+            assert_eq!(connection.exchange(&Request::new(method, "/nothing")).status, 404);
+        }
+        let response = connection.exchange(&Request::new("OPTIONS", "/"));
+        assert_eq!((response.status, response.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
+        assert_eq!(connection.exchange(&Request::new("OPTIONS", "/nothing")).status, 404);
+    });
+}
+
+#[test]
+fn what_is_over_a_limit_is_refused_by_its_own_status() {
+    // RFC 9110 §15.5.15, RFC 6585 §5, RFC 9110 §15.6.2; design §5 has the numbers.
+    every_way(&site(), |server| {
+        let target = |bytes: usize| Request::get(&format!("/{}", "x".repeat(bytes - 1)));
+        let fields = |count: usize| {
+            // One is Host.
+            (1..count).fold(Request::get("/"), |request, at| request.field(&format!("X-{at}"), "y"))
+        };
+        let head = |bytes: usize| {
+            let rest = Request::get("/").field("X", "").bytes().len();
+            Request::get("/").field("X", "y".repeat(bytes - rest))
+        };
+        for (request, status) in [
+            (target(8 * 1024), 404),
+            (target(8 * 1024 + 1), 414),
+            (target(15 * 1024), 414),
+            (fields(100), 200),
+            (fields(101), 431),
+            (head(16 * 1024), 200),
+            (head(16 * 1024 + 1), 431),
+            (head(64 * 1024), 431),
+            (Request::new(&"M".repeat(32), "/"), 405),
+            (Request::new(&"M".repeat(33), "/"), 501),
+        ] {
+            let mut connection = server.connect();
+            connection.send_if_open(request.bytes());
+            let response = connection.receive();
+            assert_eq!(response.status, status, "{response}");
+            if !matches!(status, 200 | 404 | 405) {
+                assert!(response.says_close(), "{response}");
+                connection.expect_close();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_head_without_end_is_refused_once_it_is_too_large() {
+    every_way(&site(), |server| {
+        for (endless, status) in [
+            ("GET /".to_owned() + &"x".repeat(9000), 414),
+            ("GET / HTTP/1.1\r\nX: ".to_owned() + &"y".repeat(20_000), 431),
+            ("M".repeat(100), 501),
+        ] {
+            let mut connection = server.connect();
+            connection.send(endless);
+            assert_eq!(connection.receive().status, status);
+            connection.expect_close();
+        }
+    });
+}
+
+#[test]
+fn other_versions() {
+    // RFC 9110 §2.5, §15.6.6: a higher minor version is served as ours, another major one is not.
+    every_way(&site(), |server| {
+        for (version, status) in
+            [("HTTP/1.2", 200), ("HTTP/1.9", 200), ("HTTP/2.0", 505), ("HTTP/3.0", 505)]
+        {
+            let mut connection = server.connect();
+            connection.send(format!("GET / {version}\r\nHost: x\r\n\r\n"));
+            assert_eq!(connection.receive().status, status, "{version}");
+        }
+        // RFC 9113 §3.1: an upgrade that is not understood is ignored.
+        let upgrade = Request::get("/").field("Connection", "Upgrade, HTTP2-Settings");
+        let upgrade =
+            upgrade.field("Upgrade", "h2c").field("HTTP2-Settings", "AAMAAABkAAQCAAAAAAIAAAAA");
+        let mut connection = server.connect();
+        assert_eq!(connection.exchange(&upgrade).status, 200);
+        stays_open(&mut connection);
+    });
+}
