@@ -92,7 +92,7 @@ fn encoder(choice: CodingLevel) -> Option<Encoder> {
                 lgwin: BROTLI_WINDOW_LOG,
                 ..BrotliEncoderParams::default()
             };
-            Some(Encoder::Brotli(params, BrotliMemory::default()))
+            Some(Encoder::Brotli(params, BrotliMemory::new(level)))
         }
         Coding::Zstd => {
             let mut compressor = ZstdCompressor::new(level).ok()?;
@@ -120,12 +120,11 @@ impl Encoder {
 /// its tables by the length.
 fn brotli(
     params: &BrotliEncoderParams,
-    memory: &mut BrotliMemory,
+    memory: &BrotliMemory,
     content: &[u8],
     out: &mut [u8],
 ) -> Option<usize> {
-    let mut state =
-        BrotliEncoderStateStruct::new(memory.for_content(params.quality, content.len()));
+    let mut state = BrotliEncoderStateStruct::new(memory.clone());
     state.params = BrotliEncoderParams { size_hint: content.len(), ..params.clone() };
     let (mut in_left, mut in_at) = (content.len(), 0);
     let (mut out_left, mut out_at) = (out.len(), 0);

@@ -120,6 +120,20 @@ fn brotli_with_fresh_memory(level: i32, content: &[u8]) -> Option<Vec<u8>> {
     (encoded && state.is_finished()).then_some(out)
 }
 
+/// The encoder has one kind of table up to 1 MiB of content, one up to 4 MiB and one beyond.
+#[test]
+fn tables_of_all_lengths_are_only_memory() {
+    for level in [5, 9] {
+        let mut encoders = Encoders::new(&parse_codings(&format!("br:{level}")).unwrap());
+        for bytes in [3_000, 1_100_000, 4_000, 4_300_000, 1_000_000, 4_200_000, 1_200_000, 3_000] {
+            let content = text(bytes, bytes as u64);
+            let [encoded] = &encoders.encode(&content)[..] else { panic!("br:{level}") };
+            let expected = brotli_with_fresh_memory(level, &content).unwrap();
+            assert!(*encoded.stored == *expected, "br:{level}, {bytes} bytes");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
