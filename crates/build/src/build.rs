@@ -146,7 +146,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_hold_every_file_once(sizes in prop::collection::vec(0..2 * BATCH_BYTES_MAX, 0..300)) {
+        fn batches_hold_every_file_once(
+            sizes in prop::collection::vec(0..2 * BATCH_BYTES_MAX, 0..300),
+        ) {
             let files: Vec<SourceFile> =
                 sizes.iter().map(|&bytes| SourceFile { key: Box::default(), bytes }).collect();
             let batches = batches(&files);

@@ -1,7 +1,8 @@
 //! Content → its codings, where that pays.
 //!
 //! Everything here is a function of content, coding and level: state that is kept from one content
-//! to the next is memory, never history.
+//! to the next is memory, never history. The brotli encoder is built with `portable-float`: its
+//! cost estimates, and with them its bytes, do not depend on the system's mathematics library.
 
 use brotli::enc::BrotliEncoderParams;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderStateStruct};

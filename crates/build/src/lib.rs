@@ -18,7 +18,7 @@
 //! names change with their content, `work` is what one worker does with one file (steps 3 to 5).
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
-//! cores, the machine, the order in which a file system lists names. Input is: names, contents, modification
+//! cores, the order in which a file system lists names. Input is: names, contents, modification
 //! times (capped by `SOURCE_DATE_EPOCH`), options. The clock is asked only whether a modification
 //! time lies in the future; such a file is warned about and gets no `Last-Modified`. With a
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.

@@ -159,7 +159,10 @@ proptest! {
 
     /// Nothing that a file can hold makes the sniffing panic.
     #[test]
-    fn any_content_has_a_type(key in ".{0,12}", content in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_content_has_a_type(
+        key in ".{0,12}",
+        content in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
         let media = MediaType::of(key.as_bytes(), &content);
         prop_assert!(media.essence.contains('/'));
     }
