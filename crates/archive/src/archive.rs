@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::damage::{Damage, Fault, Part};
 use crate::entries::Entries;
-use crate::entry::{Entry, Representation, record_check};
+use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::index;
 use crate::layout::{
     Bucket, ExternalRow, NOT_FOUND_PREFIX, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader,
@@ -131,11 +131,16 @@ impl<'a> Archive<'a> {
         self.layout.shared.with_role(role)
     }
 
-    /// Where the bytes of a representation are. The range lies inside the bodies section, or in
-    /// the external file as it was when the archive was built.
+    /// Where the bytes of a representation are, after a look at its other values. The range lies
+    /// inside the bodies section, or in the external file as it was when the archive was built.
     #[inline]
     pub fn place(&self, representation: &Representation<'_>) -> Result<Place, Damage> {
         let row = representation.row;
+        validate_row(row).map_err(|fault| Damage {
+            part: Part::Record,
+            offset: representation.record,
+            fault,
+        })?;
         let (offset, bytes) = (row.offset.get(), row.bytes.get());
         if row.place == PLACE_EXTERNAL {
             let file = row.external.get();

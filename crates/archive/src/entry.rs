@@ -82,6 +82,8 @@ pub struct Entry<'s> {
 #[derive(Clone, Copy)]
 pub struct Representation<'s> {
     pub(crate) row: &'s RepresentationRow,
+    /// Where the record begins that the row belongs to.
+    pub(crate) record: u64,
     coding: Coding,
 }
 
@@ -126,8 +128,9 @@ impl<'s> Entry<'s> {
     /// The stored forms by rising number of their coding, so the identity comes first. Forms in a
     /// coding that this program does not know are left out.
     pub fn representations(&self) -> impl Iterator<Item = Representation<'s>> + Clone + use<'s> {
-        self.rows.iter().filter_map(|row| {
-            Coding::from_number(row.coding).map(|coding| Representation { row, coding })
+        let record = self.offset;
+        self.rows.iter().filter_map(move |row| {
+            Coding::from_number(row.coding).map(|coding| Representation { row, record, coding })
         })
     }
 
@@ -169,8 +172,15 @@ impl<'s> Entry<'s> {
         Ok(Entry { header, path, target, rows, offset })
     }
 
-    /// Looks at the values: a record that passes can be answered from without further doubts, but
-    /// for the numbers it holds (shared blocks, places), which are checked where they are used.
+    /// Looks at everything a reader will look at, the rows of all representations included.
+    pub(crate) fn validate_all(&self) -> Result<(), Fault> {
+        self.validate()?;
+        self.rows.iter().try_for_each(validate_row)
+    }
+
+    /// Looks at the values: what passes can be answered from without further doubts. The rows of
+    /// representations are looked at when one is chosen
+    /// ([`Archive::place`](crate::Archive::place)), but for their order.
     pub(crate) fn validate(&self) -> Result<(), Fault> {
         if self.header.flags & !RECORD_KEEPS_QUERY != 0 || self.header.reserved.get() != 0 {
             return Err(Fault::Reserved);
@@ -184,13 +194,6 @@ impl<'s> Entry<'s> {
         }
         let mut codings_below = 0;
         for row in self.rows {
-            if !all_visible(&row.etag, Some(b'"')) {
-                return Err(Fault::Tag);
-            }
-            let external = row.external.get();
-            if row.place > PLACE_EXTERNAL || (row.place == PLACE_BODIES && external != 0) {
-                return Err(Fault::Reserved);
-            }
             // The first one is the identity, number 0; each of the others is above the last.
             if (row.coding == 0) != (codings_below == 0) || row.coding < codings_below {
                 return Err(Fault::Representations);
@@ -229,7 +232,7 @@ impl<'s> Representation<'s> {
         self.row.bytes.get()
     }
 
-    /// The entity tag without its quotes.
+    /// The entity tag without its quotes; checked by [`Archive::place`](crate::Archive::place).
     pub fn etag(&self) -> &'s [u8; 22] {
         &self.row.etag
     }
@@ -237,6 +240,18 @@ impl<'s> Representation<'s> {
     /// The field lines that go with it.
     pub fn shared(&self) -> SharedId {
         SharedId(self.row.shared.get())
+    }
+}
+
+/// Looks at the values of a row, but for the numbers that lead elsewhere.
+pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
+    if !all_visible(&row.etag, Some(b'"')) {
+        return Err(Fault::Tag);
+    }
+    match row.place {
+        PLACE_BODIES if row.external.get() != 0 => Err(Fault::Reserved),
+        PLACE_BODIES | PLACE_EXTERNAL => Ok(()),
+        _ => Err(Fault::Reserved),
     }
 }
 

@@ -301,7 +301,7 @@ impl<W: Write + Seek> Writer<W> {
             rows.sort_by_key(|row| row.coding);
         }
         let record = self.records.get(start..).unwrap_or_default();
-        let valid = Entry::split(record, 0).and_then(|entry| entry.validate());
+        let valid = Entry::split(record, 0).and_then(|entry| entry.validate_all());
         if let Err(fault) = valid {
             self.records.truncate(start);
             return Err(refuse(fault));

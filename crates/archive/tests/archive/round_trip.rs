@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use pinion_archive::layout::IndexHeader;
 use pinion_archive::{
-    Digest, EntryKind, Fault, Layout, NewEntry, NewShared, Role, Scratch, WriteError,
+    Digest, EntryKind, Fault, Layout, NewEntry, NewShared, Role, Scratch, SectionKind, WriteError,
 };
 use pinion_http::coding::Coding;
 use proptest::prelude::*;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::FromBytes;
 
 use crate::sample::{
     KEYS, body, everything_in, finish, form, is_sound, look_up, look_up_not_found, resource,
@@ -267,6 +270,34 @@ fn two_entries_for_one_path_are_named() {
     }
 }
 
+/// Paths whose hashes with seed 0 all lie in the first twentieth of the table would make one long
+/// row of full buckets.
+#[test]
+fn paths_chosen_to_collide_get_another_seed() {
+    let paths: Vec<String> = (0..)
+        .map(|number| format!("/{number}"))
+        .filter(|path| xxh3_64_with_seed(path.as_bytes(), 0) < u64::MAX / 20)
+        .take(1000)
+        .collect();
+    let mut w = writer();
+    let block = shared(&mut w, "text/plain");
+    let forms = [form(Coding::Identity, block, body(&mut w, b"x"))];
+    for path in &paths {
+        w.entry(&resource(path.as_bytes(), &forms)).expect("a valid entry");
+    }
+    let bytes = finish(w);
+    let layout = Layout::open(&bytes).expect("sound");
+    let index = layout.sections().iter().find(|section| section.kind == SectionKind::INDEX);
+    let start = index.expect("required").offset as usize;
+    let (header, _) = IndexHeader::read_from_prefix(&bytes[start..]).expect("a header");
+    assert_eq!(header.seed.get(), 1);
+    let archive = layout.view(&bytes);
+    for path in &paths {
+        assert!(look_up(&archive, path.as_bytes()).expect("sound").is_some());
+    }
+    assert_eq!(look_up(&archive, b"/nothing"), Ok(None));
+}
+
 #[test]
 fn fields_of_the_server_and_broken_lines_are_refused() {
     let mut w = writer();
@@ -310,8 +341,8 @@ fn opening_reads_no_records_and_no_bodies() {
     for section in layout.sections() {
         let start = section.offset as usize;
         let read = match section.kind {
-            pinion_archive::SectionKind::SHARED => section.bytes as usize,
-            pinion_archive::SectionKind::INDEX => 64,
+            SectionKind::SHARED => section.bytes as usize,
+            SectionKind::INDEX => 64,
             _ => 0,
         };
         bytes[start..start + read].copy_from_slice(&whole[start..start + read]);
