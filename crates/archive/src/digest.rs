@@ -8,7 +8,7 @@ pub struct Digest(pub [u8; 32]);
 
 impl Digest {
     /// The digest of a body. A caller with many bodies computes it on its own threads and hands it
-    /// to [`Writer::body_digested`](crate::Writer::body_digested).
+    /// to [`Writer::body`](crate::Writer::body).
     pub fn of(stored: &[u8]) -> Digest {
         Digest(*blake3::hash(stored).as_bytes())
     }

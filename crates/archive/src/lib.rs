@@ -26,6 +26,43 @@
 //! gives the same answers as before or an error that names the damage, never another resource's
 //! bytes; damage inside a body is found by [`verify()`], not by a look-up. Opening touches a
 //! number of bytes that does not depend on the number of entries.
+//!
+//! ```
+//! use pinion_archive::*;
+//! use pinion_http::coding::Coding;
+//!
+//! let mut writer = Writer::new(std::io::Cursor::new(Vec::new()))?;
+//! let shared = writer.shared(&NewShared {
+//!     role: Role::Ordinary,
+//!     status: 200,
+//!     content_type: Some("text/plain"),
+//!     fields: &[("Cache-Control", "no-cache")],
+//!     not_modified: &[("Cache-Control", "no-cache")],
+//! })?;
+//! let digest = Digest::of(b"Hello\n");
+//! let body = writer.body(&digest, b"Hello\n")?;
+//! let etag = ETag::of(&digest, b"text/plain", Coding::Identity);
+//! writer.entry(&NewEntry {
+//!     kind: EntryKind::Resource,
+//!     status: 200,
+//!     path: b"/hello.txt",
+//!     target: b"",
+//!     keeps_query: false,
+//!     modified: Some(784_111_777),
+//!     shared: None,
+//!     representations: &[NewRepresentation { coding: Coding::Identity, shared, body, etag }],
+//! })?;
+//! let (_, out) = writer.finish(&[])?;
+//! let bytes = out.into_inner();
+//!
+//! let layout = Layout::open(&bytes)?;
+//! let archive = layout.view(&bytes);
+//! let mut scratch = Scratch::new();
+//! let entry = archive.find(b"/hello.txt", &mut scratch)?.ok_or("not found")?;
+//! let form = entry.representation(0).ok_or("no content")?;
+//! assert_eq!(archive.body(&form)?, Some(&b"Hello\n"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod archive;

@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
-use zerocopy::IntoBytes;
 
 use crate::layout::{SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow};
 use crate::open::SECTION_VERSION;
@@ -99,7 +98,7 @@ pub(crate) fn write_section<W: Write + Seek>(
 ) -> io::Result<()> {
     sink.begin_section()?;
     for part in parts {
-        sink.write(part.as_bytes())?;
+        sink.write(part)?;
     }
     sink.end_section(kind, required);
     Ok(())
