@@ -1,2 +1,39 @@
-//! placeholder
-fn main() {}
+//! The project's own chores. `cargo xtask help` lists them.
+#![forbid(unsafe_code)]
+
+mod debian;
+mod process;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [--only STEP]   everything that must be green, in order
+cargo xtask tidy                 the house rules that no compiler checks
+cargo xtask help                 this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        ["test", rest @ ..] => test::run(rest),
+        ["tidy"] => tidy::run(),
+        _ => {
+            eprintln!("xtask: not a chore: {}\n\n{HELP}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows.
+//!
+//! A rule is one row of [`RULES`]. It looks at the whole project and names what is wrong. Beside each
+//! rule lies its canary, a tiny project that breaks the rule and nothing else; a rule that does not
+//! find it is itself broken, and every run checks that first.
+
+mod links;
+mod modules;
+mod names;
+mod notes;
+mod project;
+mod rooms;
+mod safety;
+mod size;
+mod source;
+
+use crate::workspace;
+use anyhow::{Result, bail};
+use project::{Finding, Project};
+
+/// One house rule.
+struct Rule {
+    /// Short, as printed with each finding.
+    name: &'static str,
+    check: fn(&Project) -> Vec<Finding>,
+    /// Makes a project that breaks this rule.
+    canary: fn() -> Project,
+}
+
+const RULES: &[Rule] = &[
+    rooms::IMPORTS,
+    rooms::SYSTEMS,
+    rooms::MAPS,
+    safety::HOMES,
+    safety::ARGUMENTS,
+    size::WIDTH,
+    size::FILES,
+    size::FUNCTIONS,
+    notes::LEFTOVERS,
+    notes::LIMITS,
+    notes::EXCUSES,
+    modules::ORPHANS,
+    names::VAGUE,
+    links::LINKS,
+];
+
+/// Checks the tree that this program was built from.
+pub(crate) fn run() -> Result<()> {
+    for rule in RULES {
+        if (rule.check)(&(rule.canary)()).is_empty() {
+            bail!("the rule `{}` does not find its own canary", rule.name);
+        }
+    }
+    let project = Project::read(&workspace::root())?;
+    let mut findings = 0;
+    for rule in RULES {
+        for finding in (rule.check)(&project) {
+            eprintln!("{finding} [{}]", rule.name);
+            findings += 1;
+        }
+    }
+    if findings > 0 {
+        bail!("{findings} untidy");
+    }
+    println!("tidy: {} files, {} rules", project.files.len(), RULES.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_canary_breaks_its_own_rule_and_no_other() {
+        for canary in RULES {
+            for rule in RULES {
+                let found = (rule.check)(&(canary.canary)());
+                let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+                let own = rule.name == canary.name;
+                assert_eq!(!said.is_empty(), own, "{} on {}: {said:?}", rule.name, canary.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), RULES.len());
+    }
+}

@@ -1,0 +1,34 @@
+//! A file's name says what is in it.
+
+use super::Rule;
+use super::project::{Finding, Project};
+
+pub(super) const VAGUE: Rule = Rule { name: "vague names", check: vague, canary: vague_file };
+
+/// Names that fit everything and so say nothing.
+const VAGUE_NAMES: &[&str] =
+    &["common", "helper", "helpers", "misc", "shared_utils", "util", "utils"];
+
+fn vague(project: &Project) -> Vec<Finding> {
+    let is_vague = |part: &str| {
+        VAGUE_NAMES.contains(&part.strip_suffix(".rs").unwrap_or(part))
+    };
+    let own = |path: &&String| path.ends_with(".rs");
+    let found = project.paths.iter().filter(own).filter(|path| path.split('/').any(is_vague));
+    found.map(|path| Finding::at(path, 0, "the name does not say what is in it")).collect()
+}
+
+fn vague_file() -> Project {
+    Project::of(&[("crates/http/src/util.rs", "")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_count_and_whole_words_only() {
+        assert_eq!(vague(&Project::of(&[("tests/helpers/mod.rs", "")])).len(), 1);
+        assert!(vague(&Project::of(&[("crates/http/src/utility_pole.rs", "")])).is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! What comments must say, and what must not be left behind.
+
+use super::Rule;
+use super::project::{Finding, Project};
+use super::source::{Source, positions};
+
+pub(super) const LEFTOVERS: Rule = Rule { name: "leftovers", check: leftovers, canary: leftover };
+pub(super) const LIMITS: Rule = Rule { name: "limits", check: limits, canary: bare_limit };
+pub(super) const EXCUSES: Rule = Rule { name: "excuses", check: excuses, canary: bare_excuse };
+
+/// Notes to oneself belong into an issue before the change lands.
+const NOTES: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
+const MACROS: &[&str] = &["dbg!", "todo!", "unimplemented!"];
+
+fn leftovers(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &project.files {
+        let prose = file.rust.as_ref().map_or(file.text.as_str(), |source| &source.comments);
+        for note in NOTES {
+            let lines = positions(prose, note).map(|at| prose[..at].matches('\n').count() + 1);
+            findings.extend(lines.map(|line| Finding::new(file, line, format!("a {note} note"))));
+        }
+    }
+    for (file, source) in project.rust() {
+        for name in MACROS {
+            let sites = positions(&source.code, name.trim_end_matches('!'))
+                .filter(|at| source.code[*at..].starts_with(name));
+            findings.extend(sites.map(|at| Finding::new(file, source.line(at), format!("a {name}"))));
+        }
+        let ignored = source.code.match_indices("#[ignore");
+        findings.extend(ignored.map(|(at, _)| {
+            Finding::new(file, source.line(at), "an ignored test: run it or remove it")
+        }));
+    }
+    findings
+}
+
+/// A limit without its reason is a magic number.
+fn limits(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in project.rust().filter(|(file, _)| file.path.ends_with("limits.rs")) {
+        let bare = source.words("const").filter(|at| {
+            let named = source.code[at + "const".len()..].trim_start().starts_with(char::is_uppercase);
+            named && !source.is_test(*at) && !above(source, *at).starts_with("///")
+        });
+        let what = "a limit without a comment that gives its reason";
+        findings.extend(bare.map(|at| Finding::new(file, source.line(at), what)));
+    }
+    findings
+}
+
+/// A lint that is switched off says why: `reason = "…"`, or a comment beside or above it.
+fn excuses(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in project.rust() {
+        for opening in ["#[allow(", "#![allow(", "#[expect(", "#![expect("] {
+            for (at, _) in source.code.match_indices(opening) {
+                let attribute = &source.code[at..];
+                let attribute = &attribute[..attribute.find(']').unwrap_or(attribute.len())];
+                let line = source.line(at);
+                let beside = source.comments.lines().nth(line - 1).unwrap_or_default();
+                let argued = attribute.contains("reason")
+                    || beside.contains("//")
+                    || above(source, at).starts_with("// ");
+                if !argued {
+                    findings.push(Finding::new(file, line, "a lint switched off without a reason"));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// The comment right above the line of an offset, attributes left out; empty if there is none.
+fn above(source: &Source, offset: usize) -> &str {
+    let line = source.line(offset);
+    let code: Vec<&str> = source.code.lines().take(line - 1).collect();
+    let comments: Vec<&str> = source.comments.lines().take(line - 1).collect();
+    let is_attribute = |index: &usize| code[*index].trim_start().starts_with('#');
+    let mut above = (0..line - 1).rev().skip_while(is_attribute);
+    above.next().map_or("", |index| comments[index].trim())
+}
+
+fn leftover() -> Project {
+    Project::of(&[("crates/http/src/date.rs", "// TODO: leap seconds\nfn f() {}\n")])
+}
+
+fn bare_limit() -> Project {
+    Project::of(&[("crates/http/src/limits.rs", "pub const FIELDS_MAX: usize = 100;\n")])
+}
+
+fn bare_excuse() -> Project {
+    Project::of(&[("crates/http/src/date.rs", "#[allow(dead_code)]\nfn f() {}\n")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_found_in_comments_and_code_only() {
+        let text = "// a FIXME note\nlet s = \"TODO\"; dbg!(s);\n#[ignore = \"slow\"]\nfn todo() {}\n";
+        let found = leftovers(&Project::of(&[("a.rs", text)]));
+        let said: Vec<_> = found.iter().map(ToString::to_string).collect();
+        let ignored = "a.rs:3: an ignored test: run it or remove it";
+        assert_eq!(said, ["a.rs:1: a FIXME note", "a.rs:2: a dbg!", ignored]);
+        assert_eq!(leftovers(&Project::of(&[("a.md", "left TODO\n")])).len(), 1);
+        assert_eq!(leftovers(&Project::of(&[("a.md", "MASTODON and TODOS\n")])).len(), 0);
+    }
+
+    #[test]
+    fn documented_limits_pass() {
+        let text = "/// 100: what browsers send is below 40.\n#[rustfmt::skip]\n\
+                    pub const FIELDS_MAX: usize = 100;\npub const fn of() {}\n";
+        assert!(limits(&Project::of(&[("crates/http/src/limits.rs", text)])).is_empty());
+    }
+
+    #[test]
+    fn argued_excuses_pass() {
+        for text in [
+            "#[expect(dead_code, reason = \"used by the fuzzer\")]\nfn f() {}\n",
+            "// The table is clearer in one piece.\n#[allow(clippy::too_many_lines)]\nfn f() {}\n",
+            "#[allow(dead_code)] // used by the fuzzer\nfn f() {}\n",
+        ] {
+            assert!(excuses(&Project::of(&[("a.rs", text)])).is_empty(), "{text}");
+        }
+    }
+}
