@@ -52,7 +52,8 @@ fn broken(project: &Project, file: &File, target: &str) -> Option<String> {
         return Some(format!("the link to {target} leads nowhere"));
     }
     let aimed = project.file(&path).filter(|_| !heading.is_empty())?;
-    let found = aimed.text.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == heading);
+    let found =
+        aimed.text.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == heading);
     (!found).then(|| format!("no heading for {target}"))
 }
 

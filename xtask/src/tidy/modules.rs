@@ -10,9 +10,8 @@ pub(super) const ORPHANS: Rule = Rule { name: "orphans", check: orphans, canary:
 fn orphans(project: &Project) -> Vec<Finding> {
     let mut reached = BTreeSet::new();
     let roots = project.packages.iter().flat_map(|package| &package.roots);
-    let mut open: Vec<(String, String)> = roots
-        .map(|root| (root.clone(), folder(root).to_owned()))
-        .collect();
+    let mut open: Vec<(String, String)> =
+        roots.map(|root| (root.clone(), folder(root).to_owned())).collect();
     while let Some((path, modules)) = open.pop() {
         if !reached.insert(path.clone()) {
             continue;
@@ -50,7 +49,8 @@ fn children(
         if !after.trim_start().starts_with(';') {
             continue;
         }
-        let inside = enclosing(source, at).iter().fold(modules.to_owned(), |at, name| join(&at, name));
+        let inside =
+            enclosing(source, at).iter().fold(modules.to_owned(), |at, name| join(&at, name));
         if let Some(path) = path_attribute(file, source, at) {
             let path = join(here, path);
             found.push((path.clone(), folder(&path).to_owned()));
@@ -153,8 +153,9 @@ mod tests {
 
     #[test]
     fn a_commented_module_leads_nowhere() {
-        let project = Project::of(&[("crates/x/src/lib.rs", "// mod a;\n"), ("crates/x/src/a.rs", "")])
-            .with_package("x", &[], &["crates/x/src/lib.rs"]);
+        let project =
+            Project::of(&[("crates/x/src/lib.rs", "// mod a;\n"), ("crates/x/src/a.rs", "")])
+                .with_package("x", &[], &["crates/x/src/lib.rs"]);
         assert_eq!(orphans(&project).len(), 1);
     }
 }

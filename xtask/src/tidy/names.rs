@@ -10,9 +10,7 @@ const VAGUE_NAMES: &[&str] =
     &["common", "helper", "helpers", "misc", "shared_utils", "util", "utils"];
 
 fn vague(project: &Project) -> Vec<Finding> {
-    let is_vague = |part: &str| {
-        VAGUE_NAMES.contains(&part.strip_suffix(".rs").unwrap_or(part))
-    };
+    let is_vague = |part: &str| VAGUE_NAMES.contains(&part.strip_suffix(".rs").unwrap_or(part));
     let own = |path: &&String| path.ends_with(".rs");
     let found = project.paths.iter().filter(own).filter(|path| path.split('/').any(is_vague));
     found.map(|path| Finding::at(path, 0, "the name does not say what is in it")).collect()

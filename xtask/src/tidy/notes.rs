@@ -25,7 +25,8 @@ fn leftovers(project: &Project) -> Vec<Finding> {
         for name in MACROS {
             let sites = positions(&source.code, name.trim_end_matches('!'))
                 .filter(|at| source.code[*at..].starts_with(name));
-            findings.extend(sites.map(|at| Finding::new(file, source.line(at), format!("a {name}"))));
+            findings
+                .extend(sites.map(|at| Finding::new(file, source.line(at), format!("a {name}"))));
         }
         let ignored = source.code.match_indices("#[ignore");
         findings.extend(ignored.map(|(at, _)| {
@@ -40,7 +41,8 @@ fn limits(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.rust().filter(|(file, _)| file.path.ends_with("limits.rs")) {
         let bare = source.words("const").filter(|at| {
-            let named = source.code[at + "const".len()..].trim_start().starts_with(char::is_uppercase);
+            let named =
+                source.code[at + "const".len()..].trim_start().starts_with(char::is_uppercase);
             named && !source.is_test(*at) && !above(source, *at).starts_with("///")
         });
         let what = "a limit without a comment that gives its reason";
@@ -99,7 +101,8 @@ mod tests {
 
     #[test]
     fn leftovers_are_found_in_comments_and_code_only() {
-        let text = "// a FIXME note\nlet s = \"TODO\"; dbg!(s);\n#[ignore = \"slow\"]\nfn todo() {}\n";
+        let text =
+            "// a FIXME note\nlet s = \"TODO\"; dbg!(s);\n#[ignore = \"slow\"]\nfn todo() {}\n";
         let found = leftovers(&Project::of(&[("a.rs", text)]));
         let said: Vec<_> = found.iter().map(ToString::to_string).collect();
         let ignored = "a.rs:3: an ignored test: run it or remove it";

@@ -75,8 +75,7 @@ impl Project {
 
     pub(crate) fn with_package(mut self, room: &str, imports: &[&str], roots: &[&str]) -> Self {
         let own = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let package =
-            Package { room: room.to_owned(), imports: own(imports), roots: own(roots) };
+        let package = Package { room: room.to_owned(), imports: own(imports), roots: own(roots) };
         self.packages.push(package);
         self
     }

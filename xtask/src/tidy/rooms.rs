@@ -25,7 +25,10 @@ struct Room<'a> {
 fn imports(project: &Project) -> Vec<Finding> {
     let Some(table) = project.file(TABLE) else {
         let needed = !project.packages.is_empty();
-        return needed.then(|| Finding::at(TABLE, 0, "the table of rooms is missing")).into_iter().collect();
+        return needed
+            .then(|| Finding::at(TABLE, 0, "the table of rooms is missing"))
+            .into_iter()
+            .collect();
     };
     let rooms = rooms(&table.text);
     let find = |name: &str| rooms.iter().find(|room| room.name == name);
@@ -39,7 +42,8 @@ fn imports(project: &Project) -> Vec<Finding> {
         for import in &package.imports {
             let listed = room.may_import.iter().any(|name| *name == import || *name == "all");
             if !listed {
-                let what = format!("`{}` imports `{import}`, which its row does not list", room.name);
+                let what =
+                    format!("`{}` imports `{import}`, which its row does not list", room.name);
                 findings.push(Finding::new(table, room.line, what));
             }
         }
@@ -48,7 +52,8 @@ fn imports(project: &Project) -> Vec<Finding> {
         for import in room.may_import.iter().filter_map(|name| find(name)) {
             let down = room.floor.is_none() || import.floor < room.floor;
             if !down {
-                let what = format!("`{}` may not import `{}`: not below it", room.name, import.name);
+                let what =
+                    format!("`{}` may not import `{}`: not below it", room.name, import.name);
                 findings.push(Finding::new(table, room.line, what));
             }
         }
@@ -104,7 +109,8 @@ fn maps(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.rust().filter(|(file, _)| is_map(&file.path)) {
         findings.extend(source.functions().iter().map(|function| {
-            let what = format!("`{}`: a room's lib.rs is its map and holds no logic", function.name);
+            let what =
+                format!("`{}`: a room's lib.rs is its map and holds no logic", function.name);
             Finding::new(file, function.first_line, what)
         }));
         if !source.comments.trim_start().starts_with("//!") {
@@ -117,9 +123,11 @@ fn maps(project: &Project) -> Vec<Finding> {
 fn unlisted_import() -> Project {
     let table = "| Floor | Crate | Holds | May import |\n|---|---|---|---|\n\
                  | 1 | `http` | words | – |\n| 2 | `archive` | files | – |\n";
-    Project::of(&[(TABLE, table)])
-        .with_package("http", &[], &[])
-        .with_package("archive", &["http"], &[])
+    Project::of(&[(TABLE, table)]).with_package("http", &[], &[]).with_package(
+        "archive",
+        &["http"],
+        &[],
+    )
 }
 
 fn system_outside() -> Project {
@@ -145,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_listed_import_is_fine() {
-        let text = table("| 1 | `http` | x | – |\n| 2 | `site` | x | `http` |\n| – | `tests` | x | all |");
+        let text =
+            table("| 1 | `http` | x | – |\n| 2 | `site` | x | `http` |\n| – | `tests` | x | all |");
         let project = Project::of(&[(TABLE, &text)])
             .with_package("http", &[], &[])
             .with_package("site", &["http"], &[])
@@ -155,7 +164,8 @@ mod tests {
 
     #[test]
     fn each_disagreement_is_named() {
-        let text = table("| 2 | `site` | x | `http` |\n| 3 | `http` | x | – |\n| 4 | `gone` | x | – |");
+        let text =
+            table("| 2 | `site` | x | `http` |\n| 3 | `http` | x | – |\n| 4 | `gone` | x | – |");
         let project = Project::of(&[(TABLE, &text)])
             .with_package("http", &["site"], &[])
             .with_package("site", &[], &[])

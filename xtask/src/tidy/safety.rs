@@ -121,8 +121,14 @@ mod tests {
     #[test]
     fn arguments_are_found_where_people_write_them() {
         assert_eq!(unargued("// SAFETY: mapped above.\nunsafe { g() }\n"), 0);
-        assert_eq!(unargued("// SAFETY: long,\n// of two lines.\nlet x =\n    unsafe { g() };\n"), 0);
-        assert_eq!(unargued("/// Reads.\n///\n/// # Safety\n/// Alive.\n#[inline]\nunsafe fn g() {}\n"), 0);
+        assert_eq!(
+            unargued("// SAFETY: long,\n// of two lines.\nlet x =\n    unsafe { g() };\n"),
+            0
+        );
+        assert_eq!(
+            unargued("/// Reads.\n///\n/// # Safety\n/// Alive.\n#[inline]\nunsafe fn g() {}\n"),
+            0
+        );
         assert_eq!(unargued("type Hook = unsafe extern \"C\" fn(u8);\n"), 0);
         assert_eq!(unargued("// `unsafe` is only named here\nlet s = \"unsafe\";\n"), 0);
     }

@@ -38,9 +38,8 @@ fn cannot_break(file: &File, line: &str) -> bool {
 
 fn files(project: &Project) -> Vec<Finding> {
     let code = ["c", "css", "js", "lua", "py", "rs", "sh"];
-    let by_hand = |file: &&File| {
-        code.contains(&file.extension()) && !file.is_test() && !file.is_generated()
-    };
+    let by_hand =
+        |file: &&File| code.contains(&file.extension()) && !file.is_test() && !file.is_generated();
     let lines = |file: &File| file.text.lines().count();
     let long = project.files.iter().filter(by_hand).filter(|file| lines(file) > FILE_MAX_LINES);
     long.map(|file| {
@@ -58,7 +57,8 @@ fn functions(project: &Project) -> Vec<Finding> {
         for function in source.functions() {
             let lines = function.last_line - function.first_line + 1;
             if lines > FUNCTION_MAX_LINES {
-                let what = format!("`{}`: {lines} lines, at most {FUNCTION_MAX_LINES}", function.name);
+                let what =
+                    format!("`{}`: {lines} lines, at most {FUNCTION_MAX_LINES}", function.name);
                 findings.push(Finding::new(file, function.first_line, what));
             }
         }

@@ -177,12 +177,7 @@ const TAG_BYTES: usize = 22;
 /// The three lines as nearly every answer from an archive has them: one copy of known length, then
 /// tag and date in place. A copy of bytes just written would wait for each to be stored.
 #[inline]
-fn archived_fields(
-    out: &mut Vec<u8>,
-    tag: &[u8; TAG_BYTES],
-    time: date::UnixSeconds,
-    bytes: u64,
-) {
+fn archived_fields(out: &mut Vec<u8>, tag: &[u8; TAG_BYTES], time: date::UnixSeconds, bytes: u64) {
     const LINES: &[u8; 94] = b"ETag: \"----------------------\"\r\n\
         Last-Modified: Sat, 00 Jan 0000 00:00:00 GMT\r\nContent-Length: ";
     const TAG_AT: usize = 7;
