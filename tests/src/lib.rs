@@ -42,12 +42,25 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// When it has not by the end of [`PATIENCE`]; `what` names it.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    let reached = is_reached(|| {
+        found = look();
+        found.is_some()
+    });
+    assert!(reached, "waited in vain: {what}");
+    found.expect("it was reached")
+}
+
+/// Looks again and again until something is so; false when it is not by the end of [`PATIENCE`].
+pub fn is_reached(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = look() {
-            return found;
+        if is_so() {
+            return true;
         }
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -99,6 +99,11 @@ impl Server {
         self.address.expect("a started server listens")
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A fresh connection.
     #[track_caller]
     pub fn connect(&self) -> Connection {
@@ -155,9 +160,12 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
-    /// How many files it has open.
-    pub fn open_files(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its descriptors").count()
+    /// What it has open, one entry for each descriptor.
+    pub fn open_files(&self) -> Vec<String> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its files");
+        let target = |entry: fs::DirEntry| fs::read_link(entry.path()).ok();
+        let targets = entries.flatten().filter_map(target);
+        targets.map(|target| target.display().to_string()).collect()
     }
 
     /// Ends it as an operator does, with SIGTERM, and sees to it that it ends well.

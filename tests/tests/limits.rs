@@ -1,0 +1,229 @@
+//! Clients that take more than their share: what they can cost is bounded, and others are served.
+#![forbid(unsafe_code)]
+
+use pinion_tests::client::{Broken, Connection};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{output, program};
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, build};
+use pinion_tests::wait_for;
+use std::time::Duration;
+
+const IO: [Io; 2] = [Io::Epoll, Io::Uring];
+const LARGE_BYTES: usize = 8 << 20;
+
+fn site() -> Folder {
+    let folder = Folder::with("limits", [("site/index.html", "home")]);
+    folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
+    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+    folder
+}
+
+fn start(io: Io, folder: &Folder, flags: &[&str]) -> Start {
+    Start::serve(&[folder.join("site.pinion")]).flags(&["--io", io.as_str()]).flags(flags)
+}
+
+/// The bound in the start line: "… connections and 12.3 MiB beside the archive".
+fn told_bound_bytes(server: &Server) -> u64 {
+    let line = server.wait_for_line(0, |line| line.contains("beside the archive"));
+    let words: Vec<&str> = line.split(' ').collect();
+    let at = words.iter().position(|word| *word == "beside").expect("the phrase");
+    let number: f64 = words[at - 2].parse().expect("a number");
+    let unit = match words[at - 1] {
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        other => panic!("{other} in {line:?}"),
+    };
+    (number * unit as f64) as u64
+}
+
+/// Asks until this has been answered once; each failed attempt costs one connection.
+#[track_caller]
+fn is_answered(server: &Server) {
+    wait_for("an answer for somebody else", || {
+        let mut connection = Connection::try_open(server.address()).ok()?;
+        connection.send_if_open(Request::get("/").bytes());
+        let response = connection.try_receive(false).ok()?;
+        (response.status == 200).then_some(())
+    });
+}
+
+#[test]
+fn connections_beyond_the_cap_wait_for_a_free_slot() {
+    for io in IO {
+        let folder = site();
+        let server = start(io, &folder, &["--max-connections", "8", "--workers", "2"]).start();
+        let mut open: Vec<Connection> = (0..8).map(|_| server.connect()).collect();
+        for connection in &mut open {
+            assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
+        }
+        let mut waiting: Vec<Connection> = (0..20).map(|_| server.connect()).collect();
+        for connection in &mut waiting {
+            connection.send(Request::get("/").field("Connection", "close").bytes());
+        }
+        // Those inside go on, and those beyond the cap are not answered. Each worker may take one too
+        // many, because they count on their own.
+        for connection in &mut open {
+            assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
+        }
+        let is_answered = |connection: &Connection| {
+            connection.stream().set_nonblocking(true).expect("a socket");
+            let early = connection.stream().peek(&mut [0]).is_ok();
+            connection.stream().set_nonblocking(false).expect("a socket");
+            early
+        };
+        let early = waiting.iter().filter(|connection| is_answered(connection)).count();
+        assert!(early <= 2, "{early} answers beyond the cap");
+        drop(open.pop());
+        for connection in &mut waiting {
+            assert_eq!(connection.receive().text(), "home");
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
+    const CONNECTIONS: usize = 400;
+    for io in IO {
+        let folder = site();
+        let flags = ["--max-connections", "400", "--memory-budget", "4", "--workers", "2"];
+        let server = start(io, &folder, &flags).start();
+        let bound_bytes = told_bound_bytes(&server);
+        // One slot stays free for somebody else.
+        let slow: Vec<Connection> = (1..CONNECTIONS)
+            .map(|number| {
+                let mut connection = server.connect();
+                connection.send_if_open(slow_client(number));
+                connection
+            })
+            .collect();
+        is_answered(&server);
+        is_answered(&server);
+        let resident_bytes = server.memory_bytes("VmRSS") - server.memory_bytes("RssFile");
+        assert!(resident_bytes <= bound_bytes, "{resident_bytes} of {bound_bytes} bytes");
+        drop(slow);
+        is_answered(&server);
+        server.stop();
+    }
+}
+
+/// What one of them sends: half a head, half a body, answers it will not read from the archive, and
+/// answers it will not read that are made up on the way.
+fn slow_client(number: usize) -> Vec<u8> {
+    match number % 4 {
+        0 => format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "y".repeat(15_000)).into_bytes(),
+        1 => Request::new("POST", "/").body(&[b'x'; 1000]).bytes()[..500].to_vec(),
+        2 => Request::get("/large.bin").bytes().repeat(20),
+        _ => Request::get("/nothing").bytes().repeat(3000),
+    }
+}
+
+#[test]
+fn a_server_out_of_descriptors_goes_on() {
+    for io in IO {
+        let folder = site();
+        let server = start(io, &folder, &["--workers", "1"]).start();
+        assert_eq!(server.get("/").text(), "home");
+        let now = server.open_files().len();
+        // A little room: some get in, then accept fails (EMFILE) until somebody leaves.
+        set_open_files(&server, now + 8);
+        let mut clients: Vec<Connection> = (0..40).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send(Request::get("/").bytes());
+        }
+        assert_eq!(clients[0].receive().text(), "home");
+        // Each that leaves lets another one in.
+        for mut client in clients.drain(1..) {
+            assert_eq!(client.receive().text(), "home");
+        }
+        set_open_files(&server, now + 1000);
+        is_answered(&server);
+        server.stop();
+    }
+}
+
+fn set_open_files(server: &Server, count: usize) {
+    let mut prlimit = program("prlimit", "util-linux");
+    prlimit.arg(format!("--pid={}", server.id())).arg(format!("--nofile={count}:"));
+    let output = output(&mut prlimit);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_server_started_with_few_descriptors_takes_as_many_clients_as_it_can() {
+    for io in IO {
+        let folder = site();
+        let server = start(io, &folder, &["--max-connections", "1000"]).open_files(100).start();
+        server.wait_for_line(0, |line| line.contains("the limit on open files allows 36"));
+        let mut clients: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send(Request::get("/").bytes());
+        }
+        for mut client in clients {
+            assert_eq!(client.receive().text(), "home");
+        }
+        server.stop();
+    }
+}
+
+/// The one test that waits for a timeout: 10 seconds for a head (design §5).
+#[test]
+fn a_head_that_does_not_come_in_time_is_refused() {
+    let folder = site();
+    let servers = IO.map(|io| start(io, &folder, &[]).start());
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| {
+                let mut half = server.connect();
+                half.send("GET / HTTP/1.1\r\nHost:");
+                let response = half.receive();
+                assert_eq!(response.status, 408, "{response}");
+                assert!(response.says_close());
+                half.expect_close();
+            });
+            // Every byte that comes late must not buy more time.
+            scope.spawn(|| {
+                let mut dripping = server.connect();
+                dripping.send("GET / HTTP/1.1\r\n");
+                dripping.stream().set_read_timeout(Some(Duration::from_millis(200))).expect("set");
+                let response = wait_for("a refusal", || {
+                    dripping.send_if_open("X: y\r\n");
+                    match dripping.try_receive(false) {
+                        Ok(response) => Some(response),
+                        Err(Broken::Failed(_)) => None,
+                        Err(other) => panic!("{other:?}"),
+                    }
+                });
+                assert_eq!(response.status, 408, "{response}");
+            });
+            // There is nobody to answer where nothing was asked.
+            scope.spawn(|| server.connect().expect_close());
+        }
+    });
+    for server in servers {
+        assert_eq!(server.get("/").text(), "home");
+        server.stop();
+    }
+}
+
+#[test]
+fn slow_readers_do_not_hold_up_others() {
+    for io in IO {
+        let folder = site();
+        let server = start(io, &folder, &["--workers", "1"]).start();
+        let mut slow: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
+        for connection in &mut slow {
+            connection.send(Request::get("/large.bin").bytes());
+            connection.read_some(100).expect("the first bytes");
+        }
+        for _ in 0..100 {
+            assert_eq!(server.get("/").text(), "home");
+        }
+        for mut connection in slow {
+            assert_eq!(connection.receive().body.len(), LARGE_BYTES);
+        }
+        server.stop();
+    }
+}

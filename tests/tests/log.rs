@@ -1,0 +1,172 @@
+//! The access log: true, complete, and safe to read.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::Server;
+use pinion_tests::wait_for;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn site() -> Folder {
+    Folder::with("log", [("site/index.html", "home"), ("site/docs/index.html", "docs")])
+}
+
+/// Runs a case in every way with an access log; gives it the log's path.
+fn with_log(format: &str, case: impl Fn(&Server, &Path)) {
+    let folder = site();
+    let path = folder.join("access.log");
+    let flags = ["--access-log", path.to_str().expect("a path"), "--log-format", format];
+    Matrix::of(&folder.join("site")).serve(&flags).run(|server| {
+        case(server, &path);
+        fs::remove_file(&path).expect("a log for each way");
+    });
+}
+
+/// The lines of the log, once there are so many.
+#[track_caller]
+fn lines(path: &Path, count: usize) -> Vec<String> {
+    let lines = wait_for("lines in the access log", || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        (text.ends_with('\n') && lines.len() >= count).then_some(lines)
+    });
+    assert_eq!(lines.len(), count, "{lines:#?}");
+    lines
+}
+
+/// `peer - - [time] "request" status bytes "referer" "agent"` without the time.
+#[track_caller]
+fn without_time(line: &str) -> String {
+    let (peer, rest) = line.split_once(" - - [").expect("a time");
+    let (time, rest) = rest.split_once("] ").expect("the end of the time");
+    assert_eq!(time.len(), "06/Nov/1994:08:49:37 +0000".len(), "{time}");
+    format!("{peer} {rest}")
+}
+
+#[test]
+fn combined_lines_are_true() {
+    with_log("combined", |server, log| {
+        let tag = server.get("/").field("ETag").expect("a tag").to_owned();
+        let mut connection = server.connect();
+        let agent = Request::get("/docs?a=b").field("User-Agent", "Test/1 (\"x\")");
+        connection.exchange(&agent.field("Referer", "http://localhost/"));
+        connection.exchange(&Request::head("/docs/"));
+        connection.exchange(&Request::get("/").field("If-None-Match", tag));
+        connection.exchange(&Request::get("/").field("Range", "bytes=1-2"));
+        let missing = connection.exchange(&Request::get("/nothing"));
+        connection.exchange(&Request::get("/").http10());
+        let found: Vec<String> = lines(log, 7).iter().map(|line| without_time(line)).collect();
+        let expected = [
+            "127.0.0.1 \"GET / HTTP/1.1\" 200 4 \"-\" \"-\"",
+            "127.0.0.1 \"GET /docs?a=b HTTP/1.1\" 308 0 \"http://localhost/\" \"Test/1 (\\\"x\\\")\"",
+            "127.0.0.1 \"HEAD /docs/ HTTP/1.1\" 200 0 \"-\" \"-\"",
+            "127.0.0.1 \"GET / HTTP/1.1\" 304 0 \"-\" \"-\"",
+            "127.0.0.1 \"GET / HTTP/1.1\" 206 2 \"-\" \"-\"",
+            &format!("127.0.0.1 \"GET /nothing HTTP/1.1\" 404 {} \"-\" \"-\"", missing.body.len()),
+            "127.0.0.1 \"GET / HTTP/1.0\" 200 4 \"-\" \"-\"",
+        ];
+        // Two workers, so two connections: their lines may be in either order.
+        let sorted = |mut lines: Vec<String>| {
+            lines.sort_unstable();
+            lines
+        };
+        assert_eq!(sorted(found), sorted(expected.map(str::to_owned).to_vec()));
+    });
+}
+
+#[test]
+fn json_lines_are_true() {
+    with_log("json", |server, log| {
+        let mut connection = server.connect();
+        let port = connection.stream().local_addr().expect("an address").port();
+        connection.exchange(&Request::get("/docs/?q=%C3%BC").field("User-Agent", "Tést\t\"\\"));
+        let line = &lines(log, 1)[0];
+        let found: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        for (name, value) in [
+            ("peer", Value::from("127.0.0.1")),
+            ("port", Value::from(port)),
+            ("method", Value::from("GET")),
+            ("target", Value::from("/docs/?q=%C3%BC")),
+            ("version", Value::from("HTTP/1.1")),
+            ("status", Value::from(200)),
+            ("bytes", Value::from(4)),
+            ("referer", Value::Null),
+            ("user_agent", Value::from("Tést\t\"\\")),
+        ] {
+            assert_eq!(found[name], value, "{name} in {line}");
+        }
+        assert!(found["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        assert!(found["duration_us"].is_u64(), "{line}");
+    });
+}
+
+#[test]
+fn what_a_client_sends_cannot_forge_a_line() {
+    with_log("combined", |server, log| {
+        let forged = "\" 200 0 \"-\" \"-\"\u{9b}2J \\ \u{e4}";
+        let request = Request::get("/'%0A%22").field("User-Agent", forged).field("Referer", "\t\"");
+        let response = server.exchange(&request);
+        assert_eq!(response.status, 404, "{response}");
+        let line = without_time(&lines(log, 1)[0]);
+        assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
+        let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+        assert_eq!(quotes, 6, "three quoted strings: {line}");
+        assert!(line.starts_with("127.0.0.1 \"GET /'%0A%22 HTTP/1.1\" 404 "), "{line}");
+    });
+}
+
+#[test]
+fn sighup_opens_the_log_anew() {
+    with_log("combined", |server, log| {
+        server.get("/");
+        lines(log, 1);
+        let rotated = log.with_extension("1");
+        fs::rename(log, &rotated).expect("rotated");
+        server.get("/docs/");
+        lines(&rotated, 2);
+        server.signal(Signal::HUP);
+        wait_for("a new log", || log.exists().then_some(()));
+        server.get("/nothing");
+        assert!(lines(log, 1)[0].contains("/nothing"));
+        lines(&rotated, 2);
+    });
+}
+
+#[test]
+fn every_request_of_a_burst_is_a_line_or_counted_as_dropped() {
+    const REQUESTS: usize = 20_000;
+    with_log("json", |server, log| {
+        let mut connection = server.connect();
+        let mut sending = connection.stream().try_clone().expect("a second handle");
+        let writer = std::thread::spawn(move || {
+            use std::io::Write;
+            let bytes = Request::get("/").bytes().repeat(REQUESTS);
+            sending.write_all(&bytes).expect("the server takes them");
+        });
+        for _ in 0..REQUESTS {
+            assert_eq!(connection.receive().status, 200);
+        }
+        writer.join().expect("written");
+        wait_for("every request", || {
+            let written = fs::read_to_string(log).unwrap_or_default().lines().count();
+            (written + dropped(server) >= REQUESTS).then_some(())
+        });
+        let written = fs::read_to_string(log).expect("the log").lines().count();
+        assert_eq!(written + dropped(server), REQUESTS);
+    });
+}
+
+/// The sum of what stderr says about dropped lines.
+fn dropped(server: &Server) -> usize {
+    let lines = server.lines().into_iter().filter(|line| line.contains("dropped"));
+    let number = |line: String| {
+        let digits = line.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty());
+        digits.and_then(|digits| digits.parse::<usize>().ok()).expect("a number")
+    };
+    lines.map(number).sum()
+}
