@@ -1,0 +1,59 @@
+/* The yardstick, epoll form: one thread that answers every request head with one fixed response.
+ * It parses nothing but the blank line, so what it costs is what the kernel costs.
+ * Build: cc -O3 -o epoll epoll.c      Run: ./epoll PORT [close]
+ * With `close` it ends each connection after one answer. */
+#define _GNU_SOURCE
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FIELDS                                                                                     \
+    "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: text/plain; charset=utf-8\r\n"                  \
+    "Cache-Control: public, immutable, max-age=3600\r\nContent-Length: 13\r\n"
+static const char kept[] = FIELDS "\r\nhello world!\n";
+static const char closed[] = FIELDS "Connection: close\r\n\r\nhello world!\n";
+
+int main(int argc, char **argv) {
+    int port = argc > 1 ? atoi(argv[1]) : 9001, one = 1;
+    int closes = argc > 2 && !strcmp(argv[2], "close");
+    const char *response = closes ? closed : kept;
+    const size_t response_bytes = closes ? sizeof closed - 1 : sizeof kept - 1;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (bind(listener, (void *)&at, sizeof at) || listen(listener, 4096)) return 1;
+    int poll = epoll_create1(0);
+    struct epoll_event interest = {.events = EPOLLIN, .data.fd = listener}, ready[512];
+    epoll_ctl(poll, EPOLL_CTL_ADD, listener, &interest);
+    static char in[65536], out[1 << 20];
+    for (;;) {
+        int count = epoll_wait(poll, ready, 512, -1);
+        for (int i = 0; i < count; i++) {
+            int fd = ready[i].data.fd;
+            if (fd == listener) {
+                int peer;
+                while ((peer = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0) {
+                    setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                    interest.events = EPOLLIN, interest.data.fd = peer;
+                    epoll_ctl(poll, EPOLL_CTL_ADD, peer, &interest);
+                }
+                continue;
+            }
+            ssize_t got = recv(fd, in, sizeof in, 0);
+            if (got <= 0) { close(fd); continue; }
+            size_t filled = 0;
+            for (char *p = in, *end; (end = memmem(p, in + got - p, "\r\n\r\n", 4)); p = end + 4) {
+                if (filled + response_bytes > sizeof out) break;
+                memcpy(out + filled, response, response_bytes);
+                filled += response_bytes;
+            }
+            send(fd, out, filled, MSG_NOSIGNAL);
+            if (closes) close(fd);
+        }
+    }
+}
