@@ -23,9 +23,14 @@ pub const OUTPUT_LOW_WATER_BYTES: u64 = 64 * 1024;
 /// need, and far below IOV_MAX (1024).
 pub const SEND_PARTS_MAX: usize = 32;
 
-/// Bytes of input kept for one connection: a head at its limit plus one lent buffer that came with
-/// it.
+/// Bytes of input kept for one connection before no more is asked for: a head at its limit plus one
+/// lent buffer that came with it.
 pub const STASH_MAX_BYTES: usize = 3 * CHUNK_BYTES;
+
+/// Bytes of input kept for one connection at most. A multishot receive of io_uring goes on until
+/// its cancel is heard, 32 buffers at a time; what it has brought by then was acknowledged to the
+/// client and must not be lost. A flood of 20 000 pipelined requests needed more than 48 KiB.
+pub const STASH_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 
 /// Bytes the first stash of a connection takes; most half-received heads fit.
 pub const STASH_MIN_BYTES: usize = 2 * 1024;

@@ -4,7 +4,7 @@
 //! All buffers of a worker are counted against its share of `--memory-budget`. When the budget is
 //! spent, `None` comes back and the connection that asked pays (503 or closed), never another one.
 
-use crate::limits::{CHUNK_BYTES, SPARE_CHUNKS, STASH_MAX_BYTES, STASH_MIN_BYTES};
+use crate::limits::{CHUNK_BYTES, SPARE_CHUNKS, STASH_MIN_BYTES, STASH_OVERRUN_MAX_BYTES};
 
 /// Buffers of one worker.
 pub(crate) struct Pool {
@@ -46,15 +46,16 @@ impl Pool {
         }
     }
 
-    /// Appends to a stash, which grows in powers of two up to [`STASH_MAX_BYTES`]. False when the
+    /// Appends to a stash, which grows in powers of two up to [`STASH_OVERRUN_MAX_BYTES`]. False when the
     /// budget or the limit does not allow it; the stash is unchanged then.
     pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8]) -> bool {
         let wanted = stash.len() + input.len();
         if wanted > stash.capacity() {
-            if wanted > STASH_MAX_BYTES {
+            if wanted > STASH_OVERRUN_MAX_BYTES {
                 return false;
             }
-            let capacity = wanted.next_power_of_two().clamp(STASH_MIN_BYTES, STASH_MAX_BYTES);
+            let capacity =
+                wanted.next_power_of_two().clamp(STASH_MIN_BYTES, STASH_OVERRUN_MAX_BYTES);
             if !self.reserve(capacity - stash.capacity()) {
                 return false;
             }
@@ -121,10 +122,12 @@ mod tests {
 
     #[test]
     fn a_stash_is_bounded_and_counted() {
-        let mut pool = Pool::new(10 * STASH_MAX_BYTES);
+        let mut pool = Pool::new(10 * STASH_OVERRUN_MAX_BYTES);
         let mut stash = Vec::new();
         while pool.stash(&mut stash, &[7; 1000]) {}
-        assert!(stash.len() > STASH_MAX_BYTES - 1000 && stash.len() <= STASH_MAX_BYTES);
+        assert!(
+            stash.len() > STASH_OVERRUN_MAX_BYTES - 1000 && stash.len() <= STASH_OVERRUN_MAX_BYTES
+        );
         assert_eq!(pool.used_bytes(), stash.capacity());
         pool.drop_stash(stash);
         assert_eq!(pool.used_bytes(), 0);
