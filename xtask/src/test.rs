@@ -7,7 +7,13 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
-const NEEDS: &[Need] = &[Need { package: "curl", proof: Proof::Program("curl") }];
+const NEEDS: &[Need] = &[
+    Need { package: "curl", proof: Proof::Program("curl") },
+    Need {
+        package: "python3.11-doc",
+        proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
+    },
+];
 
 /// One step: what it is called and what it does.
 struct Step {
