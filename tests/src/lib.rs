@@ -13,6 +13,7 @@
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
+//! | [`browser`] | Chromium, and what it complains about |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an
 //! error instead, for tests in which connections may break. Nothing waits for ever: every wait has
@@ -21,6 +22,7 @@
 
 pub mod binary;
 pub mod body;
+pub mod browser;
 pub mod client;
 pub mod folder;
 pub mod law;

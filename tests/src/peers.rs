@@ -1,6 +1,7 @@
 //! Programs of other people, run to their end. One that is missing is a failure, never a skip.
 
 use crate::PATIENCE;
+use crate::binary::profile_folder;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -19,6 +20,19 @@ pub fn program(name: &str, package: &str) -> Command {
         Some(path) => Command::new(path),
         None => panic!("{name} is missing; on Debian: sudo apt-get install {package}"),
     }
+}
+
+/// A program from the Python environment that the test command makes of `tests/requirements.txt`.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn python_program(name: &str) -> Command {
+    let target = profile_folder();
+    let target = target.parent().expect("a profile's folder lies in the target folder");
+    let path = target.join("python/bin").join(name);
+    assert!(path.is_file(), "{} is missing; cargo xtask test --only needs", path.display());
+    Command::new(path)
 }
 
 /// Runs a program to its end within [`PATIENCE`] and gives what it wrote.
@@ -77,6 +91,12 @@ mod tests {
     #[should_panic(expected = "sudo apt-get install the-package")]
     fn a_missing_program_says_how_to_get_it() {
         program("no-such-program", "the-package");
+    }
+
+    #[test]
+    #[should_panic(expected = "cargo xtask test --only needs")]
+    fn a_missing_python_program_says_how_to_get_it() {
+        python_program("no-such-program");
     }
 
     #[test]

@@ -160,6 +160,27 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
+    /// The most it says it can use, in bytes: "… connections and 12.3 MiB beside the archive" in the
+    /// line it starts with.
+    #[track_caller]
+    pub fn told_bound_bytes(&self) -> u64 {
+        let line = self.wait_for_line(0, |line| line.contains("beside the archive"));
+        let words: Vec<&str> = line.split(' ').collect();
+        let at = words.iter().position(|word| *word == "beside").expect("the phrase");
+        let number: f64 = words[at - 2].parse().expect("a number");
+        let unit = match words[at - 1] {
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            other => panic!("{other} in {line:?}"),
+        };
+        (number * f64::from(unit)) as u64
+    }
+
+    /// What it has in memory that is its own: without the pages of files, such as an archive.
+    pub fn own_memory_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS") - self.memory_bytes("RssFile")
+    }
+
     /// What it has open, one entry for each descriptor.
     pub fn open_files(&self) -> Vec<String> {
         let entries = fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its files");

@@ -24,20 +24,6 @@ fn start(io: Io, folder: &Folder, flags: &[&str]) -> Start {
     Start::serve(&[folder.join("site.pinion")]).flags(&["--io", io.as_str()]).flags(flags)
 }
 
-/// The bound in the start line: "… connections and 12.3 MiB beside the archive".
-fn told_bound_bytes(server: &Server) -> u64 {
-    let line = server.wait_for_line(0, |line| line.contains("beside the archive"));
-    let words: Vec<&str> = line.split(' ').collect();
-    let at = words.iter().position(|word| *word == "beside").expect("the phrase");
-    let number: f64 = words[at - 2].parse().expect("a number");
-    let unit = match words[at - 1] {
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        other => panic!("{other} in {line:?}"),
-    };
-    (number * unit as f64) as u64
-}
-
 /// Asks until this has been answered once; each failed attempt costs one connection.
 #[track_caller]
 fn is_answered(server: &Server) {
@@ -90,7 +76,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
         let folder = site();
         let flags = ["--max-connections", "400", "--memory-budget", "4", "--workers", "2"];
         let server = start(io, &folder, &flags).start();
-        let bound_bytes = told_bound_bytes(&server);
+        let bound_bytes = server.told_bound_bytes();
         // One slot stays free for somebody else.
         let slow: Vec<Connection> = (1..CONNECTIONS)
             .map(|number| {
@@ -101,7 +87,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
             .collect();
         is_answered(&server);
         is_answered(&server);
-        let resident_bytes = server.memory_bytes("VmRSS") - server.memory_bytes("RssFile");
+        let resident_bytes = server.own_memory_bytes();
         assert!(resident_bytes <= bound_bytes, "{resident_bytes} of {bound_bytes} bytes");
         drop(slow);
         is_answered(&server);

@@ -16,8 +16,12 @@ pub(crate) struct Need {
 
 /// What shows that a package is there.
 pub(crate) enum Proof {
+    /// It can be found and run.
     Program(&'static str),
+    /// It is there.
     File(&'static str),
+    /// Python can import it.
+    Module(&'static str),
 }
 
 /// Sees to it that all of `needs` are there.
@@ -45,6 +49,10 @@ fn missing(needs: &[Need]) -> Vec<&'static str> {
     let absent = |need: &&Need| match need.proof {
         Proof::Program(name) => process::find(name).is_none(),
         Proof::File(path) => !Path::new(path).exists(),
+        Proof::Module(name) => {
+            process::output(Command::new("python3").args(["-c", &format!("import {name}")]))
+                .is_err()
+        }
     };
     needs.iter().filter(absent).map(|need| need.package).collect()
 }
@@ -63,7 +71,8 @@ mod tests {
             Need { package: "coreutils", proof: Proof::Program("env") },
             Need { package: "no-such-package", proof: Proof::Program("no-such-program") },
             Need { package: "no-such-docs", proof: Proof::File("/no/such/file") },
+            Need { package: "no-such-module", proof: Proof::Module("no_such_module") },
         ];
-        assert_eq!(missing(&needs), ["no-such-package", "no-such-docs"]);
+        assert_eq!(missing(&needs), ["no-such-package", "no-such-docs", "no-such-module"]);
     }
 }

@@ -3,6 +3,7 @@
 
 mod debian;
 mod process;
+mod python;
 mod test;
 mod tidy;
 mod workspace;

@@ -1,18 +1,22 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::process;
+use crate::{process, python};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
 const NEEDS: &[Need] = &[
+    Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
+    // Debian packs the module apart from Python itself.
+    Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {
         package: "python3.11-doc",
         proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
     },
+    Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
 ];
 
 /// One step: what it is called and what it does.
@@ -22,7 +26,7 @@ struct Step {
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "needs", run: || debian::install(NEEDS) },
+    Step { name: "needs", run: needs },
     Step { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
     Step { name: "binary", run: || cargo(&["build", "--profile", "ci", "-p", "pinion"]) },
     Step { name: "tests", run: || cargo(&["test", "--workspace", "--profile", "ci"]) },
@@ -49,6 +53,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     println!("all green");
     Ok(())
+}
+
+fn needs() -> Result<()> {
+    debian::install(NEEDS)?;
+    python::install()
 }
 
 fn names() -> String {

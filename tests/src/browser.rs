@@ -1,0 +1,249 @@
+//! Chromium without a window, led through its DevTools protocol: what it loads, and what it has to
+//! complain about.
+//!
+//! It speaks over a pair of pipes, each message one JSON document that ends in a NUL.
+
+use crate::PATIENCE;
+use crate::folder::Folder;
+use crate::peers::program;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Instant;
+
+/// The shell puts the pipes where Chromium looks for them: commands on 3, answers on 4.
+const WITH_PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
+
+const FLAGS: [&str; 9] = [
+    "--headless",
+    "--remote-debugging-pipe",
+    "--no-sandbox", // tests may run as root, and the pages are our own
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage", // containers give it too little
+    "--disable-extensions",
+    "--disable-gpu",
+];
+
+/// A running browser with one page.
+#[derive(Debug)]
+pub struct Browser {
+    child: Child,
+    commands: ChildStdin,
+    messages: Receiver<Value>,
+    /// The page's session, once there is one.
+    session: Option<String>,
+    commands_sent: u64,
+    /// What came meanwhile and has not been looked at.
+    events: Vec<Value>,
+    _profile: Folder,
+}
+
+/// What opening one address came to.
+#[derive(Debug, Default)]
+pub struct Visit {
+    /// What the browser got, in the order of the answers.
+    pub answers: Vec<Answer>,
+    /// What it complains about: console, failed requests, uncaught exceptions, policies, issues.
+    pub complaints: Vec<Complaint>,
+}
+
+/// One answer that the browser got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What was asked for.
+    pub url: String,
+    /// The status that came over the wire, or that of the stored answer.
+    pub status: u64,
+    /// Whether it came from the browser's own cache without asking anybody.
+    pub from_cache: bool,
+}
+
+/// One complaint of the browser.
+#[derive(Clone, Debug)]
+pub struct Complaint {
+    /// The event that told it, such as `Log.entryAdded`.
+    pub event: String,
+    /// What it is about, if it tells.
+    pub url: Option<String>,
+    /// All it tells.
+    pub told: Value,
+}
+
+impl Browser {
+    /// Starts one with a fresh profile.
+    ///
+    /// # Panics
+    /// When it is not installed or does not start.
+    #[track_caller]
+    pub fn start() -> Browser {
+        let profile = Folder::new("browser");
+        let chromium = program("chromium", "chromium");
+        let mut shell = program("sh", "dash");
+        shell.args(["-c", WITH_PIPES]).arg(chromium.get_program()).args(FLAGS);
+        shell.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = shell.spawn().expect("a shell");
+        let commands = child.stdin.take().expect("piped");
+        let messages = messages(child.stdout.take().expect("piped"));
+        let mut browser = Browser {
+            child,
+            commands,
+            messages,
+            session: None,
+            commands_sent: 0,
+            events: Vec::new(),
+            _profile: profile,
+        };
+        browser.open_page();
+        browser
+    }
+
+    /// Opens an address and waits until the page has loaded and asks for nothing more.
+    #[track_caller]
+    pub fn visit(&mut self, url: &str) -> Visit {
+        self.events.clear();
+        let navigated = self.command("Page.navigate", &json!({ "url": url }));
+        let loader = &navigated["loaderId"];
+        assert!(loader.is_string(), "{url}: {navigated}");
+        let has_settled = |event: &Value| {
+            event["method"] == "Page.lifecycleEvent"
+                && event["params"]["name"] == "networkIdle"
+                && event["params"]["loaderId"] == *loader
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while !self.events.iter().any(has_settled) {
+            let event = self.next_message(deadline, url);
+            self.events.push(event);
+        }
+        told(&std::mem::take(&mut self.events))
+    }
+
+    /// The value of a JavaScript expression on the page.
+    #[track_caller]
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let arguments = json!({ "expression": expression, "returnByValue": true });
+        let done = self.command("Runtime.evaluate", &arguments);
+        assert!(done["exceptionDetails"].is_null(), "{expression}: {done}");
+        done["result"]["value"].clone()
+    }
+
+    /// Gives the page another size, in CSS pixels.
+    #[track_caller]
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let size =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.command("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    fn open_page(&mut self) {
+        let target = self.command("Target.createTarget", &json!({ "url": "about:blank" }));
+        let arguments = json!({ "targetId": target["targetId"], "flatten": true });
+        let attached = self.command("Target.attachToTarget", &arguments);
+        self.session = attached["sessionId"].as_str().map(str::to_owned);
+        assert!(self.session.is_some(), "a session: {attached}");
+        for domain in ["Audits", "Log", "Network", "Page", "Runtime"] {
+            self.command(&format!("{domain}.enable"), &json!({}));
+        }
+        self.command("Page.setLifecycleEventsEnabled", &json!({ "enabled": true }));
+    }
+
+    /// Sends a command and waits for its result; what else comes is kept.
+    #[track_caller]
+    fn command(&mut self, method: &str, arguments: &Value) -> Value {
+        self.commands_sent += 1;
+        let id = self.commands_sent;
+        let mut message = json!({ "id": id, "method": method, "params": arguments });
+        if let Some(session) = &self.session {
+            message["sessionId"] = session.as_str().into();
+        }
+        let bytes = format!("{message}\0");
+        self.commands.write_all(bytes.as_bytes()).expect("the browser takes commands");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let message = self.next_message(deadline, method);
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.events.push(message);
+        }
+    }
+
+    #[track_caller]
+    fn next_message(&self, deadline: Instant, what: &str) -> Value {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.messages.recv_timeout(left).unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Its helpers end with it.
+        let _ended_already = self.child.kill();
+        let _ended_already = self.child.wait();
+    }
+}
+
+/// The messages of the browser, read by a thread of their own until it ends.
+fn messages(answers: ChildStdout) -> Receiver<Value> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for message in BufReader::new(answers).split(b'\0').map_while(Result::ok) {
+            let message = serde_json::from_slice(&message).expect("a JSON document");
+            if sender.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// What a run of events says.
+fn told(events: &[Value]) -> Visit {
+    let mut visit = Visit::default();
+    for event in events {
+        let (name, told) = (event["method"].as_str().unwrap_or_default(), &event["params"]);
+        if name == "Network.responseReceived" {
+            let response = &told["response"];
+            visit.answers.push(Answer {
+                url: response["url"].as_str().unwrap_or_default().to_owned(),
+                status: wire_status(events, &told["requestId"])
+                    .or(response["status"].as_u64())
+                    .unwrap_or_default(),
+                from_cache: response["fromDiskCache"] == true,
+            });
+        }
+        if is_complaint(name, told) {
+            let url = [&told["entry"]["url"], &told["response"]["url"]];
+            let url = url.into_iter().find_map(Value::as_str).map(str::to_owned);
+            visit.complaints.push(Complaint { event: name.to_owned(), url, told: told.clone() });
+        }
+    }
+    visit
+}
+
+/// The status as it was sent: the browser shows a page that was revalidated with its stored 200.
+fn wire_status(events: &[Value], request: &Value) -> Option<u64> {
+    let of_request = |event: &&Value| {
+        event["method"] == "Network.responseReceivedExtraInfo"
+            && event["params"]["requestId"] == *request
+    };
+    // Of several answers to one request, such as a redirect and what it leads to, the last counts.
+    events.iter().rfind(of_request)?["params"]["statusCode"].as_u64()
+}
+
+fn is_complaint(event: &str, told: &Value) -> bool {
+    match event {
+        "Audits.issueAdded" | "Network.loadingFailed" | "Runtime.exceptionThrown" => true,
+        "Log.entryAdded" => matches!(told["entry"]["level"].as_str(), Some("error" | "warning")),
+        "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),
+        "Runtime.consoleAPICalled" => {
+            matches!(told["type"].as_str(), Some("assert" | "error" | "warning"))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,118 @@
+//! Chromium opens the example site: it must have nothing to complain about.
+#![forbid(unsafe_code)]
+
+use pinion_tests::binary::source_root;
+use pinion_tests::browser::{Browser, Visit};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Io, Matrix};
+use pinion_tests::server::{Server, Start, build, run};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+fn example() -> PathBuf {
+    source_root().join("examples/site")
+}
+
+/// The paths of the example site, each with its media type.
+fn listed() -> Vec<(String, String)> {
+    let folder = Folder::new("listed");
+    let archive = folder.join("site.pinion");
+    build(&example(), &archive, &[]);
+    let told = run(&["ls".as_ref(), "--json".as_ref(), archive.as_os_str()]).stdout;
+    let told: Value = serde_json::from_str(&told).expect("one JSON document");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let entries = told["entries"].as_array().expect("entries").iter();
+    let entries = entries.map(|entry| (text(&entry["path"]), text(&entry["media_type"])));
+    entries.filter(|(path, _)| path.starts_with('/')).collect()
+}
+
+#[test]
+fn every_page_of_the_example_site_loads_without_a_complaint() {
+    let listed = listed();
+    let is_page = |media_type: &str| media_type.starts_with("text/html");
+    let pages = listed.iter().filter(|(_, media_type)| is_page(media_type));
+    let pages: Vec<&str> = pages.map(|(path, _)| path.as_str()).collect();
+    assert!(pages.contains(&"/") && pages.contains(&"/guide/archives"), "{pages:?}");
+    let mut browser = Browser::start();
+    for io in [Io::Epoll, Io::Uring] {
+        let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
+        let mut loaded = BTreeSet::new();
+        for page in pages.iter().chain([&"/guide"]) {
+            let visit = browser.visit(&server.url(page));
+            assert!(visit.complaints.is_empty(), "{page} over {io:?}: {:#?}", visit.complaints);
+            is_styled_and_fits(&mut browser, page);
+            loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
+        }
+        // Together the pages use all there is beside them; icons are not for a headless browser.
+        for (path, media_type) in &listed {
+            let is_expected = path.starts_with("/assets/") && !is_page(media_type);
+            assert!(!is_expected || loaded.contains(&server.url(path)), "nobody loads {path}");
+        }
+        server.stop();
+    }
+}
+
+/// The style sheet is in force, and nothing makes a narrow or a wide page scroll sideways.
+#[track_caller]
+fn is_styled_and_fits(browser: &mut Browser, page: &str) {
+    assert_eq!(browser.evaluate("getComputedStyle(document.body).display"), "flex", "{page}");
+    for width in [320, 390, 1280] {
+        browser.resize(width, 800);
+        let overhang =
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(browser.evaluate(overhang), 0, "{page} is wider than {width}");
+    }
+}
+
+#[test]
+fn the_page_for_what_is_missing_is_complete() {
+    let mut browser = Browser::start();
+    for io in [Io::Epoll, Io::Uring] {
+        let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
+        for target in ["/nothing", "/guide/nothing/at/all?a=b"] {
+            let url = server.url(target);
+            let visit = browser.visit(&url);
+            // The status itself is told as an error; nothing else may be.
+            let others = visit.complaints.iter();
+            let others: Vec<_> =
+                others.filter(|complaint| complaint.url.as_deref() != Some(&url)).collect();
+            assert!(others.is_empty(), "{target}: {others:#?}");
+            assert_eq!(statuses(&visit, &url), [404]);
+            assert_eq!(browser.evaluate("document.title"), "Nothing at this address");
+            is_styled_and_fits(&mut browser, target);
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn a_page_that_is_opened_again_is_asked_for_and_its_fingerprinted_files_are_not() {
+    let example = example();
+    Matrix::of(&example).run(|server| {
+        let mut browser = Browser::start();
+        let (home, script) = (server.url("/"), script(server));
+        let first = browser.visit(&home);
+        assert_eq!((statuses(&first, &home), statuses(&first, &script)), (vec![200], vec![200]));
+        browser.visit(&server.url("/about"));
+        let again = browser.visit(&home);
+        assert_eq!(statuses(&again, &home), [304]);
+        let fetched = again.answers.iter().filter(|answer| !answer.from_cache);
+        assert!(fetched.clone().all(|answer| answer.url != script), "{:#?}", again.answers);
+        // The script shows what it learns about the connection.
+        let shown = browser.evaluate("!document.getElementById('arrival').hidden");
+        assert_eq!(shown, true);
+    });
+}
+
+/// The URL of the one script of the home page.
+fn script(server: &Server) -> String {
+    let page = server.get("/");
+    let (_, rest) = page.text().split_once("<script src=\"").expect("a script");
+    server.url(rest.split_once('"').expect("the end of the attribute").0)
+}
+
+fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
+    let answers = visit.answers.iter().filter(|answer| answer.url == url);
+    answers.map(|answer| answer.status).collect()
+}

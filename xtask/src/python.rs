@@ -1,0 +1,58 @@
+//! Programs of the Python world that the tests run, in an environment of their own below `target/`.
+//!
+//! `tests/requirements.txt` names every package with its version. The environment is made anew when
+//! that file differs from the copy that lies in it since it was made.
+
+use crate::{process, workspace};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Sees to it that the environment is there and holds what is asked for.
+pub(crate) fn install() -> Result<()> {
+    let wanted = workspace::root().join("tests/requirements.txt");
+    let environment = workspace::target().join("python");
+    if is_current(&environment, &wanted)? {
+        return Ok(());
+    }
+    println!("  installing {} into {}", wanted.display(), environment.display());
+    process::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    process::output(
+        Command::new(environment.join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"])
+            .arg(&wanted),
+    )?;
+    fs::copy(&wanted, stamp(&environment)).context("the mark of a whole environment")?;
+    Ok(())
+}
+
+/// Whether the environment was made from exactly what is wanted now.
+fn is_current(environment: &Path, wanted: &Path) -> Result<bool> {
+    let wanted = fs::read(wanted).with_context(|| wanted.display().to_string())?;
+    Ok(fs::read(stamp(environment)).is_ok_and(|made_from| made_from == wanted))
+}
+
+/// The copy of the requirements. It is written last, so half an environment has none.
+fn stamp(environment: &Path) -> PathBuf {
+    environment.join("requirements.txt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_current_only_with_the_same_requirements() {
+        let folder = workspace::target().join(format!("python-test-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let wanted = folder.join("wanted.txt");
+        fs::write(&wanted, "a==1\n").expect("written");
+        assert!(!is_current(&folder, &wanted).expect("read"));
+        fs::copy(&wanted, stamp(&folder)).expect("copied");
+        assert!(is_current(&folder, &wanted).expect("read"));
+        fs::write(&wanted, "a==2\n").expect("written");
+        assert!(!is_current(&folder, &wanted).expect("read"));
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}
