@@ -56,6 +56,8 @@ pub struct Visit {
 pub struct Answer {
     /// What was asked for.
     pub url: String,
+    /// What for, in the words of the protocol: `Document`, `Script`, `Fetch` …
+    pub purpose: String,
     /// The status that came over the wire, or that of the stored answer.
     pub status: u64,
     /// Whether it came from the browser's own cache without asking anybody.
@@ -102,30 +104,31 @@ impl Browser {
         browser
     }
 
-    /// Opens an address and waits until the page has loaded and asks for nothing more.
+    /// Opens an address and waits until the page has loaded and what its scripts ask for is there.
     #[track_caller]
     pub fn visit(&mut self, url: &str) -> Visit {
         self.events.clear();
         let navigated = self.command("Page.navigate", &json!({ "url": url }));
         let loader = &navigated["loaderId"];
         assert!(loader.is_string(), "{url}: {navigated}");
-        let has_settled = |event: &Value| {
-            event["method"] == "Page.lifecycleEvent"
-                && event["params"]["name"] == "networkIdle"
-                && event["params"]["loaderId"] == *loader
-        };
         let deadline = Instant::now() + PATIENCE;
-        while !self.events.iter().any(has_settled) {
+        while !has_settled(&self.events, loader) {
             let event = self.next_message(deadline, url);
             self.events.push(event);
         }
+        // What the last answers give rise to is told by the time the page has been painted again.
+        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))");
         told(&std::mem::take(&mut self.events))
     }
 
-    /// The value of a JavaScript expression on the page.
+    /// The value of a JavaScript expression on the page, or of the promise it makes.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let arguments = json!({ "expression": expression, "returnByValue": true });
+        let arguments = json!({
+            "expression": expression,
+            "returnByValue": true,
+            "awaitPromise": true,
+        });
         let done = self.command("Runtime.evaluate", &arguments);
         assert!(done["exceptionDetails"].is_null(), "{expression}: {done}");
         done["result"]["value"].clone()
@@ -202,6 +205,21 @@ fn messages(answers: ChildStdout) -> Receiver<Value> {
     receiver
 }
 
+/// Whether all that a page names has arrived, and all that its scripts asked for is answered.
+fn has_settled(events: &[Value], loader: &Value) -> bool {
+    let of = |method: &'static str| {
+        let named = events.iter().filter(move |event| event["method"] == method);
+        named.map(|event| &event["params"])
+    };
+    let is_loaded = of("Page.lifecycleEvent")
+        .any(|event| event["name"] == "load" && event["loaderId"] == *loader);
+    let mut asked = of("Network.requestWillBeSent").filter(|asked| asked["loaderId"] == *loader);
+    let answered = || of("Network.responseReceived").chain(of("Network.loadingFailed"));
+    let is_answered =
+        |asked: &Value| answered().any(|answer| answer["requestId"] == asked["requestId"]);
+    is_loaded && asked.all(is_answered)
+}
+
 /// What a run of events says.
 fn told(events: &[Value]) -> Visit {
     let mut visit = Visit::default();
@@ -209,12 +227,15 @@ fn told(events: &[Value]) -> Visit {
         let (name, told) = (event["method"].as_str().unwrap_or_default(), &event["params"]);
         if name == "Network.responseReceived" {
             let response = &told["response"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             visit.answers.push(Answer {
-                url: response["url"].as_str().unwrap_or_default().to_owned(),
+                url: text(&response["url"]),
+                purpose: text(&told["type"]),
                 status: wire_status(events, &told["requestId"])
                     .or(response["status"].as_u64())
                     .unwrap_or_default(),
-                from_cache: response["fromDiskCache"] == true,
+                from_cache: response["fromDiskCache"] == true
+                    || is_served_from_memory(events, &told["requestId"]),
             });
         }
         if is_complaint(name, told) {
@@ -236,9 +257,18 @@ fn wire_status(events: &[Value], request: &Value) -> Option<u64> {
     events.iter().rfind(of_request)?["params"]["statusCode"].as_u64()
 }
 
+fn is_served_from_memory(events: &[Value], request: &Value) -> bool {
+    events.iter().any(|event| {
+        event["method"] == "Network.requestServedFromCache"
+            && event["params"]["requestId"] == *request
+    })
+}
+
 fn is_complaint(event: &str, told: &Value) -> bool {
     match event {
-        "Audits.issueAdded" | "Network.loadingFailed" | "Runtime.exceptionThrown" => true,
+        "Audits.issueAdded" | "Runtime.exceptionThrown" => true,
+        // What is cancelled was given up by the page, such as one that is left.
+        "Network.loadingFailed" => told["canceled"] != true,
         "Log.entryAdded" => matches!(told["entry"]["level"].as_str(), Some("error" | "warning")),
         "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),
         "Runtime.consoleAPICalled" => {

@@ -160,8 +160,8 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
-    /// The most it says it can use, in bytes: "… connections and 12.3 MiB beside the archive" in the
-    /// line it starts with.
+    /// The most it says it can use, in bytes: "… and 12.3 MiB beside the archive" in the line it
+    /// starts with.
     #[track_caller]
     pub fn told_bound_bytes(&self) -> u64 {
         let line = self.wait_for_line(0, |line| line.contains("beside the archive"));
