@@ -66,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) pool: Pool,
     pub(crate) wheel: Wheel,
     pub(crate) mappings: Mappings,
+    /// Where bytes of external files are looked at before they are sent; no memory until then.
+    pub(crate) external: Vec<u8>,
     pub(crate) tails: Tails,
     /// No new requests; connections close as they fall idle.
     pub(crate) draining: bool,
@@ -81,6 +83,7 @@ impl Core {
             pool: Pool::new(settings.buffer_bytes),
             wheel: Wheel::new(now.monotonic_ms),
             mappings: Mappings::default(),
+            external: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             draining: false,
             settings,

@@ -13,7 +13,6 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::limits::{COPY_BODY_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
-use crate::output::ExternalSegment;
 
 /// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
 /// connection's own fields. Checked by a test against the longest head.
@@ -336,11 +335,8 @@ impl Exchange<'_> {
                 self.mapped(mapping, range.offset, range.bytes)
             }
             (Piece::External(range), Some(mapping)) => {
-                let (file, offset, bytes) = (range.file, range.offset, range.bytes);
-                let (size, modified_ns) = (range.size, range.modified_ns);
-                let segment = ExternalSegment { file, offset, bytes, size, modified_ns };
                 let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_external(pool, mappings, mapping, segment);
+                output.push_external(pool, mappings, mapping, range);
                 true
             }
             (Piece::Archive(_) | Piece::External(_), None) => {

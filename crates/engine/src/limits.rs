@@ -81,6 +81,9 @@ pub const TICK_MS: u64 = 16;
 /// after a burst returns to the idle figure.
 pub const SPARE_CHUNKS: usize = 32;
 
-/// Archive generations one worker may serve at once: old ones live only while their last answers
-/// drain.
-pub const GENERATIONS_MAX: usize = 64;
+/// Bytes of an external file that are read, checked and sent at once: a few answers of the kernel
+/// per megabyte, and a buffer of the worker that stays in its cache.
+pub const EXTERNAL_READ_BYTES: usize = 64 * 1024;
+
+/// Bytes sent for one connection before the others of its worker have their turn.
+pub const TURN_BYTES: usize = 1024 * 1024;

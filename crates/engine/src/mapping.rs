@@ -1,42 +1,47 @@
-//! What answers are cut from: a file or a sealed memfd, mapped read-only, and the generations of it
-//! that a worker serves.
+//! What answers are cut from: a file or a sealed memfd, mapped read-only, the files too large to be
+//! part of it, and the generations of both that a worker serves.
 //!
-//! A mapped file can be truncated by somebody else. The kernel then raises SIGBUS at the first
-//! touch of a lost page; [`guard_lost_pages`] installs a handler that puts a zero page there and
-//! marks the mapping as damaged, so the server lives on and answers 500 for that generation. A
-//! `send` from such a page gives EFAULT instead, which ends that one answer.
+//! A mapped file can be truncated by somebody else: [`guard_lost_pages`] keeps the server alive
+//! then and marks the mapping, so that it answers 500 for that generation. A `send` from a lost
+//! page gives EFAULT instead, which ends that one answer. The whole story is docs/reliability.md.
 
-use std::ffi::c_void;
+mod external;
+mod lost_pages;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::limits::GENERATIONS_MAX;
+pub use external::ExternalFile;
+use lost_pages::GuardedRange;
+pub use lost_pages::guard_lost_pages;
 
 /// An archive as answers are cut from it: its own bytes, and the files too large to be copied in.
 pub struct Mapping {
     archive: Region,
     /// In the order of the archive's external table.
-    externals: Vec<Region>,
+    externals: Vec<ExternalFile>,
 }
 
 impl Mapping {
-    /// Maps the archive in `file` and the external files it names.
+    /// Maps the archive in `file`; `externals` are the files it names.
     ///
     /// # Errors
     /// What `fstat` and `mmap` report; an empty file is `InvalidData`.
     pub fn new(file: File, externals: Vec<File>) -> io::Result<Self> {
         let archive = Region::new(file)?;
-        let externals = externals.into_iter().map(Region::new).collect::<io::Result<_>>()?;
+        let externals = externals.into_iter().map(ExternalFile::new).collect();
         Ok(Self { archive, externals })
     }
 
-    /// The archive's bytes; see [`Region::bytes`].
+    /// The archive's bytes.
+    ///
+    /// Whoever can write the file can change them at any time; readers copy what they check before
+    /// they trust it. `--memory copy` holds the archive in a sealed memfd, where nobody can.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.archive.bytes()
@@ -45,7 +50,7 @@ impl Mapping {
     /// The archive's file, for `sendfile`.
     #[inline]
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.archive.file()
+        self.archive.file.as_fd()
     }
 
     /// Reads every page of the archive once, so that no worker meets a page fault later.
@@ -59,23 +64,38 @@ impl Mapping {
 
     /// An external file of the archive, if there is one with that index.
     #[inline]
-    pub fn external(&self, index: u32) -> Option<&Region> {
+    pub fn external(&self, index: u32) -> Option<&ExternalFile> {
         self.externals.get(index as usize)
     }
 
-    /// True once a page of the archive was lost: it was truncated, or its disk failed.
+    /// How many external files there are; each is an open descriptor.
+    pub fn external_count(&self) -> usize {
+        self.externals.len()
+    }
+
+    /// True once a part of the archive was lost: it was truncated, or its disk failed. External
+    /// files do not count: each is looked at when it is sent, and costs its own answers alone.
     #[inline]
     pub fn is_damaged(&self) -> bool {
-        self.archive.guard.is_some_and(|guard| guard.damaged.load(Ordering::Relaxed))
+        self.archive.guard.is_damaged()
+    }
+
+    /// Looks whether the file has become shorter. What is left of its last page reads as zeros and
+    /// raises no signal, so somebody has to look from time to time; a second is often enough.
+    pub fn look_for_truncation(&self) {
+        let whole = self.archive.bytes as u64;
+        if rustix::fs::fstat(self.file()).is_ok_and(|stat| (stat.st_size as u64) < whole) {
+            self.archive.guard.mark_damaged();
+        }
     }
 }
 
 /// A whole file, mapped read-only.
-pub struct Region {
+struct Region {
     file: File,
     start: NonNull<u8>,
     bytes: usize,
-    guard: Option<&'static GuardedRange>,
+    guard: &'static GuardedRange,
 }
 
 // SAFETY: the mapping is read-only, lives until drop, and its pointer is never handed out for
@@ -100,134 +120,21 @@ impl Region {
         Ok(Self { file, start, bytes, guard })
     }
 
-    /// The mapped bytes.
-    ///
-    /// Whoever can write the file can change them at any time; readers copy what they check before
-    /// they trust it. `--memory copy` holds the archive in a sealed memfd, where nobody can.
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `bytes` bytes until drop. A page lost by truncation is
         // replaced by a zero page in the SIGBUS handler. Concurrent writers are outside of what
         // the language can express; the archive's readers copy, then check, then use.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
-
-    /// The file itself.
-    #[inline]
-    pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-
-    /// Whether the file still has this size and this time of modification.
-    pub(crate) fn is_unchanged(&self, size: u64, modified_ns: i64) -> bool {
-        rustix::fs::fstat(&self.file).is_ok_and(|stat| {
-            let modified = stat.st_mtime.saturating_mul(1_000_000_000);
-            stat.st_size as u64 == size
-                && modified.saturating_add(stat.st_mtime_nsec as i64) == modified_ns
-        })
-    }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Some(guard) = self.guard {
-            guard.release();
-        }
+        self.guard.release();
         // SAFETY: exactly the range that `new` mapped; no borrow of it can outlive `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "unmapping our own range cannot fail");
-    }
-}
-
-/// A range the SIGBUS handler may mend. Fixed in number, because a signal handler may not allocate.
-struct GuardedRange {
-    start: AtomicUsize,
-    bytes: AtomicUsize,
-    damaged: AtomicBool,
-}
-
-static GUARDED: [GuardedRange; GENERATIONS_MAX] = [const {
-    GuardedRange {
-        start: AtomicUsize::new(0),
-        bytes: AtomicUsize::new(0),
-        damaged: AtomicBool::new(false),
-    }
-}; GENERATIONS_MAX];
-
-/// What SIGBUS did before us (the address of its handler).
-static PREVIOUS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-
-impl GuardedRange {
-    fn claim(start: usize, bytes: usize) -> Option<&'static Self> {
-        GUARDED.iter().find_map(|range| {
-            range.start.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-            range.damaged.store(false, Ordering::Relaxed);
-            range.bytes.store(bytes, Ordering::Release);
-            Some(range)
-        })
-    }
-
-    fn release(&self) {
-        self.bytes.store(0, Ordering::Release);
-        self.start.store(0, Ordering::Release);
-    }
-
-    fn holds(&self, address: usize) -> bool {
-        let start = self.start.load(Ordering::Acquire);
-        let bytes = self.bytes.load(Ordering::Acquire);
-        start != 0 && address >= start && address - start < bytes
-    }
-}
-
-/// Installs the SIGBUS handler for the whole process. Call once, before the first archive is read.
-///
-/// # Errors
-/// What `sigaction` reports.
-pub fn guard_lost_pages() -> io::Result<()> {
-    // SAFETY: a zeroed sigaction is a valid value; the handler is async-signal-safe (see there).
-    let outcome = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        let mut previous: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_lost_page as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        let outcome = libc::sigaction(libc::SIGBUS, &raw const action, &raw mut previous);
-        PREVIOUS.store(previous.sa_sigaction as *mut c_void, Ordering::Release);
-        outcome
-    };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Puts a zero page over a lost page of a guarded mapping; any other SIGBUS takes its default way.
-/// Only atomics and `mmap`, `sigaction`, all safe in a signal handler.
-extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler.
-    let address = unsafe { (*info).si_addr() } as usize;
-    if let Some(range) = GUARDED.iter().find(|range| range.holds(address)) {
-        let page = address & !4095;
-        // SAFETY: replaces one page inside a range that we mapped read-only and still hold; what
-        // was there cannot be read any more.
-        let mended = unsafe {
-            libc::mmap(
-                page as *mut c_void,
-                4096,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
-                -1,
-                0,
-            )
-        };
-        if mended != libc::MAP_FAILED {
-            range.damaged.store(true, Ordering::Relaxed);
-            return;
-        }
-    }
-    // Not ours: put the former action back; the fault repeats and takes that way.
-    // SAFETY: as in `guard_lost_pages`.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = PREVIOUS.load(Ordering::Acquire) as usize;
-        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
     }
 }
 
@@ -344,5 +251,30 @@ mod tests {
         assert_eq!(std::hint::black_box(mapping.bytes())[2 * 4096 + 5], 0);
         assert!(mapping.is_damaged());
         assert_eq!(mapping.bytes()[0], 7, "pages that are left still read");
+    }
+
+    #[test]
+    fn more_mappings_than_the_first_block_guards_survive_a_truncation() {
+        guard_lost_pages().expect("handler");
+        let files: Vec<File> = (0..150).map(|_| file_of(&[7; 2 * 4096])).collect();
+        let map = |file: &File| Mapping::new(file.try_clone().expect("clone"), Vec::new());
+        let mappings: Vec<Mapping> = files.iter().map(|file| map(file).expect("map")).collect();
+        files[149].set_len(4096).expect("truncate");
+        assert_eq!(std::hint::black_box(mappings[149].bytes())[4096], 0);
+        let damaged = |mapping: &&Mapping| mapping.is_damaged();
+        assert_eq!(mappings.iter().filter(damaged).count(), 1);
+        assert!(mappings[149].is_damaged());
+    }
+
+    #[test]
+    fn a_truncation_within_a_page_is_found_by_looking() {
+        let file = file_of(&[7; 4096]);
+        let mapping = Mapping::new(file.try_clone().expect("clone"), Vec::new()).expect("map");
+        mapping.look_for_truncation();
+        assert!(!mapping.is_damaged());
+        file.set_len(100).expect("truncate");
+        assert_eq!(mapping.bytes()[200], 0, "no signal tells of it");
+        mapping.look_for_truncation();
+        assert!(mapping.is_damaged());
     }
 }

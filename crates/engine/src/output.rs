@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
+use pinion_http::prepared::ExternalRange;
+
 use crate::limits::{SEND_PARTS_MAX, SENDFILE_MIN_BYTES};
-use crate::mapping::{MappingId, Mappings, Region};
+use crate::mapping::{ExternalFile, MappingId, Mappings};
 use crate::pool::Pool;
 
 /// A piece of output.
@@ -20,17 +22,7 @@ pub(crate) enum Segment {
     /// A range of a mapped archive.
     Mapped { mapping: MappingId, offset: u64, bytes: u64 },
     /// A range of an external file of an archive.
-    External { mapping: MappingId, range: ExternalSegment },
-}
-
-/// A range of an external file and what the file was when the archive was made.
-#[derive(Clone, Copy)]
-pub(crate) struct ExternalSegment {
-    pub(crate) file: u32,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) size: u64,
-    pub(crate) modified_ns: i64,
+    External { mapping: MappingId, range: ExternalRange },
 }
 
 impl Segment {
@@ -67,9 +59,11 @@ pub(crate) enum Next<'q> {
     One(&'q [u8]),
     /// Memory; `more` says that a file follows at once.
     Memory { parts: Parts<'q>, more: bool },
-    /// A range of a file.
+    /// A range of a mapped file.
     File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
-    /// The external file is not what it was when the archive was made, or cannot be read.
+    /// A range of an external file, to be looked at before and while it is sent.
+    External { file: &'q ExternalFile, range: ExternalRange },
+    /// What is to be sent is not what it was when the archive was made.
     Changed,
 }
 
@@ -187,14 +181,15 @@ impl Output {
         pool: &mut Pool,
         mappings: &mut Mappings,
         mapping: MappingId,
-        range: ExternalSegment,
+        range: ExternalRange,
     ) {
         mappings.slice_taken(mapping);
         self.bytes += range.bytes;
         self.push(pool, Segment::External { mapping, range });
     }
 
-    /// What to send next: as much memory as fits into one call, or the file at the front.
+    /// What to send next: as much memory as fits into one call, or the file at the front. `files`:
+    /// large ranges of a mapped file leave as files.
     pub(crate) fn next<'q>(&'q self, mappings: &'q Mappings, files: bool) -> Next<'q> {
         if let [Segment::Chunk { chunk, start }] = self.segments.as_slices().0
             && self.segments.len() == 1
@@ -220,20 +215,14 @@ impl Output {
                     slice
                 }
                 Segment::External { mapping, range } => {
-                    let Some(file) = unchanged(mappings, *mapping, range) else {
-                        return Next::Changed;
+                    let file = mappings.get(*mapping).and_then(|held| held.external(range.file));
+                    return match file {
+                        None => Next::Changed,
+                        Some(file) if parts.count == 0 => Next::External { file, range: *range },
+                        // A head that promises the file must not leave without it.
+                        Some(file) if !file.is_unchanged(range) => Next::Changed,
+                        Some(_) => Next::Memory { parts, more: true },
                     };
-                    if files && parts.count > 0 {
-                        return Next::Memory { parts, more: true };
-                    }
-                    if files {
-                        let (offset, bytes) = (range.offset, range.bytes);
-                        return Next::File { file: file.file(), offset, bytes };
-                    }
-                    let Some(slice) = cut(file.bytes(), range.offset, range.bytes) else {
-                        return Next::Changed;
-                    };
-                    slice
                 }
             };
             if slice.is_empty() {
@@ -289,16 +278,6 @@ fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
             mappings.slice_returned(mapping);
         }
     }
-}
-
-/// The external file of a range, if it still is what it was when the archive was made.
-fn unchanged<'q>(
-    mappings: &'q Mappings,
-    mapping: MappingId,
-    range: &ExternalSegment,
-) -> Option<&'q Region> {
-    let file = mappings.get(mapping)?.external(range.file)?;
-    file.is_unchanged(range.size, range.modified_ns).then_some(file)
 }
 
 fn cut(memory: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {

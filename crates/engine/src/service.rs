@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use pinion_http::prepared::ExternalRange;
 use rustix::io::Errno;
 
 use crate::app::{App, Event, Gone, RawEvent};
@@ -11,7 +12,8 @@ use crate::conn::{Phase, Watch};
 use crate::core::Core;
 use crate::exchange::{Exchange, Stage};
 use crate::http1;
-use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES};
+use crate::limits::{EXTERNAL_READ_BYTES, OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
+use crate::mapping::ExternalFile;
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::worker::Worker;
@@ -81,12 +83,13 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     fn flush(&mut self, slot: Slot) -> Flush {
         let Self { backend, core, .. } = self;
-        let Core { conns, outputs, pool, mappings, .. } = core;
+        let Core { conns, outputs, pool, mappings, external, .. } = core;
         let conn = conns.get(slot);
         let Some(output) = outputs.get(conn.output) else { return Flush::Empty };
         if conn.blocked || output.in_flight {
             return Flush::Waits;
         }
+        let mut turn_bytes = 0;
         loop {
             let sending = match output.next(mappings, B::SENDS_FILES) {
                 Next::Nothing => {
@@ -94,31 +97,28 @@ impl<B: Backend, A: App> Worker<B, A> {
                     outputs.free(&mut conn.output);
                     return Flush::Empty;
                 }
-                Next::Changed => return Flush::Broken(Gone::Overload),
-                Next::One(bytes) => {
-                    // SAFETY: the chunk's heap memory stays where it is until the queue drops it,
-                    // which `in_flight` forbids before `Sent` or `Released`.
-                    unsafe { backend.send(slot, &[IoSlice::new(bytes)], false) }
-                }
-                Next::Memory { parts, more } => {
-                    // SAFETY: as above; mappings are held by the count of their slices.
-                    unsafe { backend.send(slot, parts.as_slice(), more) }
-                }
-                Next::File { file, offset, bytes } => backend.send_file(slot, file, offset, bytes),
+                next => hand_over(backend, slot, next, external),
             };
             match sending {
-                Sending::Done(bytes) => output.advance(bytes, pool, mappings),
-                Sending::Blocked => {
-                    conn.blocked = true;
-                    conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
-                    return Flush::Waits;
+                None => return Flush::Broken(Gone::Overload),
+                Some(Sending::Done(bytes)) => {
+                    output.advance(bytes, pool, mappings);
+                    turn_bytes += bytes;
+                    if turn_bytes < TURN_BYTES || output.bytes == 0 {
+                        continue;
+                    }
+                    backend.await_writable(slot);
                 }
-                Sending::Pending => {
+                Some(Sending::Blocked) => {}
+                Some(Sending::Pending) => {
                     output.in_flight = true;
                     return Flush::Waits;
                 }
-                Sending::Failed(_) => return Flush::Broken(Gone::Peer),
+                Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
             }
+            conn.blocked = true;
+            conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+            return Flush::Waits;
         }
     }
 
@@ -307,6 +307,58 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.settle(slot);
     }
+}
+
+/// Hands one piece of output to the kernel; `None` when it is not what it was when the archive was
+/// made. `external` is where bytes of external files are looked at.
+#[inline]
+fn hand_over<B: Backend>(
+    backend: &mut B,
+    slot: Slot,
+    next: Next<'_>,
+    external: &mut Vec<u8>,
+) -> Option<Sending> {
+    Some(match next {
+        Next::Nothing => Sending::Done(0),
+        Next::Changed => return None,
+        Next::One(bytes) => {
+            // SAFETY: the chunk's heap memory stays where it is until the queue drops it, which
+            // `in_flight` forbids before `Sent` or `Released`.
+            unsafe { backend.send(slot, &[IoSlice::new(bytes)], false) }
+        }
+        Next::Memory { parts, more } => {
+            // SAFETY: as above; mappings are held by the count of their slices.
+            unsafe { backend.send(slot, parts.as_slice(), more) }
+        }
+        Next::File { file, offset, bytes } => {
+            backend.send_file(slot, file, offset, bytes.min(TURN_BYTES as u64))
+        }
+        Next::External { file, range } => {
+            return send_external(backend, slot, file, &range, external);
+        }
+    })
+}
+
+/// Sends of an external file. The bytes that complete an answer are read, then the file is looked
+/// at, then they are sent: an answer that is whole was cut from the file as it was. What comes
+/// before them may leave unread where the backend can do that.
+fn send_external<B: Backend>(
+    backend: &mut B,
+    slot: Slot,
+    file: &ExternalFile,
+    range: &ExternalRange,
+    buffer: &mut Vec<u8>,
+) -> Option<Sending> {
+    let last = EXTERNAL_READ_BYTES as u64;
+    if B::SENDS_FILES && range.bytes > last {
+        let bytes = (range.bytes - last).min(TURN_BYTES as u64);
+        let whole = file.is_unchanged(range);
+        return whole.then(|| backend.send_file(slot, file.file(), range.offset, bytes));
+    }
+    buffer.resize(EXTERNAL_READ_BYTES, 0);
+    let piece = &mut buffer[..range.bytes.min(last) as usize];
+    file.read_unchanged(range, piece).ok()?;
+    Some(backend.send_now(slot, piece))
 }
 
 /// An event for one of the two entrances of the application.

@@ -10,6 +10,7 @@
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
 //! | [`generation`] | the state of the site that is served now, and how workers take up the next |
+//! | [`damage`] | why answers were 500, told on stderr |
 //! | [`journal`] | what of a request goes into the access log |
 //! | [`loader`] | folder or archive → generation |
 //! | [`reload`] | the thread that loads the next generation |
@@ -19,6 +20,7 @@
 
 pub(crate) mod app;
 pub(crate) mod capacity;
+pub(crate) mod damage;
 pub(crate) mod generation;
 pub(crate) mod journal;
 pub(crate) mod kit;

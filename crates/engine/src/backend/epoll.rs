@@ -122,19 +122,13 @@ impl Epoll {
         let _ = epoll::modify(&self.poll, fd, token(slot, watched.generation), flags);
     }
 
-    fn blocked(&mut self, slot: Slot) -> Sending {
-        let watched = &mut self.sockets[slot as usize];
-        if !watched.writing {
-            watched.writing = true;
-            self.watch(slot);
-        }
-        Sending::Blocked
-    }
-
     fn outcome(&mut self, slot: Slot, result: Result<usize, Errno>) -> Sending {
         match result {
             Ok(sent) => Sending::Done(sent),
-            Err(Errno::AGAIN | Errno::NOBUFS) => self.blocked(slot),
+            Err(Errno::AGAIN | Errno::NOBUFS) => {
+                self.await_writable(slot);
+                Sending::Blocked
+            }
             Err(Errno::INTR) => Sending::Done(0),
             Err(error) => Sending::Failed(error),
         }
@@ -299,6 +293,19 @@ impl Backend for Epoll {
             many => net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags),
         };
         self.outcome(slot, result)
+    }
+
+    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+        // SAFETY: a non-blocking send is over when it returns; it keeps nothing.
+        unsafe { self.send(slot, &[IoSlice::new(bytes)], false) }
+    }
+
+    fn await_writable(&mut self, slot: Slot) {
+        let watched = &mut self.sockets[slot as usize];
+        if !watched.writing {
+            watched.writing = true;
+            self.watch(slot);
+        }
     }
 
     fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending {

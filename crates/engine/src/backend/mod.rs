@@ -110,7 +110,7 @@ pub trait Backend: Sized {
     /// A connected socket before it is attached.
     type Socket;
 
-    /// Whether [`Self::send_file`] exists; otherwise files go out as mapped memory.
+    /// Whether [`Self::send_file`] exists; otherwise ranges of mapped files leave as memory.
     const SENDS_FILES: bool;
 
     /// The clocks, read once per pass.
@@ -154,6 +154,13 @@ pub trait Backend: Sized {
     /// After [`Sending::Pending`] the memory of `parts` must stay in place and unchanged until
     /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending;
+
+    /// Sends what the kernel takes at once of `bytes`: never [`Sending::Pending`], so their memory is
+    /// ours again. No other send of the slot may be in flight.
+    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending;
+
+    /// Asks for one [`Completion::Writable`], as a send that was [`Sending::Blocked`] does.
+    fn await_writable(&mut self, slot: Slot);
 
     /// Sends `bytes` of a file from `offset`. Only called when [`Self::SENDS_FILES`].
     fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending;

@@ -15,7 +15,7 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use rustix::net::{self, Shutdown};
+use rustix::net::{self, SendFlags, Shutdown};
 
 use super::lent::LentRing;
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
@@ -41,11 +41,12 @@ enum Op {
     Send = 3,
     Wake = 4,
     Cancel = 5,
+    Poll = 6,
 }
 
 impl Op {
     fn of(user_data: u64) -> Option<Self> {
-        [Self::Accept, Self::Receive, Self::Send, Self::Wake, Self::Cancel]
+        [Self::Accept, Self::Receive, Self::Send, Self::Wake, Self::Cancel, Self::Poll]
             .into_iter()
             .find(|op| *op as u64 == user_data >> 56)
     }
@@ -64,6 +65,8 @@ struct Entry {
     /// A cancel of the receive is under way.
     cancelling: bool,
     sending: bool,
+    /// A poll for room in the socket is armed.
+    polling: bool,
     closing: bool,
     /// The vectors of the send in flight, when it has more than one part.
     message: Option<Box<Message>>,
@@ -307,9 +310,20 @@ impl Uring {
         Some(Completion::Sent { slot, result })
     }
 
+    fn writable(&mut self, data: u64) -> Option<Completion<OwnedFd>> {
+        let slot = self.tenant(data)?;
+        let entry = &mut self.entries[slot as usize];
+        entry.polling = false;
+        match entry.closing {
+            true => self.release_if_quiet(slot),
+            // A socket that failed is writable as well: the next send tells.
+            false => Some(Completion::Writable { slot }),
+        }
+    }
+
     fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
         let entry = &mut self.entries[slot as usize];
-        if entry.receiving || entry.sending {
+        if entry.is_busy() {
             return None;
         }
         entry.fd = None;
@@ -397,6 +411,7 @@ impl Backend for Uring {
                 Some(Op::Receive) => self.received(data, result, flags),
                 Some(Op::Send) => self.sent(data, result),
                 Some(Op::Accept) => self.accepted(data, result),
+                Some(Op::Poll) => self.writable(data),
                 Some(Op::Wake) => {
                     self.arm_wake();
                     Some(Completion::Woken)
@@ -467,6 +482,33 @@ impl Backend for Uring {
         self.queue_send(slot, &send)
     }
 
+    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+        let Some(fd) = &self.entries[slot as usize].fd else {
+            return Sending::Failed(Errno::BADF);
+        };
+        match net::send(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) => Sending::Done(sent),
+            Err(Errno::AGAIN | Errno::NOBUFS) => {
+                self.await_writable(slot);
+                Sending::Blocked
+            }
+            Err(Errno::INTR) => Sending::Done(0),
+            Err(error) => Sending::Failed(error),
+        }
+    }
+
+    fn await_writable(&mut self, slot: Slot) {
+        let entry = &mut self.entries[slot as usize];
+        let Some(fd) = &entry.fd else { return };
+        if entry.polling {
+            return;
+        }
+        entry.polling = true;
+        let data = user_data(Op::Poll, entry.generation, slot);
+        let poll = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLOUT as u32).build();
+        self.push(&poll.user_data(data));
+    }
+
     fn send_file(&mut self, _: Slot, _: BorrowedFd<'_>, _: u64, _: u64) -> Sending {
         Sending::Failed(Errno::OPNOTSUPP)
     }
@@ -490,7 +532,7 @@ impl Backend for Uring {
         if abruptly {
             let _ = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO));
         }
-        if !entry.receiving && !entry.sending {
+        if !entry.is_busy() {
             entry.fd = None;
             return true;
         }
@@ -526,6 +568,11 @@ impl Drop for Uring {
 }
 
 impl Entry {
+    /// Whether a completion of it is still to come.
+    fn is_busy(&self) -> bool {
+        self.receiving || self.sending || self.polling
+    }
+
     fn empty() -> Self {
         Self {
             fd: None,
@@ -534,6 +581,7 @@ impl Entry {
             wanted: false,
             cancelling: false,
             sending: false,
+            polling: false,
             closing: false,
             message: None,
         }

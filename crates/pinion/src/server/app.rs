@@ -12,6 +12,7 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, Work, answer, error_page};
+use std::fmt;
 use std::sync::Arc;
 
 /// A static site, as one worker serves it.
@@ -21,6 +22,8 @@ pub(crate) struct StaticApp {
     serving: Option<Serving>,
     work: Work,
     journal: Option<Journal>,
+    /// The second in which the archive was last looked at.
+    looked_unix_seconds: i64,
 }
 
 /// A generation and the name this worker's engine has for its mapping.
@@ -33,48 +36,55 @@ struct Serving {
 impl StaticApp {
     /// Serves whatever is published, and what will be.
     pub(crate) fn new(published: Arc<Published>, journal: Option<Journal>) -> Self {
-        Self { published, serving: None, work: Work::new(), journal }
+        Self { published, serving: None, work: Work::new(), journal, looked_unix_seconds: 0 }
     }
 
     /// The way of a request: find out what it gets, hand that to the engine, write it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let Some(serving) = &self.serving else { return };
+        let generation = &*serving.generation;
         let began = self.journal.as_ref().map(Journal::begin);
-        let now = exchange.now().unix_seconds;
-        let archive = serving.generation.archive();
+        let now = exchange.now();
+        let archive = generation.archive();
         let mut pieces = Pieces::new();
-        let answer = match serving.generation.is_damaged() {
-            false => answer(&archive, head, now, &mut self.work, &mut pieces),
-            true => error_page(500, prefers_text(head.values(KnownField::Accept))),
+        let answer = match generation.is_damaged() {
+            false => answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces),
+            true => broken(head),
         };
+        let outdated = generation.is_outdated(&answer);
+        let answer = if outdated { broken(head) } else { answer };
         exchange.prepared(&answer, Some(serving.mapping));
         let status = answer.status;
         if let (Some(journal), Some(began)) = (&mut self.journal, began) {
             journal.write(began, head, &answer, exchange.peer());
         }
         if status == 500 {
-            self.tell_damage(head);
+            self.tell_damage(head, now, outdated);
         }
     }
 
-    /// Why a 500 was answered, on stderr. Accidents are rare; a damaged site is told of once for
-    /// each request that meets the damage, a lost file once.
+    /// Why a 500 was answered.
     #[cold]
-    fn tell_damage(&self, head: &RequestHead<'_>) {
-        let target = head.target.raw.escape_ascii();
-        match (&self.serving, self.work.damage()) {
-            (Some(serving), _) if serving.generation.is_damaged() => {
-                if serving.generation.tells_damage() {
-                    eprintln!(
-                        "pinion: the archive was truncated or its disk failed; every request is \
-                         answered 500 until a whole archive is loaded (SIGHUP)"
-                    );
-                }
+    fn tell_damage(&self, head: &RequestHead<'_>, now: Now, outdated: bool) {
+        let Some(serving) = &self.serving else { return };
+        let damage = self.work.damage();
+        let why: &dyn fmt::Display = match &damage {
+            _ if serving.generation.is_damaged() => {
+                &"the archive was truncated or its disk failed; every request is answered 500 \
+                  until a whole archive is loaded (SIGHUP)"
             }
-            (_, Some(damage)) => eprintln!("pinion: 500 for {target}: {damage}"),
-            (_, None) => eprintln!("pinion: 500 for {target}"),
-        }
+            _ if outdated => {
+                &"the file has changed since the folder was built; --watch or SIGHUP takes it up"
+            }
+            Some(damage) => damage,
+            None => &"damage",
+        };
+        serving.generation.report().tell(now, head.target.raw, why);
     }
+}
+
+fn broken(head: &RequestHead<'_>) -> Prepared<'static> {
+    error_page(500, prefers_text(head.values(KnownField::Accept)))
 }
 
 impl App for StaticApp {
@@ -90,9 +100,15 @@ impl App for StaticApp {
         stream.close();
     }
 
-    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+    fn pass(&mut self, now: Now, mappings: &mut Mappings) {
         if let Some(journal) = &mut self.journal {
             journal.pass();
+        }
+        if let Some(serving) = &self.serving
+            && now.unix_seconds != self.looked_unix_seconds
+        {
+            self.looked_unix_seconds = now.unix_seconds;
+            serving.generation.look();
         }
         let held = self.serving.as_ref().map_or(0, |serving| serving.number);
         if self.published.number() == held {

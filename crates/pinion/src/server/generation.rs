@@ -1,16 +1,18 @@
 //! The state of the site that is served now. A reload publishes another one; each worker takes it
 //! up at the top of its next pass and finishes older answers from the older one.
 
+use super::damage::DamageReport;
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One state of the site: a mapped archive and where everything is in it.
 pub(crate) struct Generation {
     mapping: Arc<Mapping>,
     layout: Layout,
-    damage_told: AtomicBool,
+    report: DamageReport,
 }
 
 impl Generation {
@@ -20,7 +22,7 @@ impl Generation {
     /// It is no archive, or damaged.
     pub(crate) fn new(mapping: Mapping) -> Result<Self, OpenError> {
         let layout = Layout::open(mapping.bytes())?;
-        Ok(Self { mapping: Arc::new(mapping), layout, damage_told: AtomicBool::new(false) })
+        Ok(Self { mapping: Arc::new(mapping), layout, report: DamageReport::default() })
     }
 
     /// The archive, to look things up in.
@@ -40,9 +42,26 @@ impl Generation {
         self.mapping.is_damaged()
     }
 
-    /// True for the first caller alone, so that the loss is told once.
-    pub(crate) fn tells_damage(&self) -> bool {
-        !self.damage_told.swap(true, Ordering::Relaxed)
+    /// Looks whether the archive has been truncated.
+    pub(crate) fn look(&self) {
+        self.mapping.look_for_truncation();
+    }
+
+    /// Whether an answer is cut from a file outside of the archive that has changed since.
+    #[inline]
+    pub(crate) fn is_outdated(&self, answer: &Prepared<'_>) -> bool {
+        let PreparedBody::Archive(pieces) = answer.body else { return false };
+        pieces.iter().any(|piece| match piece {
+            Piece::External(range) => {
+                self.mapping.external(range.file).is_none_or(|file| !file.is_unchanged(range))
+            }
+            Piece::Bytes(_) | Piece::Archive(_) => false,
+        })
+    }
+
+    /// Where answers of 500 are told of.
+    pub(crate) fn report(&self) -> &DamageReport {
+        &self.report
     }
 }
 
