@@ -13,12 +13,13 @@
 //! | `core`, `conn`, `output`, `pool`, `wheel`, `inbox` | a worker's connections, send queues, buffers, timers, messages |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
+//! | [`residency`] | memory given back after a build |
 //! | [`settings`] | what a server can be told |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
 //!
-//! This is the only room with `unsafe` code: in `backend`, `mapping`, `signals`, and where a worker
-//! lends memory to its backend.
+//! This is the only room with `unsafe` code: in `backend`, `mapping`, `residency`, `signals`, and
+//! where a worker lends memory to its backend.
 
 pub mod address;
 pub mod app;
@@ -35,6 +36,7 @@ pub mod mapping;
 mod output;
 mod pool;
 pub mod raw;
+pub mod residency;
 pub mod server;
 mod service;
 pub mod settings;

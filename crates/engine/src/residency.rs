@@ -1,0 +1,88 @@
+//! Giving back memory that a finished piece of work leaves behind.
+//!
+//! A server that builds a folder at its start runs the compressors once and then never again, yet
+//! the heap they used and the pages of their code would stay resident for its whole life (measured:
+//! 2.6 of 7.4 MiB). After [`release`] only what serving touches comes back.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+/// Gives free heap memory back to the system, and the pages of program code that were read from
+/// the program's file. Code that is needed again is mapped again from the page cache, without
+/// reading the disk while the system has memory to spare. Never fails: what cannot be given back
+/// stays.
+pub fn release() {
+    trim_heap();
+    // SAFETY: `drop_code` matches the signature that is asked for, does not unwind, and gets no
+    // data; the loader's list of objects is valid while it runs.
+    unsafe {
+        libc::dl_iterate_phdr(Some(drop_code), ptr::null_mut());
+    }
+}
+
+#[cfg(target_env = "gnu")]
+fn trim_heap() {
+    // SAFETY: without conditions; a pad of 0 bytes gives back all that is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other allocators give memory back by themselves.
+#[cfg(not(target_env = "gnu"))]
+fn trim_heap() {}
+
+/// Drops the resident pages of the executable segments of one loaded object. Segments that can be
+/// written, or that relocations were written to, are not executable and stay as they are.
+///
+/// # Safety
+/// `info` points to a description of a loaded object, as `dl_iterate_phdr` gives it.
+unsafe extern "C" fn drop_code(
+    info: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    _data: *mut c_void,
+) -> c_int {
+    const READ_EXECUTE: u32 = libc::PF_R | libc::PF_X;
+    let page_bytes = rustix::param::page_size();
+    // SAFETY: valid as this function's condition says.
+    let object = unsafe { &*info };
+    // SAFETY: the loader's table has that many headers and lives as long as the object.
+    let headers =
+        unsafe { std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)) };
+    for header in headers {
+        if header.p_type != libc::PT_LOAD || header.p_flags != READ_EXECUTE || header.p_filesz == 0
+        {
+            continue;
+        }
+        let first = (object.dlpi_addr + header.p_vaddr) as usize;
+        let start = first / page_bytes * page_bytes;
+        let bytes = first - start + header.p_filesz as usize;
+        // SAFETY: the pages are a private mapping of a file that nothing has written to (they are
+        // not writable and position-independent code has no relocations in them), so what is
+        // mapped again is what was there.
+        unsafe {
+            libc::madvise(start as *mut c_void, bytes, libc::MADV_DONTNEED);
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_and_code_are_given_back() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+            let rss = |line: &&str| line.starts_with("Rss:");
+            let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+            status.lines().filter(rss).filter_map(kib).sum::<u64>()
+        };
+        let many: Vec<Vec<u8>> = (0..4000).map(|n| vec![n as u8; 1000]).collect();
+        drop(many);
+        let before_kib = resident();
+        release();
+        assert!(resident() + 1000 < before_kib, "{} of {before_kib} KiB", resident());
+    }
+}
