@@ -198,7 +198,8 @@ fn chunk_extensions_and_trailers_are_dropped_with_the_content() {
         let mut connection = server.connect();
         connection.send(
             "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\nTrailer: X\r\n\r\n\
-             00003;name=value;other=\"a;b\\\"c\"\r\nabc\r\nA\r\n0123456789\r\n0;last\r\nX: y\r\n\r\n",
+             00003;name=value;other=\"a;b\\\"c\"\r\nabc\r\n\
+             A\r\n0123456789\r\n0;last\r\nX: y\r\n\r\n",
         );
         assert_eq!(connection.receive().status, 405);
         stays_open(&mut connection);
@@ -207,7 +208,8 @@ fn chunk_extensions_and_trailers_are_dropped_with_the_content() {
 
 #[test]
 fn too_much_content_is_refused_and_the_refusal_arrives() {
-    // RFC 9110 §15.5.14; RFC 9112 §9.6: closing at once would reset the connection under the answer.
+    // RFC 9110 §15.5.14; RFC 9112 §9.6: closing at once would reset the connection under the
+    // answer.
     every_way(&site(), |server| {
         let mut connection = server.connect();
         let length = BODY_MAX_BYTES + 1;

@@ -48,8 +48,8 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
         for connection in &mut waiting {
             connection.send(Request::get("/").field("Connection", "close").bytes());
         }
-        // Those inside go on, and those beyond the cap are not answered. Each worker may take one too
-        // many, because they count on their own.
+        // Those inside go on, and those beyond the cap are not answered. Each worker may take one
+        // too many, because they count on their own.
         for connection in &mut open {
             assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod debian;
+mod fuzz;
 mod process;
 mod python;
 mod test;
@@ -11,9 +12,10 @@ mod workspace;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--only STEP]   everything that must be green, in order
-cargo xtask tidy                 the house rules that no compiler checks
-cargo xtask help                 this text";
+cargo xtask test [--long | --only STEP]     everything that must be green, in order
+cargo xtask tidy                            the house rules that no compiler checks
+cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
+cargo xtask help                            this text";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         }
         ["test", rest @ ..] => test::run(rest),
         ["tidy"] => tidy::run(),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         _ => {
             eprintln!("xtask: not a chore: {}\n\n{HELP}", words.join(" "));
             return ExitCode::from(2);

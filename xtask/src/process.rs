@@ -1,8 +1,16 @@
 //! Running other programs, with a message that can be acted on when one fails.
 
+use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+/// The cargo that runs us, at the root of the tree.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).current_dir(workspace::root());
+    command
+}
 
 /// Runs to the end with our own output; an error names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {

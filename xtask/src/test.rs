@@ -1,9 +1,8 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{process, python};
+use crate::{fuzz, process, python, tidy};
 use anyhow::{Context, Result, bail};
-use std::process::Command;
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
@@ -25,26 +24,43 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
+/// What every change passes. What finds a mistake soonest comes first.
 const STEPS: &[Step] = &[
     Step { name: "needs", run: needs },
     Step { name: "format", run: || cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", run: tidy::run },
+    Step { name: "lints", run: lints },
     Step { name: "binary", run: || cargo(&["build", "--profile", "ci", "-p", "pinion"]) },
     Step { name: "tests", run: || cargo(&["test", "--workspace", "--profile", "ci"]) },
 ];
 
-/// Runs all steps, or the one after `--only`.
+/// What `--long` adds: the same laws over more cases.
+const LONG_STEPS: &[Step] = &[
+    Step { name: "cases", run: more_cases },
+    Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
+];
+
+/// Random cases for each property; proptest itself takes 256.
+const LONG_PROPERTY_CASES: u32 = 20_000;
+/// Seeds for each run of the simulator.
+const LONG_SIMULATOR_SEEDS: u32 = 20_000;
+/// For each fuzz target.
+const LONG_FUZZ_SECONDS: u64 = 120;
+
+/// Runs the steps that the command line asks for.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let only = match arguments {
-        [] => None,
-        ["--only", name] => Some(*name),
-        _ => bail!("usage: cargo xtask test [--only STEP]; steps: {}", names()),
+    let all = || STEPS.iter().chain(LONG_STEPS);
+    let names = || all().map(|step| step.name).collect::<Vec<_>>().join(", ");
+    let steps: Vec<&Step> = match arguments {
+        [] => STEPS.iter().collect(),
+        ["--long"] => all().collect(),
+        ["--only", name] => match all().find(|step| step.name == *name) {
+            Some(step) => vec![step],
+            None => bail!("no step {name}; steps: {}", names()),
+        },
+        _ => bail!("usage: cargo xtask test [--long | --only STEP]; steps: {}", names()),
     };
-    if let Some(name) = only
-        && !STEPS.iter().any(|step| step.name == name)
-    {
-        bail!("no step {name}; steps: {}", names());
-    }
-    for step in STEPS.iter().filter(|step| only.is_none_or(|name| name == step.name)) {
+    for step in steps {
         println!("== {}", step.name);
         let began = Instant::now();
         let again = || format!("to repeat: cargo xtask test --only {}", step.name);
@@ -60,11 +76,19 @@ fn needs() -> Result<()> {
     python::install()
 }
 
-fn names() -> String {
-    STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ")
+/// Clippy over everything. The profile is that of the tests, so that both share what they can.
+fn lints() -> Result<()> {
+    cargo(&["clippy", "--workspace", "--all-targets", "--profile", "ci", "--", "-D", "warnings"])?;
+    fuzz::lint()
+}
+
+fn more_cases() -> Result<()> {
+    let mut command = process::cargo(&["test", "--workspace", "--profile", "ci"]);
+    command.env("PROPTEST_CASES", LONG_PROPERTY_CASES.to_string());
+    command.env("PINION_SIM_SEEDS", LONG_SIMULATOR_SEEDS.to_string());
+    process::run(&mut command)
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    process::run(Command::new(cargo).args(arguments).current_dir(crate::workspace::root()))
+    process::run(&mut process::cargo(arguments))
 }

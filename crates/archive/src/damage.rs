@@ -99,8 +99,8 @@ pub enum SectionFault {
 
 /// One damaged place.
 ///
-/// Its fields fill whole words (hence `repr(u32)` on [`Part`] and [`Fault`]): nearly every step of a
-/// look-up returns it or a value, and a tail of single bytes would make each such return a
+/// Its fields fill whole words (hence `repr(u32)` on [`Part`] and [`Fault`]): nearly every step of
+/// a look-up returns it or a value, and a tail of single bytes would make each such return a
 /// misaligned move that stalls. Measured: 15 ns of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} at byte {offset}: {fault}")]

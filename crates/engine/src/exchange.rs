@@ -117,8 +117,8 @@ impl Exchange<'_> {
         &self.core.mappings
     }
 
-    /// Answers in full with what is in memory or in an archive. `mapping` is what its archive ranges
-    /// and external files refer to. Ignored when a final head went out already.
+    /// Answers in full with what is in memory or in an archive. `mapping` is what its archive
+    /// ranges and external files refer to. Ignored when a final head went out already.
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
         let conn = self.core.conns.get(self.slot);
         if conn.exchange.stage != Stage::Open {

@@ -27,8 +27,8 @@ impl Inbox {
     /// The worker that reads the inbox from now on. It is woken at once: whoever called before had
     /// nobody to wake, and a drain that is not heard would wait for the end of the grace.
     pub(crate) fn attach(&self, waker: Waker) {
-        self.lock().waker = Some(waker.clone());
-        waker.wake();
+        self.lock().waker = Some(waker);
+        self.wake();
     }
 
     /// Moves all messages into `to`, in the order they came.

@@ -10,7 +10,8 @@
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
 //! | `http1` | HTTP/1 on one connection |
-//! | `core`, `conn`, `output`, `pool`, `wheel`, `inbox` | a worker's connections, send queues, buffers, timers, messages |
+//! | `core`, `conn`, `output` | a worker's connections and their send queues |
+//! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`residency`] | memory given back after a build |

@@ -46,8 +46,8 @@ impl Pool {
         }
     }
 
-    /// Appends to a stash, which grows in powers of two up to [`STASH_OVERRUN_MAX_BYTES`]. False when the
-    /// budget or the limit does not allow it; the stash is unchanged then.
+    /// Appends to a stash, which grows in powers of two up to [`STASH_OVERRUN_MAX_BYTES`]. False
+    /// when the budget or the limit does not allow it; the stash is unchanged then.
     pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8]) -> bool {
         let wanted = stash.len() + input.len();
         if wanted > stash.capacity() {

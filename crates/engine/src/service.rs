@@ -1,5 +1,5 @@
-//! What a worker does with one connection: input to the protocol, output to the kernel, and what the
-//! application hears of it.
+//! What a worker does with one connection: input to the protocol, output to the kernel, and what
+//! the application hears of it.
 
 use std::io::IoSlice;
 

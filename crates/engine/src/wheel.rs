@@ -203,7 +203,10 @@ mod tests {
         /// Against a sorted map: nothing fires early, nothing fires more than a tick late, and the
         /// wait never sleeps past a deadline by more than a tick.
         #[test]
-        fn behaves_like_a_sorted_map(start in 0u64..1_000_000, steps in prop::collection::vec(step(), 1..120)) {
+        fn behaves_like_a_sorted_map(
+            start in 0u64..1_000_000,
+            steps in prop::collection::vec(step(), 1..120),
+        ) {
             let mut now = start;
             let mut wheel = Wheel::new(now);
             let mut model: BTreeMap<u32, u64> = BTreeMap::new();

@@ -120,17 +120,23 @@ fn an_http_1_0_client_gets_a_stream_until_close() {
     });
 }
 
+/// The head of a request that waits with its two bytes of content until it is told to go on.
+fn asking(path: &str) -> Vec<u8> {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        .into_bytes()
+}
+
 #[test]
 fn continue_is_sent_only_when_the_body_is_wanted() {
     on_both(|server| {
         let mut stream = server.connect();
-        stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n").unwrap();
+        stream.write_all(&asking("/echo")).unwrap();
         let (head, _) = read_response(&mut stream);
         assert_eq!(head, "HTTP/1.1 100 Continue\r\n\r\n");
         stream.write_all(b"ok").unwrap();
         assert_eq!(read_response(&mut stream).1, b"ok");
         // Refused without reading: no 100, and the connection ends (RFC 9110 §10.1.1).
-        stream.write_all(b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n").unwrap();
+        stream.write_all(&asking("/hello")).unwrap();
         let (head, _) = read_response(&mut stream);
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         let mut rest = Vec::new();
@@ -143,7 +149,9 @@ fn continue_is_sent_only_when_the_body_is_wanted() {
 fn another_thread_and_the_clock_can_complete_an_exchange() {
     on_both(|server| {
         let mut stream = server.connect();
-        stream.write_all(b"GET /posted HTTP/1.1\r\nHost: a\r\n\r\nGET /deadline HTTP/1.1\r\nHost: a\r\n\r\nGET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let get = |path| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let three = ["/posted", "/deadline", "/hello"].map(get).concat();
+        stream.write_all(three.as_bytes()).unwrap();
         assert_eq!(read_response(&mut stream).1, b"from a thread\n");
         assert_eq!(read_response(&mut stream).1, b"late\n");
         assert_eq!(read_response(&mut stream).1, b"hello world!\n");

@@ -18,9 +18,9 @@ pub struct HostError;
 /// Splits `uri-host [ ":" port ]`.
 ///
 /// An empty host is refused: the `http` scheme has none (RFC 9110 §4.2.1). So are user
-/// information (§4.2.4), addresses of a future IP version (there is none), and ports above 65535 or of more than
-/// five digits.
-/// An empty port is allowed and means none was given (RFC 3986 §3.2.3).
+/// information (§4.2.4), addresses of a future IP version (there is none), and ports above 65535
+/// or of more than five digits. An empty port is allowed and means none was given (RFC 3986
+/// §3.2.3).
 #[inline]
 pub fn split(authority: &[u8]) -> Result<Authority<'_>, HostError> {
     if authority.first() == Some(&b'[') {

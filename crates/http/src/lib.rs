@@ -1,7 +1,7 @@
 //! The vocabulary of HTTP and its wire machines: bytes and time in, values out.
 //!
 //! This room does no I/O, reads no clock and, on the way of a static request, allocates nothing.
-//! Whatever comes from a peer ends in a value or in a [`refusal::Refusal`]; it never reaches a panic.
+//! Whatever comes from a peer ends in a value or in a [`refusal::Refusal`], never in a panic.
 //!
 //! | In | Module | Out |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows.
 //!
-//! A rule is one row of [`RULES`]. It looks at the whole project and names what is wrong. Beside each
-//! rule lies its canary, a tiny project that breaks the rule and nothing else; a rule that does not
-//! find it is itself broken, and every run checks that first.
+//! A rule is one row of [`RULES`]. It looks at the whole project and names what is wrong. Beside
+//! each rule lies its canary, a tiny project that breaks the rule and nothing else; a rule that
+//! does not find it is itself broken, and every run checks that first.
 
 mod links;
 mod modules;

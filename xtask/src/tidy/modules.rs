@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn every_way_to_a_file_is_followed() {
-        let root = "mod a;\npub mod b;\n#[cfg(test)]\nmod tests;\n#[path = \"odd/place.rs\"]\nmod c;\n\
+        let root = "mod a;\npub mod b;\n#[cfg(test)]\nmod tests;\n\
+                    #[path = \"odd/place.rs\"]\nmod c;\n\
                     mod inline { mod deep; }\nconst D: u8 = include!(\"table.rs\");\n";
         let project = Project::of(&[
             ("crates/x/src/lib.rs", root),

@@ -7,7 +7,6 @@ use serde_json::Value;
 use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// The whole tree, read once.
 pub(crate) struct Project {
@@ -140,8 +139,7 @@ fn extension(path: &str) -> &str {
 
 fn packages(root: &Path, manifest: &str) -> Result<Vec<Package>> {
     let metadata = process::output(
-        Command::new(env!("CARGO"))
-            .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
+        process::cargo(&["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
             .arg(root.join(manifest)),
     )?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata")?;

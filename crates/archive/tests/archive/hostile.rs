@@ -352,10 +352,11 @@ proptest! {
         for key in crate::sample::KEYS {
             forge = forge.record(key, |header, rest| {
                 for (place, value) in &change {
-                    let place = place.index(28 + rest.len());
                     let header = zerocopy::IntoBytes::as_mut_bytes(header);
-                    let byte = if place < 28 { &mut header[4 + place] } else { &mut rest[place - 28] };
-                    *byte = *value;
+                    match place.index(28 + rest.len()) {
+                        place @ ..28 => header[4 + place] = *value,
+                        place => rest[place - 28] = *value,
+                    }
                 }
             });
             // The record may be unreadable now; the next key is still to be found.

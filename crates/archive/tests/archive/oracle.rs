@@ -8,8 +8,9 @@
 //! | 1 | edits, after which all checks are made right again: errors or answers in bounds |
 //! | any other | the rest is the file |
 //!
-//! An edit is four bytes: where to count from (the highest bit set: from the end of the header page,
-//! else from the start of the file), two bytes of place, one that is combined with the byte there.
+//! An edit is four bytes: where to count from (the highest bit set: from the end of the header
+//! page, else from the start of the file), two bytes of place, one that is combined with the byte
+//! there.
 
 use pinion_archive::layout::HEADER_PAGE_BYTES;
 use pinion_archive::{Archive, Layout, Place, Scratch, SectionKind, verify};

@@ -1,8 +1,8 @@
 //! The epoll backend: level-triggered readiness turned into completions.
 //!
-//! A request costs one `recv` and one `send`; `epoll_wait` is shared by all that are ready. A socket
-//! is watched for input once, when it is attached, and again only when back-pressure turns reading
-//! off or a full socket buffer asks to be told when it drains.
+//! A request costs one `recv` and one `send`; `epoll_wait` is shared by all that are ready. A
+//! socket is watched for input once, when it is attached, and again only when back-pressure turns
+//! reading off or a full socket buffer asks to be told when it drains.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -281,6 +281,7 @@ impl Backend for Epoll {
         }
     }
 
+    // SAFETY: safe for every caller: the kernel has copied what it takes when the call is back.
     #[inline]
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending {
         let Some(fd) = &self.sockets[slot as usize].fd else {

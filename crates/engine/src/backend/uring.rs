@@ -459,6 +459,7 @@ impl Backend for Uring {
         }
     }
 
+    // SAFETY: needs what `Backend::send` asks of its caller: the entry names the memory of `parts`.
     #[inline]
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending {
         let Some(fd) = self.entries[slot as usize].fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 fn page() -> String {
     let mut page = String::from(
-        "# Flags\n\nPrinted from the directive table in `crates/pinion/src/directives/`; edit it \
-         there.\n",
+        "<!-- @generated from the directive table in crates/pinion/src/directives/; edit it there, \
+         then:\n     PINION_WRITE_REFERENCE=1 cargo test -p pinion reference -->\n\n# Flags\n",
     );
     for verb in verbs::ALL {
         section(&mut page, verb).expect("a string takes every write");

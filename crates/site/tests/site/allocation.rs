@@ -25,17 +25,20 @@ fn count() {
 // SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
 // thread-local number that needs neither memory nor a destructor.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: asks of its caller what the trait asks; so do the two below.
     unsafe fn alloc(&self, layout: AllocLayout) -> *mut u8 {
         count();
         // SAFETY: the caller's promise about `layout` is the one the system asks for.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: as `alloc`.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: AllocLayout) {
         // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 
+    // SAFETY: as `alloc`.
     unsafe fn realloc(&self, pointer: *mut u8, layout: AllocLayout, bytes: usize) -> *mut u8 {
         count();
         // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.

@@ -7,8 +7,8 @@ use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::Framing;
 
-/// The first byte chooses the framing (0: chunked, 1: chunked with little allowed, else the length),
-/// the second how the rest is cut; the rest is the wire.
+/// The first byte chooses the framing (0: chunked, 1: chunked with little allowed, else the
+/// length), the second how the rest is cut; the rest is the wire.
 pub(crate) fn check(data: &[u8]) {
     let [framing, cut, wire @ ..] = data else { return };
     match framing {
