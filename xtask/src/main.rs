@@ -1,6 +1,7 @@
 //! The project's own chores. `cargo xtask help` lists them.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod debian;
 mod fuzz;
 mod process;
@@ -15,6 +16,7 @@ const HELP: &str = "\
 cargo xtask test [--long | --only STEP]     everything that must be green, in order
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
+cargo xtask bench BENCH [OPTIONS]           measurements against goals, kept in bench/runs/
 cargo xtask help                            this text";
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["tidy"] => tidy::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["bench", rest @ ..] => bench::run(rest),
         _ => {
             eprintln!("xtask: not a chore: {}\n\n{HELP}", words.join(" "));
             return ExitCode::from(2);

@@ -1,0 +1,115 @@
+//! CPU time of a server: all threads of the process and of its descendants.
+//!
+//! `/proc/PID/task/*/schedstat` counts nanoseconds; `stat` counts ticks of 10 ms and would need
+//! loads of many seconds. Threads that the kernel runs for io_uring belong to the process and are
+//! listed with its own. The time of a thread that ended between two readings is lost; the servers
+//! measured here keep theirs.
+
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// CPU time by thread, in nanoseconds.
+pub(crate) struct Reading(BTreeMap<u32, u64>);
+
+impl Reading {
+    /// What `root` and its descendants have used so far.
+    pub(crate) fn of(root: u32) -> Result<Self> {
+        let mut threads = BTreeMap::new();
+        for process in descendants(root, &parents()?) {
+            for thread in numbers(Path::new(&format!("/proc/{process}/task")))? {
+                let path = format!("/proc/{process}/task/{thread}/schedstat");
+                // A thread may end between the listing and here.
+                let Ok(text) = fs::read_to_string(&path) else { continue };
+                threads.insert(thread, running_nanoseconds(&text).context(path)?);
+            }
+        }
+        Ok(Self(threads))
+    }
+
+    /// Nanoseconds used since an `earlier` reading of the same process.
+    pub(crate) fn since(&self, earlier: &Self) -> u64 {
+        let used = |(thread, now): (&u32, &u64)| {
+            now.saturating_sub(earlier.0.get(thread).copied().unwrap_or(0))
+        };
+        self.0.iter().map(used).sum()
+    }
+}
+
+/// The first figure of a schedstat line: time spent running.
+fn running_nanoseconds(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().next()?.parse().ok()
+}
+
+/// Each process with its parent.
+fn parents() -> Result<Vec<(u32, u32)>> {
+    let mut found = Vec::new();
+    for process in numbers(Path::new("/proc"))? {
+        if let Ok(text) = fs::read_to_string(format!("/proc/{process}/stat"))
+            && let Some(parent) = parent(&text)
+        {
+            found.push((process, parent));
+        }
+    }
+    Ok(found)
+}
+
+/// The parent in a stat line. The name before it is in brackets and may hold anything.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// `root` and everything below it.
+fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut at = 0;
+    while let Some(&member) = family.get(at) {
+        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(own, _)| own));
+        at += 1;
+    }
+    family
+}
+
+/// The entries of a folder that are numbers.
+fn numbers(folder: &Path) -> Result<Vec<u32>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_figure_of_schedstat_is_time_running() {
+        assert_eq!(running_nanoseconds("8500123 42 7\n"), Some(8_500_123));
+        assert_eq!(running_nanoseconds(""), None);
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_hides_no_parent() {
+        assert_eq!(parent("71 (a) S 1 (b) R 40 71 71 0"), Some(40));
+        assert_eq!(parent("71 cut"), None);
+    }
+
+    #[test]
+    fn children_of_children_count() {
+        let parents = [(2, 1), (3, 2), (4, 3), (9, 8)];
+        assert_eq!(descendants(2, &parents), [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_new_thread_counts_from_nothing() {
+        let earlier = Reading(BTreeMap::from([(1, 100), (2, 50)]));
+        let later = Reading(BTreeMap::from([(1, 130), (3, 5)]));
+        assert_eq!(later.since(&earlier), 35);
+    }
+
+    #[test]
+    fn this_process_has_used_some() {
+        let reading = Reading::of(std::process::id()).unwrap();
+        assert!(reading.since(&Reading(BTreeMap::new())) > 0);
+    }
+}

@@ -1,0 +1,247 @@
+//! Running one scenario: servers take turns, round after round.
+
+use super::probe;
+use super::programs::{Setup, Workshop};
+use super::scenario::{Ask, Case, Comparison, Figure, Scenario, Targets};
+use super::server::Server;
+use super::wrk::{self, Load, Measured, Pattern};
+use crate::bench::statistics::Spread;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+/// What a scenario gave.
+pub(crate) struct Results {
+    pub(crate) cases: Vec<CaseResult>,
+    pub(crate) ratios: Vec<Ratio>,
+    /// What was left out, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One case in all rounds.
+pub(crate) struct CaseResult {
+    pub(crate) label: String,
+    pub(crate) rounds: Vec<Round>,
+}
+
+/// One load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    pub(crate) measured: Measured,
+    /// Microseconds of the server's CPU time for each answered request.
+    pub(crate) cpu: f64,
+}
+
+/// A comparison over all rounds.
+pub(crate) struct Ratio {
+    pub(crate) figure: Figure,
+    pub(crate) case: String,
+    pub(crate) with: Vec<String>,
+    pub(crate) limit: Option<f64>,
+    pub(crate) spread: Spread,
+}
+
+impl Ratio {
+    /// Whether the goal is met, if there is one.
+    pub(crate) fn met(&self) -> Option<bool> {
+        self.limit.map(|limit| self.spread.median <= limit)
+    }
+}
+
+/// How long a server has to come to rest before and after a load is charged to it.
+const REST: Duration = Duration::from_millis(50);
+
+/// Runs `scenario` for so many rounds.
+pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result<Results> {
+    let mut notes = Vec::new();
+    let servers = start(shop, scenario, &mut notes)?;
+    let mut ready = Vec::new();
+    for case in &scenario.cases {
+        let Some(server) = servers.get(&case.setup) else { continue };
+        match load(shop, scenario, case, server)? {
+            Ok(load) => ready.push((case, server, load)),
+            Err(note) => notes.push(note),
+        }
+    }
+    let mut cases: Vec<CaseResult> = ready
+        .iter()
+        .map(|(case, ..)| CaseResult { label: case.label.clone(), rounds: Vec::new() })
+        .collect();
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..ready.len()).collect();
+        // There and back: whoever follows a hot neighbour in one round precedes it in the next.
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            let (case, server, load) = &ready[at];
+            let result = once(server, load).with_context(|| case.label.clone())?;
+            cases[at].rounds.push(result);
+        }
+        let shown: Vec<String> = cases.iter().map(CaseResult::latest).collect();
+        eprintln!("  {} {}/{rounds}: {}", scenario.name, round + 1, shown.join(", "));
+    }
+    let ratios = scenario.comparisons.iter().filter_map(|c| ratio(c, &cases)).collect();
+    Ok(Results { cases, ratios, notes })
+}
+
+impl CaseResult {
+    fn latest(&self) -> String {
+        self.rounds
+            .last()
+            .map_or_else(String::new, |last| format!("{} {:.2}", self.label, last.cpu))
+    }
+
+    /// The spread of a figure over the rounds.
+    pub(crate) fn spread(&self, figure: impl Fn(&Round) -> f64) -> Option<Spread> {
+        Spread::of(self.rounds.iter().map(figure))
+    }
+}
+
+/// Starts each server that the scenario needs, once.
+fn start(
+    shop: &Workshop,
+    scenario: &Scenario,
+    notes: &mut Vec<String>,
+) -> Result<BTreeMap<Setup, Server>> {
+    let mut servers = BTreeMap::new();
+    for case in &scenario.cases {
+        if servers.contains_key(&case.setup) {
+            continue;
+        }
+        if !matches!(case.ask.pattern, Targets::One | Targets::Pipelined(_)) {
+            shop.many()?;
+        }
+        let started = shop.start(case.setup).with_context(|| case.label.clone())?;
+        if let Some(server) = started {
+            servers.insert(case.setup, server);
+        } else {
+            notes.push(format!("{} is left out: not installed.", case.label));
+        }
+    }
+    Ok(servers)
+}
+
+/// The load for a case, or why it is left out.
+fn load(
+    shop: &Workshop,
+    scenario: &Scenario,
+    case: &Case,
+    server: &Server,
+) -> Result<Result<Load, String>> {
+    let mut fields = Vec::new();
+    if case.ask.conditional {
+        let etag = probe::ask(server.address(), case.ask.path, &[])?.etag;
+        let Some(etag) = etag else { return Ok(Err(format!("{}: no ETag.", case.label))) };
+        fields.push(format!("If-None-Match: {etag}"));
+    }
+    if case.ask.closes {
+        fields.push("Connection: close".to_owned());
+    }
+    if !case.setup.program.is_bare()
+        && let Some(wrong) = mismatch(&case.ask, server, &fields)?
+    {
+        if case.setup.program.is_pinion() {
+            bail!("{}: {wrong}", case.label);
+        }
+        return Ok(Err(format!("{} is left out: {wrong}.", case.label)));
+    }
+    let pattern = match case.ask.pattern {
+        Targets::One => Pattern::Plain,
+        Targets::Pipelined(depth) => Pattern::Pipelined(depth),
+        Targets::Random => Pattern::Paths(shop.many()?.all.clone()),
+        Targets::Hot => Pattern::Paths(shop.many()?.hot.clone()),
+    };
+    Ok(Ok(Load {
+        connections: scenario.connections,
+        seconds: scenario.seconds,
+        url: format!("http://{}{}", server.address(), case.ask.path),
+        fields,
+        pattern,
+    }))
+}
+
+/// How a server's answer differs from what is to be measured.
+fn mismatch(ask: &Ask, server: &Server, fields: &[String]) -> Result<Option<String>> {
+    let answer = probe::ask(server.address(), ask.path, fields)?;
+    if answer.status != ask.status {
+        return Ok(Some(format!("answers {} with {}", ask.path, answer.status)));
+    }
+    let wrong = ask.body_bytes.is_some() && answer.body_bytes != ask.body_bytes;
+    Ok(wrong.then(|| format!("{} has another length", ask.path)))
+}
+
+/// One load on one server.
+fn once(server: &Server, load: &Load) -> Result<Round> {
+    thread::sleep(REST);
+    let before = server.cpu()?;
+    let measured = wrk::run(load)?;
+    thread::sleep(REST);
+    let nanoseconds = server.cpu()?.since(&before);
+    if measured.requests == 0 {
+        bail!("no request was answered");
+    }
+    Ok(Round { measured, cpu: nanoseconds as f64 / 1e3 / measured.requests as f64 })
+}
+
+/// A comparison, round by round; `None` if a case of it was left out.
+fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
+    let figures = |label: &String| -> Option<Vec<f64>> {
+        let case = cases.iter().find(|case| case.label == *label)?;
+        let figure = |round: &Round| match comparison.figure {
+            Figure::Cpu => round.cpu,
+            Figure::P99 => round.measured.p99.max(1) as f64,
+        };
+        Some(case.rounds.iter().map(figure).collect())
+    };
+    let own = figures(&comparison.case)?;
+    let with: Vec<String> =
+        comparison.with.iter().filter(|label| figures(label).is_some()).cloned().collect();
+    let others: Vec<Vec<f64>> = with.iter().filter_map(figures).collect();
+    let best = |round: usize| {
+        others.iter().filter_map(|figures| figures.get(round)).copied().min_by(f64::total_cmp)
+    };
+    let ratios = own.iter().enumerate().filter_map(|(round, own)| Some(own / best(round)?));
+    Some(Ratio {
+        figure: comparison.figure,
+        case: comparison.case.clone(),
+        with,
+        limit: comparison.limit,
+        spread: Spread::of(ratios)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(label: &str, cpu: &[f64]) -> CaseResult {
+        let round = |&cpu: &f64| Round { measured: Measured::default(), cpu };
+        CaseResult { label: label.to_owned(), rounds: cpu.iter().map(round).collect() }
+    }
+
+    #[test]
+    fn each_round_is_compared_with_the_best_of_the_same_round() {
+        let cases = [
+            case("ours", &[2.0, 4.0, 3.0]),
+            case("a", &[1.0, 4.0, 9.0]),
+            case("b", &[8.0, 2.0, 3.0]),
+        ];
+        let with = ["a", "b", "absent"].map(str::to_owned).to_vec();
+        let comparison =
+            Comparison { figure: Figure::Cpu, case: "ours".to_owned(), with, limit: Some(1.9) };
+        let ratio = ratio(&comparison, &cases).unwrap();
+        assert_eq!(ratio.with, ["a", "b"]);
+        assert_eq!(ratio.spread, Spread { least: 1.0, median: 2.0, most: 2.0 });
+        assert_eq!(ratio.met(), Some(false));
+    }
+
+    #[test]
+    fn nothing_to_compare_with_is_no_ratio() {
+        let with = vec!["absent".to_owned()];
+        let comparison =
+            Comparison { figure: Figure::Cpu, case: "ours".to_owned(), with, limit: None };
+        assert!(ratio(&comparison, &[case("ours", &[1.0])]).is_none());
+    }
+}

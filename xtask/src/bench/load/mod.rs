@@ -1,0 +1,162 @@
+//! `cargo xtask bench load`: what an answer costs, beside the bare loops and other servers.
+//!
+//! The measure is CPU time of the server per answered request, with the server on one core and the
+//! load on another. Servers take turns within one run, and only ratios within a round count: the
+//! machine may be slow or shared, it is so for all of them.
+
+mod cpu;
+mod measure;
+mod probe;
+mod programs;
+mod scenario;
+mod server;
+mod site;
+mod table;
+mod wrk;
+
+use super::runs::Run;
+use anyhow::{Context, Result, bail};
+use programs::{PEERS, Program, Workshop};
+use scenario::Scenario;
+use serde_json::{Map, Value, json};
+
+const USAGE: &str = "\
+usage: cargo xtask bench load [OPTIONS]
+  --only NAME[,NAME]   only these scenarios
+  --sweep              the sweep over connection counts instead
+  --steps N[,N]        only these connection counts of the sweep
+  --rounds N           how often the servers take turns [7; sweep: 3]
+  --seconds N          how long each load lasts [2; twice that from 2048 connections on]
+  --name NAME          the run's name [the host's]
+  --json               the data on stdout";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+struct Options {
+    only: Vec<String>,
+    sweep: bool,
+    steps: Vec<u32>,
+    rounds: Option<usize>,
+    seconds: u32,
+    name: Option<String>,
+    json: bool,
+}
+
+/// Measures what the options name and records each scenario as a part of today's run.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let scenarios = options.scenarios()?;
+    if std::thread::available_parallelism()?.get() < 2 {
+        bail!("a server and its load need a core each, and there is only one");
+    }
+    let rounds = options.rounds.unwrap_or(if options.sweep { 3 } else { 7 });
+    let shop = Workshop::set_up()?;
+    let mut run = Run::open(options.name.as_deref())?;
+    let mut all = Map::new();
+    for scenario in &scenarios {
+        let results = measure::run(&shop, scenario, rounds)?;
+        let report = table::markdown(scenario, &results);
+        let mut data = table::data(scenario, &results);
+        data["versions"] = versions(&shop);
+        run.record(&scenario.name, &report, &data)?;
+        if !options.json {
+            println!("\n== {}\n\n{report}", scenario.name);
+        }
+        all.insert(scenario.name.clone(), data);
+    }
+    eprintln!("recorded in {}", run.shown());
+    if options.json {
+        println!("{:#}", Value::from(all));
+    }
+    Ok(())
+}
+
+/// What each server says it is.
+fn versions(shop: &Workshop) -> Value {
+    let mut versions = Map::new();
+    for program in [Program::PinionEpoll].iter().chain(PEERS) {
+        versions.insert(program.name().to_owned(), json!(shop.version(*program)));
+    }
+    versions.into()
+}
+
+impl Options {
+    fn parse(arguments: &[&str]) -> Result<Self> {
+        let mut options = Self {
+            only: Vec::new(),
+            sweep: false,
+            steps: Vec::new(),
+            rounds: None,
+            seconds: 2,
+            name: None,
+            json: false,
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let mut value =
+                || words.next().with_context(|| format!("{word} needs a value\n{USAGE}"));
+            match *word {
+                "--only" => options.only.extend(value()?.split(',').map(str::to_owned)),
+                "--sweep" => options.sweep = true,
+                "--steps" => {
+                    for step in value()?.split(',') {
+                        options.steps.push(number(step)?);
+                    }
+                }
+                "--rounds" => options.rounds = Some(number(value()?)? as usize),
+                "--seconds" => options.seconds = number(value()?)?,
+                "--name" => options.name = Some((*value()?).to_owned()),
+                "--json" => options.json = true,
+                _ => bail!("not an option: {word}\n{USAGE}"),
+            }
+        }
+        Ok(options)
+    }
+
+    fn scenarios(&self) -> Result<Vec<Scenario>> {
+        if self.sweep {
+            let steps = if self.steps.is_empty() { scenario::SWEEP } else { &self.steps };
+            return Ok(steps.iter().map(|&count| scenario::step(count, self.seconds)).collect());
+        }
+        let mut scenarios = scenario::all(self.seconds);
+        let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+        if let Some(unknown) = self.only.iter().find(|name| !names.contains(name)) {
+            bail!("no scenario {unknown}; there are {}", names.join(", "));
+        }
+        if !self.only.is_empty() {
+            scenarios.retain(|scenario| self.only.contains(&scenario.name));
+        }
+        Ok(scenarios)
+    }
+}
+
+/// A count of at least one.
+fn number(text: &str) -> Result<u32> {
+    text.parse().ok().filter(|&count| count > 0).with_context(|| format!("not a count: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_name_scenarios_and_steps() {
+        let only = Options::parse(&["--only", "close,large", "--rounds", "3"]).unwrap();
+        assert_eq!(only.rounds, Some(3));
+        let names = |options: &Options| -> Vec<String> {
+            options.scenarios().unwrap().into_iter().map(|scenario| scenario.name).collect()
+        };
+        assert_eq!(names(&only), ["close", "large"]);
+        let sweep = Options::parse(&["--sweep", "--steps", "1,16384"]).unwrap();
+        assert_eq!(names(&sweep), ["sweep-1", "sweep-16384"]);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        assert!(Options::parse(&["--nope"]).is_err());
+        assert!(Options::parse(&["--rounds", "0"]).is_err());
+        assert!(Options::parse(&["--name"]).is_err());
+        let unknown = Options::parse(&["--only", "nothing"]).unwrap();
+        assert!(unknown.scenarios().is_err());
+    }
+}

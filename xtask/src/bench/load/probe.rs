@@ -1,0 +1,76 @@
+//! One request by hand, to see that a server answers what is about to be measured.
+
+use anyhow::{Context, Result, bail};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// No head of a measured server comes near.
+const HEAD_LIMIT_BYTES: usize = 64 * 1024;
+
+/// What a server answered.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) etag: Option<String>,
+    /// As `Content-Length` says.
+    pub(crate) body_bytes: Option<u64>,
+}
+
+/// Asks for `path` and reads the head of the answer.
+pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<Answer> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
+    for field in fields {
+        request.push_str(field);
+        request.push_str("\r\n");
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut got = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let count = stream.read(&mut piece)?;
+        got.extend_from_slice(piece.get(..count).unwrap_or_default());
+        let text = String::from_utf8_lossy(&got);
+        if let Some((head, _)) = text.split_once("\r\n\r\n") {
+            return answer(head).with_context(|| format!("no answer in HTTP: {head}"));
+        }
+        if count == 0 || got.len() > HEAD_LIMIT_BYTES {
+            bail!("no whole head: {text}");
+        }
+    }
+}
+
+/// Reads a response head without its blank line.
+fn answer(head: &str) -> Option<Answer> {
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let mut answer = Answer { status, etag: None, body_bytes: None };
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        let value = value.trim();
+        if name.eq_ignore_ascii_case("etag") {
+            answer.etag = Some(value.to_owned());
+        } else if name.eq_ignore_ascii_case("content-length") {
+            answer.body_bytes = value.parse().ok();
+        }
+    }
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_tag_and_length_are_read() {
+        let head = "HTTP/1.1 304 Not Modified\r\nETAG: \"a:b\"\r\ncontent-length:13\r\nX: y";
+        let expected =
+            Answer { status: 304, etag: Some("\"a:b\"".to_owned()), body_bytes: Some(13) };
+        assert_eq!(answer(head), Some(expected));
+        assert_eq!(answer("SSH-2.0"), None);
+    }
+}

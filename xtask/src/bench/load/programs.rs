@@ -1,0 +1,242 @@
+//! The servers that are compared, and how each is started.
+
+use super::server::{self, SERVER_CORE, Server};
+use super::site::{self, Many};
+use crate::debian::{self, Need, Proof};
+use crate::{process, workspace};
+use anyhow::{Context, Result};
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Programs and files of other projects that this bench uses.
+const NEEDS: &[Need] = &[
+    Need { package: "gcc", proof: Proof::Program("gcc") },
+    Need { package: "libc6-dev", proof: Proof::File("/usr/include/stdlib.h") },
+    Need { package: "liburing-dev", proof: Proof::File("/usr/include/liburing.h") },
+    Need { package: "wrk", proof: Proof::Program("wrk") },
+    Need { package: "nginx-light", proof: Proof::Program("nginx") },
+    Need { package: "h2o", proof: Proof::Program("h2o") },
+    Need { package: "lighttpd", proof: Proof::Program("lighttpd") },
+];
+
+/// A server of the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Program {
+    BareEpoll,
+    BareUring,
+    H2o,
+    Kawipiko,
+    Lighttpd,
+    Nginx,
+    PinionEpoll,
+    PinionUring,
+}
+
+/// Servers of other projects.
+pub(crate) const PEERS: &[Program] =
+    &[Program::Nginx, Program::H2o, Program::Lighttpd, Program::Kawipiko];
+
+impl Program {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::BareEpoll => "bare epoll",
+            Self::BareUring => "bare io_uring",
+            Self::H2o => "h2o",
+            Self::Kawipiko => "kawipiko",
+            Self::Lighttpd => "lighttpd",
+            Self::Nginx => "nginx",
+            Self::PinionEpoll => "pinion epoll",
+            Self::PinionUring => "pinion io_uring",
+        }
+    }
+
+    /// The loop that costs what the kernel costs: each backend has its own.
+    pub(crate) fn bare(self) -> Self {
+        match self {
+            Self::PinionUring | Self::BareUring => Self::BareUring,
+            _ => Self::BareEpoll,
+        }
+    }
+
+    /// Whether it answers every request with the same bytes.
+    pub(crate) fn is_bare(self) -> bool {
+        matches!(self, Self::BareEpoll | Self::BareUring)
+    }
+
+    pub(crate) fn is_pinion(self) -> bool {
+        matches!(self, Self::PinionEpoll | Self::PinionUring)
+    }
+}
+
+/// One way to start a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Setup {
+    pub(crate) program: Program,
+    pub(crate) content: Content,
+    /// Threads; only Pinion is asked for more than one.
+    pub(crate) workers: u32,
+    /// Whether a bare loop ends each connection after one answer.
+    pub(crate) closes: bool,
+}
+
+/// What is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Content {
+    Small,
+    Many,
+}
+
+/// Everything that is made before the first start.
+pub(crate) struct Workshop {
+    state: PathBuf,
+    pinion: PathBuf,
+    small: PathBuf,
+    many: OnceCell<Many>,
+}
+
+impl Workshop {
+    /// Installs what is missing, builds the release binary and the bare loops, makes the small
+    /// site.
+    pub(crate) fn set_up() -> Result<Self> {
+        debian::install(NEEDS)?;
+        let state = workspace::target().join("bench");
+        fs::create_dir_all(&state)?;
+        let state = fs::canonicalize(state)?;
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--release", "--quiet", "-p", "pinion"]);
+        process::run(build.current_dir(workspace::root()))?;
+        for (name, library) in [("epoll", None), ("uring", Some("-luring"))] {
+            let source = workspace::root().join(format!("bench/limits/{name}.c"));
+            let mut compile = Command::new("gcc");
+            compile.args(["-O3", "-march=native", "-o"]).arg(state.join(name)).arg(source);
+            process::run(compile.args(library))?;
+        }
+        let small = site::small(&state)?;
+        let pinion = workspace::target().join("release/pinion");
+        let shop = Self { state, pinion, small, many: OnceCell::new() };
+        shop.archive(&shop.small, "small.pinion")?;
+        shop.kawipiko_archive()?;
+        Ok(shop)
+    }
+
+    /// The 250 000 files, made and built when they are first asked for.
+    pub(crate) fn many(&self) -> Result<&Many> {
+        if let Some(many) = self.many.get() {
+            return Ok(many);
+        }
+        eprintln!("  making 250 000 files and their archive");
+        let many = site::many(&self.state)?;
+        self.archive(&many.root, "many.pinion")?;
+        Ok(self.many.get_or_init(|| many))
+    }
+
+    /// Starts a server; `None` if it is not installed.
+    pub(crate) fn start(&self, setup: Setup) -> Result<Option<Server>> {
+        let Some(program) = self.find(setup.program) else { return Ok(None) };
+        let folder = self.state.join(setup.program.name().replace(' ', "-"));
+        fs::create_dir_all(&folder)?;
+        Server::start(&folder.join("log"), |port| self.command(setup, &program, port, &folder))
+            .map(Some)
+    }
+
+    /// What it says of itself, in one line; `None` if it is not installed.
+    pub(crate) fn version(&self, program: Program) -> Option<String> {
+        let found = self.find(program)?;
+        let flag = match program {
+            Program::BareEpoll | Program::BareUring => return Some("bench/limits".to_owned()),
+            Program::Kawipiko | Program::PinionEpoll | Program::PinionUring => "--version",
+            Program::H2o | Program::Lighttpd | Program::Nginx => "-v",
+        };
+        let said = Command::new(found).arg(flag).output().ok()?;
+        let text =
+            [said.stdout, said.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let line = text
+            .iter()
+            .flat_map(|text| text.lines())
+            .find(|line| line.bytes().any(|byte| byte.is_ascii_digit()));
+        Some(line.unwrap_or("unknown").trim_matches([' ', '*']).to_owned())
+    }
+
+    fn find(&self, program: Program) -> Option<PathBuf> {
+        match program {
+            Program::BareEpoll => Some(self.state.join("epoll")),
+            Program::BareUring => Some(self.state.join("uring")),
+            Program::PinionEpoll | Program::PinionUring => Some(self.pinion.clone()),
+            Program::H2o => process::find("h2o"),
+            Program::Lighttpd => process::find("lighttpd"),
+            Program::Nginx => process::find("nginx"),
+            Program::Kawipiko => kawipiko("KAWIPIKO_SERVER", "kawipiko-server")
+                .filter(|_| self.state.join("small.cdb").exists()),
+        }
+    }
+
+    fn command(&self, setup: Setup, program: &Path, port: u16, folder: &Path) -> Result<Command> {
+        let mut command = server::on_core(SERVER_CORE, program);
+        let listen = format!("127.0.0.1:{port}");
+        let configuration = |name: &str| {
+            let template = workspace::root().join("bench/load/peers").join(name);
+            let values = [
+                ("PORT", port.to_string()),
+                ("ROOT", self.small.display().to_string()),
+                ("STATE", folder.display().to_string()),
+            ];
+            server::configuration(&template, &values, folder)
+        };
+        match setup.program {
+            Program::BareEpoll | Program::BareUring => {
+                command.arg(port.to_string()).args(setup.closes.then_some("close"));
+            }
+            Program::PinionEpoll | Program::PinionUring => {
+                let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
+                let archive = match setup.content {
+                    Content::Small => "small.pinion",
+                    Content::Many => "many.pinion",
+                };
+                command.arg("serve").arg(self.state.join(archive));
+                command.args(["--listen", &listen, "--io", io]);
+                command.args(["--workers", &setup.workers.to_string()]);
+            }
+            Program::Nginx => {
+                command.arg("-c").arg(configuration("nginx.conf")?);
+            }
+            Program::H2o => {
+                command.args(["-m", "worker", "-c"]).arg(configuration("h2o.conf")?);
+            }
+            Program::Lighttpd => {
+                command.args(["-D", "-f"]).arg(configuration("lighttpd.conf")?);
+            }
+            Program::Kawipiko => {
+                command.args(["--bind", &listen, "--processes", "1", "--threads", "1"]);
+                command.args(["--archive-inmem", "--index-all", "--archive"]);
+                command.arg(self.state.join("small.cdb"));
+            }
+        }
+        Ok(command)
+    }
+
+    fn archive(&self, root: &Path, name: &str) -> Result<()> {
+        let mut build = Command::new(&self.pinion);
+        process::output(build.arg("build").arg(root).arg("-o").arg(self.state.join(name)))?;
+        Ok(())
+    }
+
+    /// kawipiko's archive of the small site, if its archiver is there.
+    fn kawipiko_archive(&self) -> Result<()> {
+        let Some(archiver) = kawipiko("KAWIPIKO_ARCHIVER", "kawipiko-archiver") else {
+            return Ok(());
+        };
+        let mut build = Command::new(archiver);
+        build.args(["--compress", "identity", "--include-etag", "--sources"]).arg(&self.small);
+        build.arg("--archive").arg(self.state.join("small.cdb"));
+        process::output(&mut build).context("kawipiko's archiver")?;
+        Ok(())
+    }
+}
+
+/// kawipiko is in no distribution: a variable or the search path says where it is.
+fn kawipiko(variable: &str, program: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).or_else(|| process::find(program))
+}

@@ -1,0 +1,312 @@
+//! What is measured and what it must not exceed: the table of scenarios.
+
+use super::programs::{Content, PEERS, Program, Setup};
+use super::site::LARGE_BYTES;
+
+/// Servers that take turns under the same kind of load.
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    pub(crate) about: &'static str,
+    pub(crate) connections: u32,
+    /// How long each load lasts.
+    pub(crate) seconds: u32,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// One server asked for one thing.
+pub(crate) struct Case {
+    pub(crate) label: String,
+    pub(crate) setup: Setup,
+    pub(crate) ask: Ask,
+}
+
+/// What is asked for, and what must come.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) path: &'static str,
+    pub(crate) status: u16,
+    /// The length of the body where it matters.
+    pub(crate) body_bytes: Option<u64>,
+    /// Whether the request says that its sender has the representation already.
+    pub(crate) conditional: bool,
+    /// Whether the connection ends after each answer.
+    pub(crate) closes: bool,
+    pub(crate) pattern: Targets,
+}
+
+/// Which requests follow one another on a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Targets {
+    One,
+    Pipelined(u32),
+    /// Any of the 250 000 small files.
+    Random,
+    /// One of them, with the same work for the client.
+    Hot,
+}
+
+/// A figure of one case over that of others, in the same round.
+pub(crate) struct Comparison {
+    pub(crate) figure: Figure,
+    pub(crate) case: String,
+    /// The best of these counts.
+    pub(crate) with: Vec<String>,
+    /// The goal; `None` where the ratio only informs.
+    pub(crate) limit: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Figure {
+    /// CPU time of the server per answered request.
+    Cpu,
+    /// The time within which 99 of 100 answers came.
+    P99,
+}
+
+/// How many connections most scenarios keep open.
+const CONNECTIONS: u32 = 64;
+
+/// The connection counts of the sweep.
+pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_384];
+
+/// From here on, opening the connections takes a good part of a short load.
+const MANY_CONNECTIONS: u32 = 2048;
+
+const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
+
+/// Everything but the sweep, in the order of the report.
+pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
+    let page = Ask::new("/hello.txt");
+    let pipelined = Ask { pattern: Targets::Pipelined(16), ..page.clone() };
+    let closing = Ask { closes: true, ..page.clone() };
+    let mut sixteen = against_bare(
+        "pipelined",
+        "One small file, 16 requests in each write.",
+        &pipelined,
+        1.3,
+        seconds,
+    );
+    for program in PINION {
+        sixteen.comparisons.push(Comparison {
+            figure: Figure::Cpu,
+            case: program.name().to_owned(),
+            with: vec![Program::Nginx.name().to_owned()],
+            limit: Some(0.1),
+        });
+    }
+    vec![
+        against_bare(
+            "keep-alive",
+            "One small file over connections that stay open.",
+            &page,
+            1.1,
+            seconds,
+        ),
+        sixteen,
+        against_bare(
+            "close",
+            "One small file, a connection for each request.",
+            &closing,
+            1.15,
+            seconds,
+        ),
+        answers(seconds),
+        workers(seconds),
+        paths(seconds),
+        large(seconds),
+    ]
+}
+
+/// One step of the sweep: every server with so many connections.
+pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
+    let seconds = if connections < MANY_CONNECTIONS { seconds } else { seconds * 2 };
+    let page = Ask::new("/hello.txt");
+    let compare = |program: &Program| Comparison {
+        figure: Figure::P99,
+        case: program.name().to_owned(),
+        with: names(PEERS),
+        limit: Some(1.0),
+    };
+    Scenario {
+        name: format!("sweep-{connections}"),
+        about: "One small file over connections that stay open.",
+        connections,
+        seconds,
+        cases: everyone(&page),
+        comparisons: PINION.iter().map(compare).collect(),
+    }
+}
+
+/// Every server with the same request, each compared with the bare loop of its kind.
+fn against_bare(name: &str, about: &'static str, ask: &Ask, limit: f64, seconds: u32) -> Scenario {
+    let compare = |program: &Program| Comparison {
+        figure: Figure::Cpu,
+        case: program.name().to_owned(),
+        with: vec![program.bare().name().to_owned()],
+        limit: program.is_pinion().then_some(limit),
+    };
+    let comparisons = PINION.iter().chain(PEERS).map(compare).collect();
+    scenario(name, about, seconds, everyone(ask), comparisons)
+}
+
+/// Other answers than a plain file, each held against the plain file.
+fn answers(seconds: u32) -> Scenario {
+    let plain = Ask::new("/about.html");
+    let asks = [
+        ("plain file", plain.clone()),
+        ("clean URL", Ask { path: "/about", ..plain.clone() }),
+        ("index", Ask { path: "/", ..plain.clone() }),
+        ("not found", Ask { path: "/nothing", status: 404, ..plain.clone() }),
+        ("not modified", Ask { status: 304, conditional: true, ..plain.clone() }),
+        ("redirect", Ask { path: "/guide", status: 308, ..plain }),
+    ];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for program in PINION {
+        let label = |what: &str| format!("{}, {what}", program.name());
+        for (what, ask) in &asks {
+            cases.push(Case::new(label(what), *program, ask.clone()));
+        }
+        for (what, _) in asks.iter().skip(1) {
+            comparisons.push(cpu(label(what), label("plain file"), 1.1));
+        }
+    }
+    scenario(
+        "answers",
+        "What an answer costs beside that of a plain file.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+/// Two workers on the core of one: what sharing the work costs, with the same core to do it.
+fn workers(seconds: u32) -> Scenario {
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for program in PINION {
+        let label = |count: &str| format!("{}, {count}", program.name());
+        for (count, workers) in [("one worker", 1), ("two workers", 2)] {
+            let mut case = Case::new(label(count), *program, Ask::new("/hello.txt"));
+            case.setup.workers = workers;
+            cases.push(case);
+        }
+        comparisons.push(cpu(label("two workers"), label("one worker"), 1.1));
+    }
+    scenario(
+        "workers",
+        "Two workers on one core beside one worker on it.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+/// Any of many files against always the same one.
+fn paths(seconds: u32) -> Scenario {
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for program in PINION {
+        let label = |which: &str| format!("{}, {which}", program.name());
+        for (which, pattern) in [("hot path", Targets::Hot), ("random paths", Targets::Random)] {
+            let ask = Ask { pattern, ..Ask::new("/000/page-000.txt") };
+            let mut case = Case::new(label(which), *program, ask);
+            case.setup.content = Content::Many;
+            cases.push(case);
+        }
+        comparisons.push(cpu(label("random paths"), label("hot path"), 1.15));
+    }
+    scenario(
+        "paths",
+        "Random paths over 250 000 files of about a hundred bytes, beside one of them.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+/// A file of 100 KiB, held against the best of the other servers.
+fn large(seconds: u32) -> Scenario {
+    let ask = Ask { body_bytes: Some(LARGE_BYTES as u64), ..Ask::new("/large/file.bin") };
+    let case = |program: &Program| Case::new(program.name().to_owned(), *program, ask.clone());
+    let compare = |program: &Program| Comparison {
+        figure: Figure::Cpu,
+        case: program.name().to_owned(),
+        with: names(PEERS),
+        limit: Some(1.0),
+    };
+    let cases = PINION.iter().chain(PEERS).map(case).collect();
+    scenario(
+        "large",
+        "A file of 100 KiB, beside the best of the other servers.",
+        seconds,
+        cases,
+        PINION.iter().map(compare).collect(),
+    )
+}
+
+fn scenario(
+    name: &str,
+    about: &'static str,
+    seconds: u32,
+    cases: Vec<Case>,
+    comparisons: Vec<Comparison>,
+) -> Scenario {
+    Scenario { name: name.to_owned(), about, connections: CONNECTIONS, seconds, cases, comparisons }
+}
+
+/// Every server asked for the same thing.
+fn everyone(ask: &Ask) -> Vec<Case> {
+    [Program::BareEpoll, Program::BareUring]
+        .iter()
+        .chain(PINION)
+        .chain(PEERS)
+        .map(|program| Case::new(program.name().to_owned(), *program, ask.clone()))
+        .collect()
+}
+
+fn cpu(case: String, with: String, limit: f64) -> Comparison {
+    Comparison { figure: Figure::Cpu, case, with: vec![with], limit: Some(limit) }
+}
+
+fn names(programs: &[Program]) -> Vec<String> {
+    programs.iter().map(|program| program.name().to_owned()).collect()
+}
+
+impl Case {
+    fn new(label: String, program: Program, ask: Ask) -> Self {
+        let closes = ask.closes && program.is_bare();
+        let setup = Setup { program, content: Content::Small, workers: 1, closes };
+        Self { label, setup, ask }
+    }
+}
+
+impl Ask {
+    /// A plain GET that is answered with 200.
+    fn new(path: &'static str) -> Self {
+        Self {
+            path,
+            status: 200,
+            body_bytes: None,
+            conditional: false,
+            closes: false,
+            pattern: Targets::One,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_name_cases_of_their_scenario_and_names_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        for scenario in all(1).into_iter().chain(SWEEP.iter().map(|&count| step(count, 1))) {
+            let labels: Vec<&String> = scenario.cases.iter().map(|case| &case.label).collect();
+            for comparison in &scenario.comparisons {
+                assert!(labels.contains(&&comparison.case), "{}", comparison.case);
+                assert!(comparison.with.iter().all(|with| labels.contains(&with)));
+            }
+            assert!(seen.insert(scenario.name.clone()), "{} twice", scenario.name);
+        }
+    }
+}

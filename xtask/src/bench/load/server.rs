@@ -1,0 +1,102 @@
+//! A server that is being measured: one process on a core of its own, on a free loopback port.
+
+use super::cpu::Reading;
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where servers run, all of them, one of them busy at a time.
+pub(crate) const SERVER_CORE: u32 = 0;
+/// Where the load is made.
+pub(crate) const CLIENT_CORE: u32 = 1;
+
+/// How long a server may take until it accepts.
+const START: Duration = Duration::from_secs(60);
+
+/// Raises the descriptor limit as far as it goes: 16 384 connections need it on both sides.
+const WITH_DESCRIPTORS: &str = r#"ulimit -n "$(ulimit -Hn)"; exec taskset -c "$0" "$@""#;
+
+/// A running server; it ends when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// Starts what `command` makes of a free port and waits until it accepts. What it says goes to
+    /// `log`.
+    pub(crate) fn start(log: &Path, command: impl FnOnce(u16) -> Result<Command>) -> Result<Self> {
+        let port = free_port()?;
+        let mut command = command(port)?;
+        let said = File::create(log).with_context(|| log.display().to_string())?;
+        command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        let child = command.spawn().with_context(|| crate::process::shown(&command))?;
+        let mut server = Self { child, port };
+        server.wait_for_accept().with_context(|| {
+            let said = fs::read_to_string(log).unwrap_or_default();
+            format!("{}\n{}", crate::process::shown(&command), said.trim_end())
+        })?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    pub(crate) fn cpu(&self) -> Result<Reading> {
+        Reading::of(self.child.id())
+    }
+
+    fn wait_for_accept(&mut self) -> Result<()> {
+        let began = Instant::now();
+        while TcpStream::connect(self.address()).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("ended with {status} before it accepted");
+            }
+            if began.elapsed() > START {
+                bail!("did not accept within {} s", START.as_secs());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that runs `program` on one core with all the descriptors it may have.
+pub(crate) fn on_core(core: u32, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", WITH_DESCRIPTORS, &core.to_string()]).arg(program);
+    command
+}
+
+/// A configuration of a peer with the places filled in: `NAME` becomes its value.
+pub(crate) fn configuration(
+    template: &Path,
+    values: &[(&str, String)],
+    state: &Path,
+) -> Result<PathBuf> {
+    let mut text = fs::read_to_string(template).with_context(|| template.display().to_string())?;
+    for (name, value) in values {
+        text = text.replace(&format!("@{name}@"), value);
+    }
+    let file = state.join(template.file_name().context("a template has a name")?);
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}

@@ -1,0 +1,77 @@
+//! What all servers serve: made once, below the build folder.
+
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The page of the small site, under every name: what differs is only the way to it.
+const PAGE: &str = "hello world!\n";
+
+/// The size of the large file.
+pub(crate) const LARGE_BYTES: usize = 100 * 1024;
+
+/// The folders of the large site and the files in each: 250 000 in all.
+const MANY: usize = 500;
+
+/// The small site below `state`: the page as a plain file, under a clean address, as the index, of
+/// a folder too, and as the page for what is not there; and the large file.
+pub(crate) fn small(state: &Path) -> Result<PathBuf> {
+    let root = state.join("site");
+    fs::create_dir_all(root.join("guide"))?;
+    fs::create_dir_all(root.join("large"))?;
+    for name in ["hello.txt", "about.html", "index.html", "404.html", "guide/index.html"] {
+        fs::write(root.join(name), PAGE)?;
+    }
+    fs::write(root.join("large/file.bin"), noise(LARGE_BYTES))?;
+    Ok(root)
+}
+
+/// Many small files below `state`, made only once, with a list of their addresses and a list that
+/// has the first of them alone.
+pub(crate) struct Many {
+    pub(crate) root: PathBuf,
+    pub(crate) all: PathBuf,
+    pub(crate) hot: PathBuf,
+}
+
+pub(crate) fn many(state: &Path) -> Result<Many> {
+    let many = Many {
+        root: state.join("many"),
+        all: state.join("many.paths"),
+        hot: state.join("hot.paths"),
+    };
+    // The lists are written last: where they are, the files are.
+    if many.all.exists() && many.hot.exists() {
+        return Ok(many);
+    }
+    let mut paths = String::new();
+    for folder in 0..MANY {
+        let at = many.root.join(format!("{folder:03}"));
+        fs::create_dir_all(&at).with_context(|| at.display().to_string())?;
+        for file in 0..MANY {
+            let name = format!("page-{file:03}.txt");
+            let text = format!(
+                "This is page {file} of folder {folder}. It is as small as the \
+                pages of such sites are: about a hundred bytes.\n"
+            );
+            fs::write(at.join(&name), text)?;
+            let _ = writeln!(paths, "/{folder:03}/{name}");
+        }
+    }
+    fs::write(&many.hot, paths.lines().next().unwrap_or_default())?;
+    fs::write(&many.all, paths)?;
+    Ok(many)
+}
+
+/// Bytes that no coding makes smaller, the same every time.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}

@@ -1,0 +1,112 @@
+//! The results of one scenario, as tables for the reader and as data.
+
+use super::measure::{CaseResult, Ratio, Results, Round};
+use super::scenario::{Figure, Scenario};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// One figure of a round.
+type Column = fn(&Round) -> f64;
+
+/// What is shown of each case behind its CPU time; medians over the rounds.
+const COLUMNS: &[(&str, Column)] = &[
+    ("requests/s", |round| round.measured.requests_per_second()),
+    ("p50 µs", |round| round.measured.p50 as f64),
+    ("p75", |round| round.measured.p75 as f64),
+    ("p90", |round| round.measured.p90 as f64),
+    ("p99", |round| round.measured.p99 as f64),
+    ("p99.9", |round| round.measured.p999 as f64),
+    ("max", |round| round.measured.max as f64),
+];
+
+/// Markdown: the goals, then what each server did, then what was left out.
+pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
+    let rounds = results.cases.iter().map(|case| case.rounds.len()).max().unwrap_or(0);
+    let mut text = format!(
+        "{} {} connections, {rounds} rounds of {} s. Figures are medians; in brackets the least \
+         and the most.\n\n",
+        scenario.about, scenario.connections, scenario.seconds,
+    );
+    if !results.ratios.is_empty() {
+        text.push_str(
+            "| Figure | of | over that of | ratio | goal | |\n|---|---|---|---|---|---|\n",
+        );
+        for ratio in &results.ratios {
+            text.push_str(&goal(ratio));
+        }
+        text.push('\n');
+    }
+    text.push_str("| | CPU µs/request |");
+    for (name, _) in COLUMNS {
+        let _ = write!(text, " {name} |");
+    }
+    text.push_str(" errors | timeouts |\n|---|---|");
+    text.push_str(&"---|".repeat(COLUMNS.len() + 2));
+    text.push('\n');
+    for case in &results.cases {
+        text.push_str(&row(case));
+    }
+    for note in &results.notes {
+        let _ = write!(text, "\n{note}\n");
+    }
+    text
+}
+
+/// The scenario as data: every round of every case.
+pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
+    let round = |round: &Round| {
+        let mut data = round.measured.data();
+        data["cpu_us_per_request"] = json!(round.cpu);
+        data
+    };
+    let case = |case: &CaseResult| json!({ "label": case.label, "rounds": case.rounds.iter().map(round).collect::<Vec<_>>() });
+    let ratio = |ratio: &Ratio| {
+        json!({
+            "figure": figure(ratio.figure), "case": ratio.case, "with": ratio.with,
+            "limit": ratio.limit, "met": ratio.met(), "ratio": ratio.spread.data(),
+        })
+    };
+    json!({
+        "connections": scenario.connections,
+        "seconds": scenario.seconds,
+        "cases": results.cases.iter().map(case).collect::<Vec<_>>(),
+        "ratios": results.ratios.iter().map(ratio).collect::<Vec<_>>(),
+        "notes": results.notes,
+    })
+}
+
+fn goal(ratio: &Ratio) -> String {
+    let verdict = match ratio.met() {
+        Some(true) => "met",
+        Some(false) => "**missed**",
+        None => "",
+    };
+    let limit = ratio.limit.map_or_else(String::new, |limit| format!("≤ {limit}"));
+    let with = match ratio.with.as_slice() {
+        [one] => one.clone(),
+        several => format!("the best of {}", several.join(", ")),
+    };
+    let (figure, spread) = (figure(ratio.figure), ratio.spread.shown(3));
+    format!("| {figure} | {} | {with} | {spread} | {limit} | {verdict} |\n", ratio.case)
+}
+
+fn row(case: &CaseResult) -> String {
+    let cpu = case.spread(|round| round.cpu).map_or_else(String::new, |spread| spread.shown(3));
+    let mut text = format!("| {} | {cpu} |", case.label);
+    for (_, column) in COLUMNS {
+        let median = case.spread(column).map_or(f64::NAN, |spread| spread.median);
+        let _ = write!(text, " {median:.0} |");
+    }
+    let sum = |count: fn(&Round) -> u64| case.rounds.iter().map(count).sum::<u64>();
+    let errors = sum(|round| round.measured.errors);
+    let timeouts = sum(|round| round.measured.timeouts);
+    let _ = writeln!(text, " {errors} | {timeouts} |");
+    text
+}
+
+fn figure(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Cpu => "CPU",
+        Figure::P99 => "p99",
+    }
+}

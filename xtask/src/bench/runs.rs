@@ -1,0 +1,108 @@
+//! Where results are kept: `bench/runs/DATE-NAME/`, with `report.md` to read and `data.json`.
+//!
+//! A run is a set of parts, each with the commit it measured. A part that is measured again on the
+//! same day under the same name replaces the older one and leaves the others, so a run can be
+//! taken in pieces.
+
+use super::machine;
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of one run and what it holds so far.
+pub(crate) struct Run {
+    folder: PathBuf,
+    /// `{"machine": …, "parts": [{"name", "commit", "report", "data"}, …]}`
+    data: Value,
+}
+
+impl Run {
+    /// Today's run under `name`, or under the host's name; one that exists is gone on with.
+    pub(crate) fn open(name: Option<&str>) -> Result<Self> {
+        let name = name.map_or_else(machine::host, |name| Ok(name.to_owned()))?;
+        if name.is_empty()
+            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        {
+            bail!("a run's name is made of letters, digits, '-', '_' and '.': {name}");
+        }
+        let folder =
+            workspace::root().join("bench/runs").join(format!("{}-{name}", machine::today()?));
+        let mut run = Self::load(&folder)?;
+        run.data["machine"] = machine::facts()?;
+        Ok(run)
+    }
+
+    /// Keeps one part: Markdown for the reader and every figure behind it. The title is its first
+    /// heading and its name in the data.
+    pub(crate) fn record(&mut self, name: &str, report: &str, data: &Value) -> Result<()> {
+        let part = json!({
+            "name": name, "commit": machine::commit()?, "report": report, "data": data,
+        });
+        let parts = self.data["parts"].as_array_mut().context("data.json: parts is no list")?;
+        match parts.iter_mut().find(|old| old["name"] == name) {
+            Some(old) => *old = part,
+            None => parts.push(part),
+        }
+        self.write()
+    }
+
+    /// The folder, relative to the root of the tree.
+    pub(crate) fn shown(&self) -> String {
+        let root = workspace::root();
+        self.folder.strip_prefix(root).unwrap_or(&self.folder).display().to_string()
+    }
+
+    fn load(folder: &Path) -> Result<Self> {
+        let path = folder.join("data.json");
+        let data = if path.exists() {
+            serde_json::from_str(&fs::read_to_string(&path)?)
+                .with_context(|| path.display().to_string())?
+        } else {
+            json!({ "machine": null, "parts": [] })
+        };
+        Ok(Self { folder: folder.to_path_buf(), data })
+    }
+
+    fn write(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        fs::write(self.folder.join("data.json"), format!("{:#}\n", self.data))?;
+        fs::write(self.folder.join("report.md"), self.report())?;
+        Ok(())
+    }
+
+    fn report(&self) -> String {
+        let mut text = String::from("# Report\n\nWritten by `cargo xtask bench`.\n\n");
+        for (name, value) in self.data["machine"].as_object().into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let _ = writeln!(text, "- {}: {value}", name.replace('_', " "));
+        }
+        for part in self.data["parts"].as_array().into_iter().flatten() {
+            let shown = |key: &str| part[key].as_str().unwrap_or_default().trim_end().to_owned();
+            let (name, commit, report) = (shown("name"), shown("commit"), shown("report"));
+            let _ = write!(text, "\n## {name}\n\nCommit {commit}.\n\n{report}\n");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_measured_again_replaces_the_older_one_in_its_place() {
+        let folder = std::env::temp_dir().join(format!("pinion-runs-{}", std::process::id()));
+        for (name, report) in [("first", "old"), ("second", "other"), ("first", "new")] {
+            let mut run = Run::load(&folder).unwrap();
+            run.record(name, report, &json!({ "is": report })).unwrap();
+        }
+        let report = fs::read_to_string(folder.join("report.md")).unwrap();
+        let order: Vec<&str> = report.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(order, ["## first", "## second"]);
+        assert!(report.contains("new") && !report.contains("old"), "{report}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
