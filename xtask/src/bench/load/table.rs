@@ -59,7 +59,10 @@ pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
         data["cpu_us_per_request"] = json!(round.cpu);
         data
     };
-    let case = |case: &CaseResult| json!({ "label": case.label, "rounds": case.rounds.iter().map(round).collect::<Vec<_>>() });
+    let case = |case: &CaseResult| {
+        let rounds: Vec<Value> = case.rounds.iter().map(round).collect();
+        json!({ "label": case.label, "rounds": rounds })
+    };
     let ratio = |ratio: &Ratio| {
         json!({
             "figure": figure(ratio.figure), "case": ratio.case, "with": ratio.with,
