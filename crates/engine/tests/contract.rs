@@ -192,6 +192,31 @@ fn a_panic_ends_one_worker_s_connections_and_the_worker_starts_anew() {
 }
 
 #[test]
+fn a_client_that_comes_during_a_panic_is_answered_or_closed_and_never_forgotten() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let request = b"GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let clients: Vec<_> = (0..40)
+            .map(|_| {
+                let mut client = server.connect();
+                let _reset_already = client.write_all(request);
+                client
+            })
+            .collect();
+        let mut answered = 0;
+        for mut client in clients {
+            let mut got = Vec::new();
+            match client.read_to_end(&mut got) {
+                Ok(_) => answered += usize::from(got.ends_with(b"hello world!\n")),
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+            }
+        }
+        assert!(answered > 0, "those who waited in the listener are answered");
+    });
+}
+
+#[test]
 fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
     on_both(|server| {
         let mut upgraded = server.connect();

@@ -257,6 +257,8 @@ impl Backend for Epoll {
     fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.sockets.len() {
+            let more = index + 1 - self.sockets.len();
+            self.sockets.try_reserve(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
             let empty = || Watched { fd: None, generation: 0, reading: false, writing: false };
             self.sockets.resize_with(index + 1, empty);
         }

@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use crate::clock::Now;
 
 pub mod epoll;
-mod lent;
 mod probe;
 pub mod uring;
 

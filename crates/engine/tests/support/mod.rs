@@ -111,7 +111,11 @@ impl Handlers {
                 exchange.upgrade([upgrade, connection].into_iter());
             }
             b"/forever" => exchange.wait(None),
-            b"/panic" => panic!("a handler panics"),
+            b"/panic" => {
+                // Others connect meanwhile.
+                std::thread::sleep(Duration::from_millis(100));
+                panic!("a handler panics");
+            }
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::Lent;
+use super::super::Lent;
 
 /// Bytes of one buffer: nearly every request head fits; larger input comes in pieces.
 const BUFFER_BYTES: usize = 4 * 1024;

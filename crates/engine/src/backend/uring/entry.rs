@@ -1,0 +1,72 @@
+//! One connection as the kernel knows it.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+
+use crate::limits::SEND_PARTS_MAX;
+
+/// One connection as the kernel knows it.
+pub(super) struct Entry {
+    pub(super) fd: Option<OwnedFd>,
+    pub(super) generation: u32,
+    /// A receive is armed; its last completion is still to come.
+    pub(super) receiving: bool,
+    /// The engine wants to receive.
+    pub(super) wanted: bool,
+    /// A cancel of the receive is under way.
+    pub(super) cancelling: bool,
+    pub(super) sending: bool,
+    /// A poll for room in the socket is armed.
+    pub(super) polling: bool,
+    pub(super) closing: bool,
+    /// The vectors of the send in flight, when it has more than one part.
+    pub(super) message: Option<Box<Message>>,
+}
+
+/// A message header and its vectors at a fixed address.
+pub(super) struct Message {
+    header: libc::msghdr,
+    vectors: [libc::iovec; SEND_PARTS_MAX],
+}
+
+impl Entry {
+    /// Whether a completion of it is still to come.
+    pub(super) fn is_busy(&self) -> bool {
+        self.receiving || self.sending || self.polling
+    }
+
+    pub(super) fn empty() -> Self {
+        Self {
+            fd: None,
+            generation: 0,
+            receiving: false,
+            wanted: false,
+            cancelling: false,
+            sending: false,
+            polling: false,
+            closing: false,
+            message: None,
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn boxed() -> Box<Self> {
+        // SAFETY: all-zero headers and vectors are valid and empty.
+        Box::new(unsafe { std::mem::zeroed() })
+    }
+
+    /// The header, for the kernel.
+    pub(super) fn header(&self) -> *const libc::msghdr {
+        &raw const self.header
+    }
+
+    pub(super) fn point_to(&mut self, parts: &[IoSlice<'_>]) {
+        for (vector, part) in self.vectors.iter_mut().zip(parts) {
+            vector.iov_base = part.as_ptr().cast_mut().cast();
+            vector.iov_len = part.len();
+        }
+        self.header.msg_iov = self.vectors.as_mut_ptr();
+        self.header.msg_iovlen = parts.len().min(SEND_PARTS_MAX);
+    }
+}

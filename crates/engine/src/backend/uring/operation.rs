@@ -1,0 +1,39 @@
+//! What a submission was asked for, told by the number that its completion brings back.
+
+use super::super::Slot;
+
+/// What an entry was asked for, in the top byte of its user data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Op {
+    Accept = 1,
+    Receive = 2,
+    Send = 3,
+    Wake = 4,
+    Cancel = 5,
+    Poll = 6,
+}
+
+impl Op {
+    #[inline]
+    pub(super) fn of(user_data: u64) -> Option<Self> {
+        [Self::Accept, Self::Receive, Self::Send, Self::Wake, Self::Cancel, Self::Poll]
+            .into_iter()
+            .find(|op| *op as u64 == user_data >> 56)
+    }
+}
+
+/// Bits of a generation: what is left between the operation and the slot.
+pub(super) const GENERATION_MASK: u32 = (1 << 24) - 1;
+
+/// Operation, generation (or place) and slot (or listener) as one number.
+#[inline]
+pub(super) fn user_data(op: Op, generation: u32, index: u32) -> u64 {
+    (op as u64) << 56 | u64::from(generation & GENERATION_MASK) << 32 | u64::from(index)
+}
+
+/// The slot and the generation of a number.
+#[inline]
+pub(super) fn slot_of(user_data: u64) -> (Slot, u32) {
+    (user_data as u32, (user_data >> 32) as u32 & GENERATION_MASK)
+}

@@ -1,0 +1,101 @@
+//! Input: one multishot receive for each connection, into buffers of the lent ring.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use io_uring::types::Fd;
+use io_uring::{cqueue, opcode};
+use rustix::io::Errno;
+
+use super::super::{Completion, Lent, Slot};
+use super::operation::{Op, user_data};
+use super::{GROUP, Uring};
+
+impl Uring {
+    /// Turns receiving on or off.
+    pub(super) fn steer_receive(&mut self, slot: Slot, on: bool) {
+        let entry = &mut self.entries[slot as usize];
+        entry.wanted = on;
+        if on && !entry.receiving {
+            self.arm_receive(slot);
+        } else if !on && entry.receiving && !entry.cancelling {
+            entry.cancelling = true;
+            let target = user_data(Op::Receive, entry.generation, slot);
+            self.cancel(target);
+        }
+    }
+
+    pub(super) fn arm_receive(&mut self, slot: Slot) {
+        let entry = &mut self.entries[slot as usize];
+        let Some(fd) = &entry.fd else { return };
+        entry.receiving = true;
+        let data = user_data(Op::Receive, entry.generation, slot);
+        let receive = opcode::RecvMulti::new(Fd(fd.as_raw_fd()), GROUP).build();
+        self.push(&receive.user_data(data));
+    }
+
+    /// Receives that found no buffer get one, and more buffers are lent.
+    pub(super) fn feed_starved(&mut self) {
+        let mut starved = std::mem::take(&mut self.starved);
+        for slot in starved.drain(..) {
+            let entry = &self.entries[slot as usize];
+            if entry.wanted && !entry.receiving && !entry.closing {
+                self.lent.grow();
+                self.arm_receive(slot);
+            }
+        }
+        self.starved = starved;
+    }
+
+    pub(super) fn received(
+        &mut self,
+        data: u64,
+        result: i32,
+        flags: u32,
+    ) -> Option<Completion<OwnedFd>> {
+        let lent =
+            cqueue::buffer_select(flags).map(|buffer| Lent { buffer, bytes: result.max(0) as u32 });
+        let Some(slot) = self.tenant(data) else {
+            self.lent.give_back_if(lent);
+            return None;
+        };
+        let entry = &mut self.entries[slot as usize];
+        if !cqueue::more(flags) {
+            entry.receiving = false;
+            entry.cancelling = false;
+        }
+        if entry.closing {
+            self.lent.give_back_if(lent);
+            return self.release_if_quiet(slot);
+        }
+        let rearm = entry.wanted && !entry.receiving;
+        match (result, lent) {
+            (1.., Some(lent)) => {
+                if rearm {
+                    self.arm_receive(slot);
+                }
+                Some(Completion::Received { slot, lent })
+            }
+            (0, lent) => {
+                self.lent.give_back_if(lent);
+                self.entries[slot as usize].wanted = false;
+                Some(Completion::Ended { slot })
+            }
+            (_, lent) => {
+                self.lent.give_back_if(lent);
+                match Errno::from_raw_os_error(-result) {
+                    Errno::CANCELED | Errno::INTR | Errno::AGAIN => {
+                        if rearm {
+                            self.arm_receive(slot);
+                        }
+                        None
+                    }
+                    Errno::NOBUFS => {
+                        self.starved.push(slot);
+                        None
+                    }
+                    error => Some(Completion::Failed { slot, error }),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Output: one send in flight for each connection.
+
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
+use rustix::io::Errno;
+use rustix::net::{self, SendFlags};
+
+use super::super::{Completion, Sending, Slot};
+use super::Uring;
+use super::entry::Message;
+use super::operation::{Op, user_data};
+
+impl Uring {
+    /// Queues one send; see [`super::super::Backend::send`].
+    ///
+    /// # Safety
+    /// The memory of `parts` stays in place and unchanged until the completion.
+    #[inline]
+    pub(super) unsafe fn send_parts(
+        &mut self,
+        slot: Slot,
+        parts: &[IoSlice<'_>],
+        more: bool,
+    ) -> Sending {
+        let Some(fd) = self.entries[slot as usize].fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {
+            return Sending::Failed(Errno::BADF);
+        };
+        // WAITALL: the kernel goes on after a short send by itself.
+        let mut flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        if more {
+            flags |= libc::MSG_MORE;
+        }
+        if let [one] = parts {
+            let bytes = u32::try_from(one.len()).unwrap_or(1 << 30);
+            let send = opcode::Send::new(fd, one.as_ptr(), bytes).flags(flags).build();
+            return self.queue_send(slot, &send);
+        }
+        let mut message = self.spare_messages.pop().unwrap_or_else(Message::boxed);
+        message.point_to(parts);
+        let header = message.header();
+        self.entries[slot as usize].message = Some(message);
+        let send = opcode::SendMsg::new(fd, header).flags(flags as u32).build();
+        self.queue_send(slot, &send)
+    }
+
+    /// Sends what the kernel takes at once, without the ring.
+    pub(super) fn send_at_once(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+        let Some(fd) = &self.entries[slot as usize].fd else {
+            return Sending::Failed(Errno::BADF);
+        };
+        match net::send(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) => Sending::Done(sent),
+            Err(Errno::AGAIN | Errno::NOBUFS) => {
+                self.arm_poll(slot);
+                Sending::Blocked
+            }
+            Err(Errno::INTR) => Sending::Done(0),
+            Err(error) => Sending::Failed(error),
+        }
+    }
+
+    /// Asks when there is room in the socket.
+    pub(super) fn arm_poll(&mut self, slot: Slot) {
+        let entry = &mut self.entries[slot as usize];
+        let Some(fd) = &entry.fd else { return };
+        if entry.polling {
+            return;
+        }
+        entry.polling = true;
+        let data = user_data(Op::Poll, entry.generation, slot);
+        let poll = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLOUT as u32).build();
+        self.push(&poll.user_data(data));
+    }
+
+    pub(super) fn sent(&mut self, data: u64, result: i32) -> Option<Completion<OwnedFd>> {
+        let slot = self.tenant(data)?;
+        let entry = &mut self.entries[slot as usize];
+        entry.sending = false;
+        if let Some(message) = entry.message.take() {
+            self.spare_messages.push(message);
+        }
+        if entry.closing && !entry.is_busy() {
+            self.quiet.push(slot);
+        }
+        let result = match result {
+            0.. => Ok(result as usize),
+            _ => match Errno::from_raw_os_error(-result) {
+                Errno::INTR | Errno::AGAIN => Ok(0),
+                error => Err(error),
+            },
+        };
+        Some(Completion::Sent { slot, result })
+    }
+
+    pub(super) fn writable(&mut self, data: u64) -> Option<Completion<OwnedFd>> {
+        let slot = self.tenant(data)?;
+        let entry = &mut self.entries[slot as usize];
+        entry.polling = false;
+        match entry.closing {
+            true => self.release_if_quiet(slot),
+            // A socket that failed is writable as well: the next send tells.
+            false => Some(Completion::Writable { slot }),
+        }
+    }
+
+    fn queue_send(&mut self, slot: Slot, entry: &squeue::Entry) -> Sending {
+        let at = &mut self.entries[slot as usize];
+        debug_assert!(!at.sending, "one send in flight per connection");
+        at.sending = true;
+        let data = user_data(Op::Send, at.generation, slot);
+        self.push(&entry.clone().user_data(data));
+        Sending::Pending
+    }
+}
