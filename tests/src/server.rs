@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -19,6 +19,7 @@ use std::thread;
 #[derive(Debug)]
 pub struct Start {
     arguments: Vec<OsString>,
+    folder: Option<PathBuf>,
     grace_seconds: u32,
     open_files: Option<u64>,
 }
@@ -35,13 +36,20 @@ impl Start {
     /// `pinion serve` with these arguments, on a port of the kernel's choice.
     pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        Start { arguments, grace_seconds: ENDLESS_GRACE_SECONDS, open_files: None }
+        Start { arguments, folder: None, grace_seconds: ENDLESS_GRACE_SECONDS, open_files: None }
     }
 
     /// With more flags.
     #[must_use]
     pub fn flags<S: AsRef<OsStr>>(mut self, flags: &[S]) -> Start {
         self.arguments.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// In a folder, for arguments that are relative paths.
+    #[must_use]
+    pub fn working_in(mut self, folder: &Path) -> Start {
+        self.folder = Some(folder.to_owned());
         self
     }
 
@@ -75,6 +83,9 @@ impl Start {
         };
         command.args(["serve", "--listen", "127.0.0.1:0", "--grace"]);
         command.arg(self.grace_seconds.to_string()).args(&self.arguments);
+        if let Some(folder) = self.folder {
+            command.current_dir(folder);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
         let stderr = Lines::of(child.stderr.take().expect("piped"));

@@ -1,0 +1,232 @@
+//! Every command of the README, of the other documents and of the example site is tried out, in the
+//! order in which a reader meets it.
+#![forbid(unsafe_code)]
+
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::server::{Server, Start, build, run};
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn every_command_of_the_documents_works() {
+    let mut tried = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        let commands = match path.extension().is_some_and(|extension| extension == "html") {
+            true => shown_commands(&text),
+            false => fenced_commands(&text),
+        };
+        let mut reader = Reader::of(&path);
+        for command in &commands {
+            reader.tries(command);
+        }
+        reader.leaves();
+        tried += commands.len();
+    }
+    assert!(tried >= 15, "only {tried} commands found: are they still marked as such?");
+}
+
+#[test]
+fn every_command_in_running_text_exists() {
+    let mut found = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        let codes = text.split('`').skip(1).step_by(2).map(words);
+        for words in codes.filter(|words| words.len() > 1) {
+            let own: Vec<&str> = words.iter().map(String::as_str).collect();
+            match own.as_slice() {
+                ["pinion", verb, rest @ ..] => has_flags(&path, verb, rest),
+                ["cargo", "xtask", chore @ ..] => is_chore(&path, chore),
+                _ => continue,
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 0, "no command in running text");
+}
+
+/// The README and its like, `docs/`, and the pages of the example site.
+fn documents() -> Vec<PathBuf> {
+    let root = source_root();
+    let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name));
+    let mut documents = top.to_vec();
+    for folder in ["docs", "examples/site"] {
+        let mut below = Vec::new();
+        collect(&root.join(folder), &mut below);
+        below.sort();
+        documents.extend(below);
+    }
+    documents
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "html")
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of the blocks that are marked as shell, without remarks.
+fn fenced_commands(text: &str) -> Vec<String> {
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let shell = ["sh\n", "console\n", "bash\n", "shell\n"];
+    let blocks = blocks.filter_map(|block| shell.iter().find_map(|mark| block.strip_prefix(mark)));
+    blocks
+        .flat_map(|block| block.replace("\\\n", " ").lines().map(plain).collect::<Vec<_>>())
+        .filter(|command| !command.is_empty())
+        .collect()
+}
+
+/// The lines that stand behind a prompt on a page.
+fn shown_commands(page: &str) -> Vec<String> {
+    const PROMPT: &str = "<span class=\"prompt\">$ </span>";
+    let lines = page.split(PROMPT).skip(1).map(|rest| rest.lines().next().unwrap_or_default());
+    lines.map(|line| plain(&without_tags(line))).collect()
+}
+
+/// A command without the remark behind it.
+fn plain(line: &str) -> String {
+    let line = line.trim().trim_start_matches("$ ");
+    let line = line.strip_prefix('#').map_or(line, |_| "");
+    line.split_once(" #").map_or(line, |(command, _)| command).trim().to_owned()
+}
+
+fn without_tags(text: &str) -> String {
+    let mut parts = text.split('<');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('>').map_or("", |(_, rest)| rest))
+}
+
+fn words(command: impl AsRef<str>) -> Vec<String> {
+    command.as_ref().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
+/// all of them speak of.
+struct Reader {
+    document: PathBuf,
+    folder: Folder,
+    /// The server that was started last.
+    server: Option<Server>,
+}
+
+impl Reader {
+    fn of(document: &Path) -> Reader {
+        let folder = Folder::new("docs");
+        for copy in ["public", "examples/site"] {
+            copy_folder(&source_root().join("examples/site"), &folder.join(copy));
+        }
+        build(&folder.join("public"), &folder.join("site.pinion"), &[]);
+        Reader { document: document.to_owned(), folder, server: None }
+    }
+
+    fn tries(&mut self, command: &str) {
+        eprintln!("{}: {command}", self.document.display());
+        let words = words(command);
+        let own: Vec<&str> = words.iter().map(String::as_str).collect();
+        match own.as_slice() {
+            ["pinion", "serve", rest @ ..]
+            | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
+            ["pinion", rest @ ..] | ["cargo", "run", "--release", "--", rest @ ..] => {
+                stdout(Command::new(pinion()).args(rest).current_dir(self.folder.path()));
+            }
+            // The test that runs this very moment, and what would take as long.
+            ["cargo", "xtask", chore @ ..] => is_chore(&self.document, chore),
+            ["curl", rest @ ..] => self.asks(rest),
+            ["kill", "-HUP", "\"$(pidof", "pinion)\""] => self.reloads(),
+            _ => panic!("{}: nobody knows how to try `{command}`", self.document.display()),
+        }
+    }
+
+    /// Where it listens is changed: no port of a machine is a test's to take.
+    fn serves(&mut self, arguments: &[&str]) {
+        self.leaves();
+        let mut kept = Vec::new();
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            if *argument == "--listen" {
+                let address = arguments.next().expect("an address behind --listen");
+                assert_eq!(*address, ":8080", "{}", self.document.display());
+            } else {
+                kept.push(*argument);
+            }
+        }
+        let server = Start::serve(&kept).working_in(self.folder.path()).start();
+        let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
+        assert_eq!(server.get("/").body, page);
+        self.server = Some(server);
+    }
+
+    fn asks(&self, arguments: &[&str]) {
+        let server = self.server.as_ref().expect("a document starts a server before it asks one");
+        let address = server.address().to_string();
+        let own = |argument: &&str| {
+            argument.replace("localhost:8080", &address).replace("127.0.0.1:8080", &address)
+        };
+        let mut curl = program("curl", "curl");
+        curl.args(["--fail", "--silent", "--show-error"]).args(arguments.iter().map(own));
+        stdout(curl.current_dir(self.folder.path()));
+    }
+
+    /// With a server of its own where the document takes one for granted.
+    fn reloads(&mut self) {
+        if self.server.is_none() {
+            self.serves(&["site.pinion"]);
+        }
+        let server = self.server.as_ref().expect("it runs");
+        let lines = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+    }
+
+    fn leaves(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let target = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy_folder(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).expect("a copy")),
+        }
+    }
+}
+
+/// The help of the verb knows every flag.
+#[track_caller]
+fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
+    let help = run(&[verb, "--help"]);
+    assert_eq!(help.code, Some(0), "{}: pinion {verb}", document.display());
+    for flag in rest.iter().filter(|word| word.starts_with('-')) {
+        let is_listed = help.stdout.split([' ', ',', '\n', '[']).any(|word| word == *flag);
+        assert!(is_listed, "{}: pinion {verb} {flag}", document.display());
+    }
+}
+
+/// `cargo xtask help` lists it, with every flag; words in capitals stand for something else.
+#[track_caller]
+fn is_chore(document: &Path, words: &[&str]) {
+    let main = fs::read_to_string(source_root().join("xtask/src/main.rs")).expect("the chores");
+    let (chore, flags) = words.split_first().expect("a chore");
+    let lines = main.lines().filter_map(|line| line.split_once("cargo xtask ").map(|(_, it)| it));
+    let mut listed = lines.filter(|line| line.split_whitespace().next() == Some(chore));
+    let is_known = listed.any(|line| {
+        let mut flags = flags.iter().filter(|word| word.starts_with('-'));
+        flags.all(|flag| line.split([' ', '[', ']']).any(|word| word == *flag))
+    });
+    assert!(is_known, "{}: cargo xtask {}", document.display(), words.join(" "));
+}
