@@ -246,6 +246,14 @@ fn a_chunk_that_could_be_read_twice_ends_the_connection() {
 }
 
 #[test]
+fn what_is_meant_for_a_tunnel_is_no_request() {
+    // RFC 9110 §9.3.6: a client may send it before it knows that there is no tunnel.
+    every_way(&site(), |server| {
+        is_refused(server, 501, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
+    });
+}
+
+#[test]
 fn content_that_looks_like_a_request_is_content() {
     every_way(&site(), |server| {
         let mut connection = server.connect();

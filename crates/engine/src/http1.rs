@@ -85,7 +85,10 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let draining = core.draining;
     let conn = core.conns.get(slot);
     conn.requests = conn.requests.saturating_add(1);
-    let may_stay = !draining && last_allowed.is_none_or(|last| conn.requests < last);
+    // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
+    // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
+    let tunnel = head.method == Method::Connect;
+    let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.requests < last);
     conn.client_closes = !head.keep_alive;
     conn.exchange = ExchangeState {
         stage: Stage::Open,
