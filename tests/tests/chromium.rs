@@ -56,10 +56,15 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
     }
 }
 
-/// The style sheet is in force, and nothing makes a narrow or a wide page scroll sideways.
 #[track_caller]
 fn is_styled_and_fits(browser: &mut Browser, page: &str) {
     assert_eq!(browser.evaluate("getComputedStyle(document.body).display"), "flex", "{page}");
+    fits(browser, page);
+}
+
+/// Nothing makes a narrow or a wide page scroll sideways.
+#[track_caller]
+fn fits(browser: &mut Browser, page: &str) {
     for width in [320, 390, 1280] {
         browser.resize(width, 800);
         let overhang =
@@ -121,6 +126,23 @@ fn the_page_for_what_is_missing_is_complete() {
         }
         server.stop();
     }
+}
+
+#[test]
+fn an_error_page_of_the_server_itself_is_a_good_page_too() {
+    let site = Folder::with("no-404", [("index.html", "home")]);
+    let server = Start::site(site.path()).start();
+    let mut browser = Browser::start();
+    let url = server.url("/nothing");
+    let visit = browser.visit(&url);
+    let others = visit.complaints.iter();
+    let others: Vec<_> =
+        others.filter(|complaint| complaint.url.as_deref() != Some(&url)).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    assert_eq!(browser.evaluate("document.title"), "404 Not Found");
+    assert_eq!(browser.evaluate("document.compatMode"), "CSS1Compat");
+    fits(&mut browser, "/nothing");
+    server.stop();
 }
 
 #[test]

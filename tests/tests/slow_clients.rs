@@ -80,7 +80,7 @@ fn withstands(server: &Server) {
 /// Runs an attack to its end. The tool asks for itself beside it and says whether it was answered.
 fn attack(server: &Server, name: &str, flags: &[&str]) {
     let mut tool = program("slowhttptest", "slowhttptest");
-    tool.args(["-c", CONNECTIONS, "-r", CONNECTIONS, "-l", SECONDS, "-p", "5", "-v", "1"]);
+    tool.args(["-c", CONNECTIONS, "-r", CONNECTIONS, "-l", SECONDS, "-p", "50", "-v", "1"]);
     let output = output(tool.args(flags).arg("-u").arg(server.url("/large.bin")));
     let said = without_colours(&String::from_utf8_lossy(&output.stdout));
     let answered = said.lines().rfind(|line| line.starts_with("service available:"));
