@@ -31,7 +31,9 @@ impl Run {
         let folder =
             workspace::root().join("bench/runs").join(format!("{}-{name}", machine::today()?));
         let mut run = Self::load(&folder)?;
-        run.data["machine"] = machine::facts()?;
+        for (name, fact) in machine::facts()?.as_object().into_iter().flatten() {
+            run.data["machine"][name] = fact.clone();
+        }
         Ok(run)
     }
 
@@ -49,6 +51,11 @@ impl Run {
         self.write()
     }
 
+    /// Adds to what the run was taken with; the same name again replaces the value.
+    pub(crate) fn note(&mut self, name: &str, value: &str) {
+        self.data["machine"][name] = json!(value);
+    }
+
     /// The folder, relative to the root of the tree.
     pub(crate) fn shown(&self) -> String {
         let root = workspace::root();
@@ -61,7 +68,7 @@ impl Run {
             serde_json::from_str(&fs::read_to_string(&path)?)
                 .with_context(|| path.display().to_string())?
         } else {
-            json!({ "machine": null, "parts": [] })
+            json!({ "machine": {}, "parts": [] })
         };
         Ok(Self { folder: folder.to_path_buf(), data })
     }

@@ -15,6 +15,8 @@ use std::time::Duration;
 pub(crate) struct Results {
     pub(crate) cases: Vec<CaseResult>,
     pub(crate) ratios: Vec<Ratio>,
+    /// The cases of Pinion with the number of requests that failed, of which there must be none.
+    pub(crate) failures: Vec<(String, u64)>,
     /// What was left out, and why.
     pub(crate) notes: Vec<String>,
 }
@@ -37,7 +39,8 @@ pub(crate) struct Round {
 pub(crate) struct Ratio {
     pub(crate) figure: Figure,
     pub(crate) case: String,
-    pub(crate) with: Vec<String>,
+    /// The case it is held against: the best of those that could be measured.
+    pub(crate) with: String,
     pub(crate) limit: Option<f64>,
     pub(crate) spread: Spread,
 }
@@ -83,7 +86,9 @@ pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result
         eprintln!("  {} {}/{rounds}: {}", scenario.name, round + 1, shown.join(", "));
     }
     let ratios = scenario.comparisons.iter().filter_map(|c| ratio(c, &cases)).collect();
-    Ok(Results { cases, ratios, notes })
+    let own = ready.iter().zip(&cases).filter(|((case, ..), _)| case.setup.program.is_pinion());
+    let failures = own.map(|((case, ..), result)| (case.label.clone(), result.failures(&case.ask)));
+    Ok(Results { failures: failures.collect(), cases, ratios, notes })
 }
 
 impl CaseResult {
@@ -91,6 +96,16 @@ impl CaseResult {
         self.rounds
             .last()
             .map_or_else(String::new, |last| format!("{} {:.2}", self.label, last.cpu))
+    }
+
+    /// How many requests broke, took too long or were refused where they should not be.
+    fn failures(&self, ask: &Ask) -> u64 {
+        let refused = |measured: &Measured| if ask.status < 400 { measured.refusals } else { 0 };
+        let failed = |round: &Round| {
+            let measured = &round.measured;
+            measured.errors + measured.timeouts + refused(measured)
+        };
+        self.rounds.iter().map(failed).sum()
     }
 
     /// The spread of a figure over the rounds.
@@ -185,7 +200,7 @@ fn once(server: &Server, load: &Load) -> Result<Round> {
     Ok(Round { measured, cpu: nanoseconds as f64 / 1e3 / measured.requests as f64 })
 }
 
-/// A comparison, round by round; `None` if a case of it was left out.
+/// A comparison, round by round, with the best of the run; `None` if there is nothing to compare.
 fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
     let figures = |label: &String| -> Option<Vec<f64>> {
         let case = cases.iter().find(|case| case.label == *label)?;
@@ -196,19 +211,17 @@ fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
         Some(case.rounds.iter().map(figure).collect())
     };
     let own = figures(&comparison.case)?;
-    let with: Vec<String> =
-        comparison.with.iter().filter(|label| figures(label).is_some()).cloned().collect();
-    let others: Vec<Vec<f64>> = with.iter().filter_map(figures).collect();
-    let best = |round: usize| {
-        others.iter().filter_map(|figures| figures.get(round)).copied().min_by(f64::total_cmp)
-    };
-    let ratios = own.iter().enumerate().filter_map(|(round, own)| Some(own / best(round)?));
+    let rivals = comparison.with.iter().filter_map(|label| {
+        let figures = figures(label)?;
+        Some((Spread::of(figures.iter().copied())?.median, figures, label))
+    });
+    let (_, best, with) = rivals.min_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(Ratio {
         figure: comparison.figure,
         case: comparison.case.clone(),
-        with,
+        with: with.clone(),
         limit: comparison.limit,
-        spread: Spread::of(ratios)?,
+        spread: Spread::of(own.iter().zip(&best).map(|(own, best)| own / best))?,
     })
 }
 
@@ -222,19 +235,30 @@ mod tests {
     }
 
     #[test]
-    fn each_round_is_compared_with_the_best_of_the_same_round() {
+    fn rounds_are_compared_with_the_same_rounds_of_the_best() {
         let cases = [
             case("ours", &[2.0, 4.0, 3.0]),
-            case("a", &[1.0, 4.0, 9.0]),
-            case("b", &[8.0, 2.0, 3.0]),
+            case("slow", &[1.0, 9.0, 9.0]),
+            case("best", &[2.0, 2.0, 1.0]),
         ];
-        let with = ["a", "b", "absent"].map(str::to_owned).to_vec();
+        let with = ["slow", "best", "absent"].map(str::to_owned).to_vec();
         let comparison =
             Comparison { figure: Figure::Cpu, case: "ours".to_owned(), with, limit: Some(1.9) };
         let ratio = ratio(&comparison, &cases).unwrap();
-        assert_eq!(ratio.with, ["a", "b"]);
-        assert_eq!(ratio.spread, Spread { least: 1.0, median: 2.0, most: 2.0 });
+        assert_eq!(ratio.with, "best");
+        assert_eq!(ratio.spread, Spread { least: 1.0, median: 2.0, most: 3.0 });
         assert_eq!(ratio.met(), Some(false));
+    }
+
+    #[test]
+    fn refusals_fail_unless_they_are_asked_for() {
+        let mut result = case("ours", &[1.0, 1.0]);
+        for round in &mut result.rounds {
+            round.measured = Measured { errors: 1, timeouts: 2, refusals: 10, ..round.measured };
+        }
+        let ask = |status| Ask { status, ..Ask::new("/") };
+        assert_eq!(result.failures(&ask(200)), 26);
+        assert_eq!(result.failures(&ask(404)), 6);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::runs::Run;
 use anyhow::{Context, Result, bail};
 use programs::{PEERS, Program, Workshop};
 use scenario::Scenario;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
@@ -52,12 +52,15 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let rounds = options.rounds.unwrap_or(if options.sweep { 3 } else { 7 });
     let shop = Workshop::set_up()?;
     let mut run = Run::open(options.name.as_deref())?;
+    for program in [Program::PinionEpoll].iter().chain(PEERS) {
+        let version = shop.version(*program);
+        run.note(program.name(), version.as_deref().unwrap_or("not installed"));
+    }
     let mut all = Map::new();
     for scenario in &scenarios {
         let results = measure::run(&shop, scenario, rounds)?;
         let report = table::markdown(scenario, &results);
-        let mut data = table::data(scenario, &results);
-        data["versions"] = versions(&shop);
+        let data = table::data(scenario, &results);
         run.record(&scenario.name, &report, &data)?;
         if !options.json {
             println!("\n== {}\n\n{report}", scenario.name);
@@ -69,15 +72,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         println!("{:#}", Value::from(all));
     }
     Ok(())
-}
-
-/// What each server says it is.
-fn versions(shop: &Workshop) -> Value {
-    let mut versions = Map::new();
-    for program in [Program::PinionEpoll].iter().chain(PEERS) {
-        versions.insert(program.name().to_owned(), json!(shop.version(*program)));
-    }
-    versions.into()
 }
 
 impl Options {

@@ -50,7 +50,7 @@ pub(crate) enum Targets {
 pub(crate) struct Comparison {
     pub(crate) figure: Figure,
     pub(crate) case: String,
-    /// The best of these counts.
+    /// The one with the best median counts.
     pub(crate) with: Vec<String>,
     /// The goal; `None` where the ratio only informs.
     pub(crate) limit: Option<f64>,
@@ -255,9 +255,9 @@ fn scenario(
 
 /// Every server asked for the same thing.
 fn everyone(ask: &Ask) -> Vec<Case> {
-    [Program::BareEpoll, Program::BareUring]
+    // Neighbours in time are compared, so that drift of the machine weighs least.
+    [Program::BareEpoll, Program::PinionEpoll, Program::BareUring, Program::PinionUring]
         .iter()
-        .chain(PINION)
         .chain(PEERS)
         .map(|program| Case::new(program.name().to_owned(), *program, ask.clone()))
         .collect()
@@ -281,7 +281,7 @@ impl Case {
 
 impl Ask {
     /// A plain GET that is answered with 200.
-    fn new(path: &'static str) -> Self {
+    pub(crate) fn new(path: &'static str) -> Self {
         Self {
             path,
             status: 200,

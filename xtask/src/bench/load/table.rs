@@ -1,16 +1,18 @@
 //! The results of one scenario, as tables for the reader and as data.
 
 use super::measure::{CaseResult, Ratio, Results, Round};
-use super::scenario::{Figure, Scenario};
+use super::scenario::{Case, Figure, Scenario, Targets};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One figure of a round.
 type Column = fn(&Round) -> f64;
 
-/// What is shown of each case behind its CPU time; medians over the rounds.
-const COLUMNS: &[(&str, Column)] = &[
-    ("requests/s", |round| round.measured.requests_per_second()),
+/// How many answers came in a second.
+const RATE: (&str, Column) = ("requests/s", |round| round.measured.requests_per_second());
+
+/// How long they took, in microseconds.
+const LATENCIES: &[(&str, Column)] = &[
     ("p50 µs", |round| round.measured.p50 as f64),
     ("p75", |round| round.measured.p75 as f64),
     ("p90", |round| round.measured.p90 as f64),
@@ -27,24 +29,22 @@ pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
          and the most.\n\n",
         scenario.about, scenario.connections, scenario.seconds,
     );
-    if !results.ratios.is_empty() {
-        text.push_str(
-            "| Figure | of | over that of | ratio | goal | |\n|---|---|---|---|---|---|\n",
-        );
-        for ratio in &results.ratios {
-            text.push_str(&goal(ratio));
-        }
-        text.push('\n');
+    text.push_str("| Figure | of | over that of | result | goal | |\n|---|---|---|---|---|---|\n");
+    for ratio in &results.ratios {
+        text.push_str(&goal(ratio));
     }
+    text.push_str(&failures(&results.failures));
+    text.push('\n');
     text.push_str("| | CPU µs/request |");
-    for (name, _) in COLUMNS {
+    let columns = columns(scenario);
+    for (name, _) in &columns {
         let _ = write!(text, " {name} |");
     }
     text.push_str(" errors | timeouts |\n|---|---|");
-    text.push_str(&"---|".repeat(COLUMNS.len() + 2));
+    text.push_str(&"---|".repeat(columns.len() + 2));
     text.push('\n');
     for case in &results.cases {
-        text.push_str(&row(case));
+        text.push_str(&row(case, &columns));
     }
     for note in &results.notes {
         let _ = write!(text, "\n{note}\n");
@@ -74,29 +74,49 @@ pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
         "seconds": scenario.seconds,
         "cases": results.cases.iter().map(case).collect::<Vec<_>>(),
         "ratios": results.ratios.iter().map(ratio).collect::<Vec<_>>(),
+        "failures": results.failures,
         "notes": results.notes,
     })
 }
 
 fn goal(ratio: &Ratio) -> String {
-    let verdict = match ratio.met() {
+    let verdict = verdict(ratio.met());
+    let limit = ratio.limit.map_or_else(String::new, |limit| format!("≤ {limit}"));
+    let (figure, spread) = (figure(ratio.figure), ratio.spread.shown(3));
+    format!("| {figure} | {} | {} | {spread} | {limit} | {verdict} |\n", ratio.case, ratio.with)
+}
+
+/// One row for all cases of Pinion, naming those that failed.
+fn failures(cases: &[(String, u64)]) -> String {
+    let failed: Vec<&(String, u64)> = cases.iter().filter(|(_, count)| *count > 0).collect();
+    let who = match failed.as_slice() {
+        [] => "pinion".to_owned(),
+        some => some.iter().map(|(case, _)| case.as_str()).collect::<Vec<_>>().join("; "),
+    };
+    let count: u64 = failed.iter().map(|(_, count)| count).sum();
+    format!("| failures | {who} | | {count} | none | {} |\n", verdict(Some(failed.is_empty())))
+}
+
+fn verdict(met: Option<bool>) -> &'static str {
+    match met {
         Some(true) => "met",
         Some(false) => "**missed**",
         None => "",
-    };
-    let limit = ratio.limit.map_or_else(String::new, |limit| format!("≤ {limit}"));
-    let with = match ratio.with.as_slice() {
-        [one] => one.clone(),
-        several => format!("the best of {}", several.join(", ")),
-    };
-    let (figure, spread) = (figure(ratio.figure), ratio.spread.shown(3));
-    format!("| {figure} | {} | {with} | {spread} | {limit} | {verdict} |\n", ratio.case)
+    }
 }
 
-fn row(case: &CaseResult) -> String {
+/// What is shown of each case behind its CPU time; medians over the rounds. For pipelined requests
+/// wrk works out percentiles from a wrong interval (see `wrk.rs`), so there they are left out.
+fn columns(scenario: &Scenario) -> Vec<(&'static str, Column)> {
+    let pipelined = |case: &Case| matches!(case.ask.pattern, Targets::Pipelined(_));
+    let latencies = if scenario.cases.iter().any(pipelined) { &[] } else { LATENCIES };
+    [&[RATE], latencies].concat()
+}
+
+fn row(case: &CaseResult, columns: &[(&str, Column)]) -> String {
     let cpu = case.spread(|round| round.cpu).map_or_else(String::new, |spread| spread.shown(3));
     let mut text = format!("| {} | {cpu} |", case.label);
-    for (_, column) in COLUMNS {
+    for (_, column) in columns {
         let median = case.spread(column).map_or(f64::NAN, |spread| spread.median);
         let _ = write!(text, " {median:.0} |");
     }
