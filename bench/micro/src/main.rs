@@ -1,9 +1,9 @@
 //! What each station of a static request costs without the kernel: parse, resolve, encode.
 //!
-//! `micro [STATION] [ROUNDS]` runs one station (`parse`, `answer`, `encode`, default `all`) and
-//! prints nanoseconds per request and a hash of what it made, so that no work can be left out.
-//! Under `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not
-//! depend on what else the machine does.
+//! `pinion-micro [STATION] [ROUNDS]` goes through the stations up to one (`parse`, `answer`, or
+//! `all`, the default) and prints nanoseconds per request and a hash of what it made, so that no
+//! work can be left out. Under `valgrind --tool=callgrind` with few rounds it gives instruction
+//! counts, which do not depend on what else the machine does; docs/profiling.md has the commands.
 
 use std::hint::black_box;
 use std::io::Cursor;

@@ -7,7 +7,7 @@ use crate::layout::{FORMAT_VERSION, HEADER_PAGE_BYTES, SectionKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The first bytes are not those of an archive.
-    #[error("not a pinion archive: the first bytes are not those of one")]
+    #[error("not a Pinion archive: the first bytes are not those of one")]
     NotAnArchive,
     /// Not even a whole header page.
     #[error("truncated archive: {bytes} bytes, the header page alone has {HEADER_PAGE_BYTES}")]

@@ -93,7 +93,7 @@ impl fmt::Display for Reason {
             Reason::Pipe => f.write_str("a named pipe"),
             Reason::Device => f.write_str("a device"),
             Reason::Changed => f.write_str("changed while it was read"),
-            Reason::Unreadable(error) => write!(f, "{error}"),
+            Reason::Unreadable(error) => f.write_str(&without_number(error)),
         }
     }
 }
@@ -110,6 +110,17 @@ impl fmt::Display for Shown<'_> {
             false => f.write_char(c),
         })
     }
+}
+
+/// What the system says, without its number: nobody looks that up.
+fn without_number(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if error.raw_os_error().is_some()
+        && let Some(number) = text.rfind(" (os error ")
+    {
+        text.truncate(number);
+    }
+    text
 }
 
 fn problems_line(problems: &[Problem]) -> String {
@@ -132,5 +143,13 @@ mod tests {
         let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
         let problem = Problem { path, reason: Reason::Pipe };
         assert_eq!(problem.to_string(), "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe");
+    }
+
+    #[test]
+    fn the_number_of_an_error_is_not_told() {
+        let denied = Reason::Unreadable(rustix::io::Errno::ACCESS.into());
+        assert_eq!(denied.to_string(), "Permission denied");
+        let own = Reason::Unreadable(io::Error::other("a (os error 5) of our own"));
+        assert_eq!(own.to_string(), "a (os error 5) of our own");
     }
 }

@@ -47,7 +47,7 @@ impl Names {
             let glob = GlobBuilder::new(trimmed.strip_prefix('/').unwrap_or(trimmed))
                 .literal_separator(true)
                 .build()
-                .map_err(|error| BuildError::Glob(error.to_string()))?;
+                .map_err(|error| BuildError::Glob(format!("{pattern:?}: {}", error.kind())))?;
             set.add(glob);
         }
         let build =

@@ -35,7 +35,10 @@ pub fn build_file(
     if out.is_dir() {
         return Err(cannot(io::ErrorKind::IsADirectory.into()));
     }
-    let draft = Draft::create(out).map_err(cannot)?;
+    let draft = Draft::create(out).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => cannot(io::Error::new(error.kind(), "no such folder")),
+        _ => cannot(error),
+    })?;
     let summary = build_beside(source, options, id_of(out), &draft.file, progress)?.summary;
     draft.publish(out).map_err(cannot)?;
     Ok(summary)

@@ -38,10 +38,11 @@ pub(crate) fn failure(error: BuildError) -> Failure {
                 eprintln!("pinion: {problem}");
             }
             let files = crate::terminal::counted(problems.len() as u64, "problem");
-            eprintln!("pinion: nothing was built because of {files}; --keep-going leaves them out");
+            eprintln!("pinion: nothing was built because of {files}; --keep-going builds without");
             Failure::Told
         }
-        BuildError::Glob(_) | BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
+        BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
+        BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),
     }
 }

@@ -31,14 +31,18 @@ pub(crate) enum Asked {
 /// # Errors
 /// [`Failure::Usage`] with one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
-    let mut matches = match command().try_get_matches_from(arguments) {
+    let arguments: Vec<OsString> = arguments.collect();
+    let mut matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
             return Ok(Asked::Help(error));
         }
-        Err(error) => return Err(Failure::usage(explain(&error))),
+        Err(error) => {
+            let verb = arguments.get(1).and_then(|word| Verb::named(word.to_str()?));
+            return Err(Failure::usage(explain(&error, verb)));
+        }
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
@@ -118,14 +122,16 @@ fn short_help(row: &Directive) -> String {
     help
 }
 
-/// One line for what clap found wrong: what, and what to do about it.
-fn explain(error: &clap::Error) -> String {
+/// One line for what clap found wrong with the flags and operands of `verb`: what, and what to do
+/// about it.
+fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(" ")),
         _ => None,
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let help = format!("`pinion {} --help`", verb.map_or("VERB", |verb| verb.row().name));
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let wrong = text(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -135,9 +141,9 @@ fn explain(error: &clap::Error) -> String {
             }
         }
         ErrorKind::MissingRequiredArgument => {
-            format!("missing {argument}; `pinion --help` shows how each verb is written")
+            format!("missing {argument}; {help} shows how it is written")
         }
-        ErrorKind::UnknownArgument => unknown(&argument, text(ContextKind::SuggestedArg)),
+        ErrorKind::UnknownArgument => unknown(&argument, text(ContextKind::SuggestedArg), &help),
         ErrorKind::ArgumentConflict => format!("{argument} is given twice; give it once"),
         ErrorKind::InvalidValue => format!("{argument} needs a value"),
         ErrorKind::TooManyValues => format!("{argument} takes no value"),
@@ -148,7 +154,7 @@ fn explain(error: &clap::Error) -> String {
     }
 }
 
-fn unknown(argument: &str, near: Option<String>) -> String {
+fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
     if !argument.starts_with('-') {
         return format!("{argument:?} is one operand too many");
     }
@@ -159,7 +165,7 @@ fn unknown(argument: &str, near: Option<String>) -> String {
     }
     match near {
         Some(near) => format!("unknown flag {argument}; did you mean {near}?"),
-        None => format!("unknown flag {argument}; `pinion VERB --help` lists the flags"),
+        None => format!("unknown flag {argument}; {help} lists the flags"),
     }
 }
 
@@ -205,9 +211,10 @@ mod tests {
             ("pinion serv public", "unknown verb serv; did you mean serve?"),
             ("pinion xyzzy", "`pinion --help` lists the verbs"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
-            ("pinion serve --xyzzy", "`pinion VERB --help` lists the flags"),
+            ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),
+            ("pinion --xyzzy", "`pinion VERB --help` lists the flags"),
             ("pinion build a -o b --workers 2", "--workers is a flag of `pinion serve`"),
-            ("pinion build", "missing <SRC>"),
+            ("pinion build", "missing <SRC>; `pinion build --help`"),
             ("pinion cat a", "missing <URLPATH>"),
             ("pinion build a b", "\"b\" is one operand too many"),
             ("pinion serve --workers", "--workers <N> needs a value"),

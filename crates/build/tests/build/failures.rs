@@ -131,7 +131,7 @@ fn outputs_that_cannot_be() {
     out.folder("taken/x");
     for (name, message) in [
         ("taken", "is a directory"),
-        ("missing/site.pinion", "No such file or directory"),
+        ("missing/site.pinion", "no such folder"),
         ("..", "is a directory"),
     ] {
         let path = out.join(name);

@@ -121,7 +121,7 @@ fn what_is_no_archive_is_exit_1_and_named() {
         let on = |file: &str| -> Run { run(&folder, &format!("{verb} {file}")) };
         on("none").refused(1, "cannot open none");
         on("empty").refused(1, "the file is empty");
-        on("text").refused(1, "text: not a pinion archive");
+        on("text").refused(1, "text: not a Pinion archive");
         on("site").refused(1, "`pinion build`");
     }
 }

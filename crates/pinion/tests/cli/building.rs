@@ -11,6 +11,13 @@ fn a_build_is_one_line_and_one_file() {
     assert_eq!((built.code, built.stdout.as_slice()), (0, &b""[..]));
     assert_eq!(built.stderr.lines().count(), 1, "{}", built.stderr);
     assert!(built.stderr.contains("site.pinion: 4 files"), "{}", built.stderr);
+    // One body is worth a coding; a coding without any would be noise.
+    assert!(built.stderr.contains("gzip ") && built.stderr.contains("br "), "{}", built.stderr);
+    folder.write("tiny/index.html", "small");
+    let tiny = run(&folder, "build tiny -o tiny.pinion");
+    assert!(!tiny.stderr.contains("gzip ") && !tiny.stderr.contains("br "), "{}", tiny.stderr);
+    std::fs::remove_dir_all(folder.join("tiny")).expect("removed");
+    std::fs::remove_file(folder.join("tiny.pinion")).expect("removed");
     assert_eq!(folder.names(), ["site", "site.pinion"]);
 }
 
@@ -69,6 +76,18 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
     assert!(built.stderr.contains("left out docs/b: dangling link"), "{}", built.stderr);
 }
 
+/// What the system refuses to root as well: a link that is longer than a name may be.
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
+    let folder = Folder::with_site();
+    symlink("x".repeat(300), folder.join("site/link")).expect("a link");
+    let failed = run(&folder, "build site -o site.pinion");
+    assert_eq!(failed.code, 1);
+    let line = failed.stderr.lines().next();
+    assert_eq!(line, Some("pinion: link: File name too long"));
+    assert_eq!(folder.names(), ["site"]);
+}
+
 #[test]
 fn an_older_archive_stays_when_a_build_fails() {
     let folder = Folder::with_site();
@@ -82,8 +101,9 @@ fn an_older_archive_stays_when_a_build_fails() {
 fn what_is_wrong_is_one_line() {
     let folder = Folder::with_site();
     run(&folder, "build none -o out").refused(1, "none");
-    run(&folder, "build site -o no/such/out").refused(1, "no/such");
-    run(&folder, "build site -o out --exclude [").refused(2, "[");
+    run(&folder, "build site -o no/such/out").refused(1, "no/such/out: no such folder");
+    run(&folder, "build site -o site").refused(1, "site: is a directory");
+    run(&folder, "build site -o out --exclude [").refused(2, "--exclude: \"[\": unclosed");
     let epoch = command(&folder, "build site -o out").env("SOURCE_DATE_EPOCH", "today").output();
     let epoch = epoch.expect("it runs");
     assert_eq!(epoch.status.code(), Some(2));

@@ -96,20 +96,31 @@ fn every_listener_is_told_and_answers() {
 }
 
 #[test]
+fn an_archive_that_is_not_whole_is_exit_1_before_anything_listens() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    let sound = folder.read("site.pinion");
+    let with = |at: usize, byte: u8| {
+        let mut bytes = sound.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    for (name, bytes, hint) in [
+        ("newer", with(8, 9), "newer: archive format 9; this program reads format 1"),
+        ("damaged", with(20, !sound[20]), "damaged archive: the header page"),
+        ("cut", sound[..sound.len() - 1].to_vec(), "truncated archive"),
+    ] {
+        folder.write(name, bytes);
+        run(&folder, &format!("serve {name} --listen 127.0.0.1:0")).refused(1, hint);
+    }
+}
+
+#[test]
 fn an_address_in_use_is_exit_1() {
     let folder = Folder::with_site();
     let server = Server::start(&folder, "site");
     let second = run(&folder, &format!("serve site --listen {}", server.address()));
     second.refused(1, "something listens there already");
-}
-
-#[test]
-fn a_damaged_archive_is_not_served() {
-    let folder = Folder::with_site();
-    build_site(&folder);
-    let bytes = folder.read("site.pinion");
-    folder.write("cut.pinion", &bytes[..bytes.len() / 2]);
-    run(&folder, "serve cut.pinion --listen 127.0.0.1:0").refused(1, "cut.pinion: truncated");
 }
 
 #[test]
@@ -159,7 +170,7 @@ fn a_reload_that_fails_leaves_what_was_there() {
     fs::rename(folder.join("broken"), folder.join("site.pinion")).expect("renamed");
     server.signal(Signal::HUP);
     server.hears("what was there stays");
-    server.hears("not a pinion archive");
+    server.hears("not a Pinion archive");
     assert_eq!(server.get("/").body, folder.read("site/index.html"));
 }
 

@@ -33,7 +33,7 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
         counted(summary.folders, "folder"),
         size(summary.source_bytes),
     );
-    for coding in &summary.codings {
+    for coding in summary.codings.iter().filter(|coding| coding.bodies > 0) {
         let share = percent(coding.stored_bytes, coding.identity_bytes);
         line.push_str(&format!(
             "{} {} ({share}), ",
