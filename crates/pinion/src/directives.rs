@@ -132,7 +132,7 @@ impl Kind {
     /// The values that are allowed, as a phrase.
     pub(crate) fn bounds(&self) -> String {
         match self {
-            Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path, fd:NAME".to_owned(),
+            Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path".to_owned(),
             Self::Choice(words) => words.join(", "),
             Self::Codings => "gzip[:1-12], br[:0-11], zstd[:1-22]; or identity".to_owned(),
             Self::FieldValue => "visible ASCII".to_owned(),

@@ -135,7 +135,7 @@ fn tables_of_all_lengths_are_only_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
 
     /// What an encoder did before has no influence, whatever mix of lengths comes: kept memory is
     /// memory, not history. And everything comes back.

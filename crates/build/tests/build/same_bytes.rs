@@ -81,7 +81,7 @@ fn a_build_to_a_file_writes_what_a_build_to_memory_does() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
 
     /// Contents that repeat, in types that are tried and types that are not: however the workers
     /// race, the bytes are those of one worker.

@@ -197,7 +197,7 @@ fn pieces(of: &'static [&'static str], most: usize) -> impl Strategy<Value = Vec
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(8 * ProptestConfig::default().cases))]
 
     #[test]
     fn heads_of_pieces(input in pieces(HEAD_PIECES, 14)) {

@@ -64,7 +64,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A folder or an archive; without it ./pinion.toml, else ./public",
+            brief: "A folder or an archive; without it ./public",
         }],
         brief: "Serve a folder or an archive",
         long: "Answers HTTP requests from an archive, or from a folder that is built into an \
