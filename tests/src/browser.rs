@@ -3,10 +3,11 @@
 //!
 //! It speaks over a pair of pipes, each message one JSON document that ends in a NUL.
 
-use crate::PATIENCE;
 use crate::folder::Folder;
 use crate::peers::program;
+use crate::{PATIENCE, is_reached};
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -39,7 +40,7 @@ pub struct Browser {
     commands_sent: u64,
     /// What came meanwhile and has not been looked at.
     events: Vec<Value>,
-    _profile: Folder,
+    profile: Folder,
 }
 
 /// What opening one address came to.
@@ -98,7 +99,7 @@ impl Browser {
             session: None,
             commands_sent: 0,
             events: Vec::new(),
-            _profile: profile,
+            profile,
         };
         browser.open_page();
         browser
@@ -185,9 +186,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its helpers end with it.
-        let _ended_already = self.child.kill();
-        let _ended_already = self.child.wait();
+        let _ended_already = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        if !is_reached(|| !matches!(self.child.try_wait(), Ok(None))) {
+            let _ended_meanwhile = self.child.kill();
+            let _ended_meanwhile = self.child.wait();
+        }
+        // Its helpers end a little later, and write to the profile until then.
+        is_reached(|| fs::remove_dir_all(self.profile.path()).is_ok());
     }
 }
 

@@ -10,6 +10,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+/// A browser may ask for it whenever it likes; what is in it does not matter here.
+const ICON: &str = "<svg xmlns='http://www.w3.org/2000/svg'/>";
+
 fn example() -> PathBuf {
     source_root().join("examples/site")
 }
@@ -47,7 +50,7 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
             is_styled_and_fits(&mut browser, page);
             loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
         }
-        // Together the pages use all there is beside them; icons are not for a headless browser.
+        // Together the pages use all there is beside them; for icons it asks at its leisure.
         for (path, media_type) in &listed {
             let is_expected = path.starts_with("/assets/") && !is_page(media_type);
             assert!(!is_expected || loaded.contains(&server.url(path)), "nobody loads {path}");
@@ -96,6 +99,7 @@ fn what_is_wrong_with_a_page_is_found() {
         site.write(name, page(content));
     }
     site.write("right.html", page("<p>x"));
+    site.write("favicon.ico", ICON);
     let server = Start::site(site.path()).start();
     let mut browser = Browser::start();
     for (name, _, event) in faults {
@@ -130,7 +134,7 @@ fn the_page_for_what_is_missing_is_complete() {
 
 #[test]
 fn an_error_page_of_the_server_itself_is_a_good_page_too() {
-    let site = Folder::with("no-404", [("index.html", "home")]);
+    let site = Folder::with("no-404", [("index.html", "home"), ("favicon.ico", ICON)]);
     let server = Start::site(site.path()).start();
     let mut browser = Browser::start();
     let url = server.url("/nothing");
