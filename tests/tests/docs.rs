@@ -75,15 +75,24 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of the blocks that are marked as shell, without remarks.
+/// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
+/// their look; all without remarks.
 fn fenced_commands(text: &str) -> Vec<String> {
-    let blocks = text.split("\n```").skip(1).step_by(2);
-    let shell = ["sh\n", "console\n", "bash\n", "shell\n"];
-    let blocks = blocks.filter_map(|block| shell.iter().find_map(|mark| block.strip_prefix(mark)));
-    blocks
-        .flat_map(|block| block.replace("\\\n", " ").lines().map(plain).collect::<Vec<_>>())
-        .filter(|command| !command.is_empty())
-        .collect()
+    let mut commands = Vec::new();
+    for block in text.split("\n```").skip(1).step_by(2) {
+        let block = block.replace("\\\n", " ");
+        let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
+        let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
+        let is_prompted = block.lines().any(|line| line.starts_with("$ "));
+        // Behind a prompt stands a command, and what has none is its output.
+        let is_command = |line: &&str| match is_prompted {
+            true => line.starts_with("$ "),
+            false => is_shell || line.starts_with("cargo ") || line.starts_with("pinion "),
+        };
+        commands.extend(block.lines().filter(is_command).map(plain));
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
 }
 
 /// The lines that stand behind a prompt on a page.
@@ -106,8 +115,21 @@ fn without_tags(text: &str) -> String {
     parts.fold(first, |plain, part| plain + part.split_once('>').map_or("", |(_, rest)| rest))
 }
 
+/// The words of a command as a shell has them: quotes hold one together and go away. Nothing else
+/// of a shell is known, so the documents use nothing else.
 fn words(command: impl AsRef<str>) -> Vec<String> {
-    command.as_ref().split_whitespace().map(str::to_owned).collect()
+    let mut words = vec![String::new()];
+    for (at, part) in command.as_ref().split('"').enumerate() {
+        if at % 2 == 1 {
+            words.last_mut().expect("never empty").push_str(part);
+            continue;
+        }
+        let mut pieces = part.split(char::is_whitespace);
+        words.last_mut().expect("never empty").push_str(pieces.next().unwrap_or_default());
+        words.extend(pieces.map(str::to_owned));
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
@@ -141,8 +163,13 @@ impl Reader {
             }
             // The test that runs this very moment, and what would take as long.
             ["cargo", "xtask", chore @ ..] => is_chore(&self.document, chore),
+            ["cargo", "build", rest @ ..] => is_build(&self.document, rest),
+            [tool, rest @ ..] if measures(tool) => are_built(&self.document, rest),
+            [program, ..] if program.starts_with(PROFILED) => {
+                are_built(&self.document, &own);
+            }
             ["curl", rest @ ..] => self.asks(rest),
-            ["kill", "-HUP", "\"$(pidof", "pinion)\""] => self.reloads(),
+            ["kill", "-HUP", "$(pidof pinion)"] => self.reloads(),
             _ => panic!("{}: nobody knows how to try `{command}`", self.document.display()),
         }
     }
@@ -217,16 +244,71 @@ fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
     }
 }
 
-/// `cargo xtask help` lists it, with every flag; words in capitals stand for something else.
+/// Tools that measure. They run for minutes, and not every machine lets them: what they are pointed
+/// at must exist.
+fn measures(program: &str) -> bool {
+    ["callgrind_annotate", "perf", "taskset", "valgrind"].contains(&program)
+}
+
+/// Where programs lie that were built to be measured.
+const PROFILED: &str = "target/profiling/";
+
+/// Every program of ours among the words is a package of the workspace.
+#[track_caller]
+fn are_built(document: &Path, words: &[&str]) {
+    for name in words.iter().filter_map(|word| word.strip_prefix(PROFILED)) {
+        assert!(is_package(name), "{}: {PROFILED}{name}", document.display());
+    }
+}
+
+/// The packages and the profile exist.
+#[track_caller]
+fn is_build(document: &Path, words: &[&str]) {
+    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
+    for pair in words.windows(2) {
+        let exists = match pair {
+            ["-p" | "--package", name] => is_package(name),
+            ["--profile", name] => workspace.contains(&format!("[profile.{name}]")),
+            _ => true,
+        };
+        assert!(exists, "{}: cargo build {}", document.display(), words.join(" "));
+    }
+}
+
+fn is_package(name: &str) -> bool {
+    let lock = fs::read_to_string(source_root().join("Cargo.lock")).expect("the lock file");
+    lock.contains(&format!("name = \"{name}\"\nversion"))
+}
+
+/// `cargo xtask help` lists it, and the chores read every flag; words in capitals stand for
+/// something else.
 #[track_caller]
 fn is_chore(document: &Path, words: &[&str]) {
-    let main = fs::read_to_string(source_root().join("xtask/src/main.rs")).expect("the chores");
-    let (chore, flags) = words.split_first().expect("a chore");
-    let lines = main.lines().filter_map(|line| line.split_once("cargo xtask ").map(|(_, it)| it));
-    let mut listed = lines.filter(|line| line.split_whitespace().next() == Some(chore));
-    let is_known = listed.any(|line| {
-        let mut flags = flags.iter().filter(|word| word.starts_with('-'));
-        flags.all(|flag| line.split([' ', '[', ']']).any(|word| word == *flag))
-    });
-    assert!(is_known, "{}: cargo xtask {}", document.display(), words.join(" "));
+    let sources = chores();
+    let (chore, rest) = words.split_first().expect("a chore");
+    let is_known =
+        |line: &str| line.trim_start_matches('"').starts_with(&format!("cargo xtask {chore} "));
+    let is_read = |flag: &&&str| sources.contains(&format!("\"{flag}\""));
+    let unknown = rest.iter().filter(|word| word.starts_with('-')).find(|flag| !is_read(flag));
+    assert!(
+        sources.lines().any(is_known) && unknown.is_none(),
+        "{}: cargo xtask {}: {unknown:?}",
+        document.display(),
+        words.join(" ")
+    );
+}
+
+/// The sources of `cargo xtask`, one behind the other.
+fn chores() -> String {
+    let mut folders = vec![source_root().join("xtask/src")];
+    let mut sources = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => sources += &fs::read_to_string(entry.path()).expect("a source file"),
+            }
+        }
+    }
+    sources
 }
