@@ -31,7 +31,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds: u64 = arguments.next().map_or(Ok(2_000_000), |rounds| rounds.parse())?;
     let bytes = archive()?;
     let layout = Layout::open(&bytes)?;
-    let mut bench = Bench { bytes: &bytes, layout: &layout, work: Work::new(), out: Vec::new() };
+    let mut bench = Bench {
+        bytes: &bytes,
+        layout: &layout,
+        work: Work::new(),
+        out: Vec::new(),
+        storage: HeadStorage::new(),
+    };
     let run = match station.as_str() {
         "parse" => |bench: &mut Bench<'_>| bench.parse(),
         "answer" => |bench: &mut Bench<'_>| bench.answer(),
@@ -57,19 +63,18 @@ struct Bench<'a> {
     layout: &'a Layout,
     work: Work,
     out: Vec<u8>,
+    storage: HeadStorage,
 }
 
 impl Bench<'_> {
     fn parse(&mut self) -> u64 {
-        let mut storage = HeadStorage::new();
-        let head = parsed(&mut storage);
+        let head = parsed(&mut self.storage);
         black_box(&head).fields.len() as u64
     }
 
     /// Parse and resolve.
     fn answer(&mut self) -> u64 {
-        let mut storage = HeadStorage::new();
-        let head = parsed(&mut storage);
+        let head = parsed(&mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
         let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
@@ -78,8 +83,7 @@ impl Bench<'_> {
 
     /// Parse, resolve and encode.
     fn all(&mut self) -> u64 {
-        let mut storage = HeadStorage::new();
-        let head = parsed(&mut storage);
+        let head = parsed(&mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
         let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
@@ -89,7 +93,7 @@ impl Bench<'_> {
     }
 }
 
-fn parsed<'h>(storage: &'h mut HeadStorage<'static>) -> RequestHead<'h> {
+fn parsed<'h>(storage: &'h mut HeadStorage) -> RequestHead<'h> {
     match head::parse(black_box(REQUEST), 0, storage, &Limits::default()) {
         Ok(Parsed::Head { head, .. }) => head,
         _ => unreachable!("the request is whole and correct"),

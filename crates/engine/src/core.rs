@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pinion_http::date;
+use pinion_http::h1::head::HeadStorage;
 
 use crate::address::Address;
 use crate::backend::Slot;
@@ -69,6 +70,8 @@ pub(crate) struct Core {
     /// Where bytes of external files are looked at before they are sent; no memory until then.
     pub(crate) external: Vec<u8>,
     pub(crate) tails: Tails,
+    /// Where the fields of a request stand; taken out while one is answered.
+    pub(crate) heads: HeadStorage,
     /// No new requests; connections close as they fall idle.
     pub(crate) draining: bool,
 }
@@ -85,6 +88,7 @@ impl Core {
             mappings: Mappings::default(),
             external: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
+            heads: HeadStorage::new(),
             draining: false,
             settings,
         }

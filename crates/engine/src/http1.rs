@@ -3,7 +3,7 @@
 
 use pinion_http::h1::body::{BodyReader, Step};
 use pinion_http::h1::encode::{self, ConnectionFields};
-use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::h1::head::{self, Parsed};
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::page::page;
@@ -60,8 +60,8 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
 #[inline]
 fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let scanned = std::mem::take(&mut core.conns.get(slot).scanned) as usize;
-    let mut storage = HeadStorage::new();
-    match head::parse(input, scanned, &mut storage, &core.settings.limits) {
+    let mut storage = std::mem::take(&mut core.heads);
+    let used = match head::parse(input, scanned, &mut storage, &core.settings.limits) {
         Ok(Parsed::Head { head, bytes }) => {
             begin(app, core, slot, &head);
             bytes
@@ -74,7 +74,9 @@ fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> us
             refuse(core, slot, refusal.status());
             0
         }
-    }
+    };
+    core.heads = storage;
+    used
 }
 
 /// Opens an exchange for `head`.

@@ -1,5 +1,7 @@
 //! The fields of a message (RFC 9110 §5), and the known ones found in one pass.
 
+use core::ops::Range;
+
 /// One field line, white space around the value taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
@@ -9,18 +11,38 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
+/// Where one field line stands in the bytes of its head. Places need 16 bits: no head is longer
+/// than [`HEAD_MAX_BYTES`](crate::limits::HEAD_MAX_BYTES).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    name: [u16; 2],
+    value: [u16; 2],
+}
+
+impl Line {
+    /// From the places of name and value.
+    #[inline]
+    pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Line {
+        let places = |range: Range<usize>| [range.start as u16, range.end as u16];
+        Line { name: places(name), value: places(value) }
+    }
+}
+
 /// The field lines of a head, in the order they came.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
-    lines: &'a [httparse::Header<'a>],
+    text: &'a [u8],
+    lines: &'a [Line],
 }
 
 impl<'a> Fields<'a> {
     /// No fields.
-    pub const EMPTY: Fields<'static> = Fields { lines: &[] };
+    pub const EMPTY: Fields<'static> = Fields { text: b"", lines: &[] };
 
-    pub(crate) fn new(lines: &'a [httparse::Header<'a>]) -> Fields<'a> {
-        Fields { lines }
+    /// Lines that stand in `text`.
+    #[inline]
+    pub(crate) fn new(text: &'a [u8], lines: &'a [Line]) -> Fields<'a> {
+        Fields { text, lines }
     }
 
     /// How many lines.
@@ -40,7 +62,10 @@ impl<'a> Fields<'a> {
     /// All lines in order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + Clone + use<'a> {
-        self.lines.iter().map(|line| Field { name: line.name.as_bytes(), value: line.value })
+        let text = self.text;
+        self.lines
+            .iter()
+            .map(move |line| Field { name: part(text, line.name), value: part(text, line.value) })
     }
 
     /// The value of the first line of that name, compared without case.
@@ -161,7 +186,7 @@ impl Known {
     pub fn find(fields: &Fields<'_>) -> Known {
         let mut known = Known { first: [0; KnownField::ALL.len()], seen: 0, repeated: 0 };
         for (position, line) in (0u8..=u8::MAX).zip(fields.lines) {
-            let Some(field) = KnownField::of(line.name.as_bytes()) else { continue };
+            let Some(field) = KnownField::of(part(fields.text, line.name)) else { continue };
             let bit = field.bit();
             if known.seen & bit == 0 {
                 known.seen |= bit;
@@ -202,7 +227,8 @@ impl Known {
         if !self.has(field) {
             return None;
         }
-        fields.lines.get(usize::from(self.first[field as usize])).map(|line| line.value)
+        let line = fields.lines.get(usize::from(self.first[field as usize]))?;
+        Some(part(fields.text, line.value))
     }
 
     /// The values of all lines in order; free when there is none, a step when there is one.
@@ -216,14 +242,15 @@ impl Known {
         } else {
             &[]
         };
-        Values { lines, field }
+        Values { text: fields.text, lines, field }
     }
 }
 
 /// Iterator over the values of one known field.
 #[derive(Clone)]
 pub struct Values<'a> {
-    lines: &'a [httparse::Header<'a>],
+    text: &'a [u8],
+    lines: &'a [Line],
     field: KnownField,
 }
 
@@ -234,12 +261,18 @@ impl<'a> Iterator for Values<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         while let [line, rest @ ..] = self.lines {
             self.lines = rest;
-            if KnownField::of(line.name.as_bytes()) == Some(self.field) {
-                return Some(line.value);
+            if KnownField::of(part(self.text, line.name)) == Some(self.field) {
+                return Some(part(self.text, line.value));
             }
         }
         None
     }
+}
+
+/// The bytes between two places.
+#[inline(always)]
+fn part(text: &[u8], [start, end]: [u16; 2]) -> &[u8] {
+    text.get(usize::from(start)..usize::from(end)).unwrap_or_default()
 }
 
 /// The field among candidates of one length that the name spells.
@@ -266,10 +299,16 @@ fn spells<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use httparse::Header;
 
-    fn line<'a>(name: &'a str, value: &'a str) -> Header<'a> {
-        Header { name, value: value.as_bytes() }
+    /// Names and values as the text of a head and the places in it.
+    fn head(fields: &[(&str, &str)]) -> (Vec<u8>, Vec<Line>) {
+        let mut text = Vec::new();
+        let mut add = |part: &str| {
+            text.extend_from_slice(part.as_bytes());
+            text.len() - part.len()..text.len()
+        };
+        let lines = fields.iter().map(|(name, value)| Line::new(add(name), add(value))).collect();
+        (text, lines)
     }
 
     /// RFC 9110 §5.1: "Field names are case-insensitive".
@@ -308,15 +347,15 @@ mod tests {
 
     #[test]
     fn first_value_and_all_values() {
-        let lines = [
-            line("Host", "a"),
-            line("accept-encoding", "gzip"),
-            line("X-Other", "1"),
-            line("ACCEPT-ENCODING", "br"),
-            line("Accept", "*/*"),
-            line("Accept-Encoding", "zstd"),
-        ];
-        let fields = Fields::new(&lines);
+        let (text, lines) = head(&[
+            ("Host", "a"),
+            ("accept-encoding", "gzip"),
+            ("X-Other", "1"),
+            ("ACCEPT-ENCODING", "br"),
+            ("Accept", "*/*"),
+            ("Accept-Encoding", "zstd"),
+        ]);
+        let fields = Fields::new(&text, &lines);
         let known = Known::find(&fields);
         let values = |field| known.values(&fields, field).collect::<Vec<_>>();
 
@@ -338,21 +377,22 @@ mod tests {
 
     #[test]
     fn any_name_can_be_asked_for() {
-        let lines = [line("Cookie", "a=1"), line("Host", "h"), line("cookie", "b=2")];
-        let fields = Fields::new(&lines);
+        let (text, lines) = head(&[("Cookie", "a=1"), ("Host", "h"), ("cookie", "b=2")]);
+        let fields = Fields::new(&text, &lines);
         assert_eq!(fields.len(), 3);
         assert_eq!(fields.get(b"COOKIE"), Some(&b"a=1"[..]));
         assert_eq!(fields.get(b"Date"), None);
         assert_eq!(fields.all(b"Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
         assert!(Fields::EMPTY.is_empty());
-        assert_eq!(format!("{:?}", Fields::new(&lines[1..2])), r#"{"Host": "h"}"#);
+        assert_eq!(format!("{:?}", Fields::new(&text, &lines[1..2])), r#"{"Host": "h"}"#);
     }
 
     #[test]
     fn as_many_lines_as_a_head_may_have() {
-        let mut lines = vec![line("X", "0"); crate::limits::FIELDS_MAX];
-        *lines.last_mut().unwrap() = line("Range", "bytes=0-");
-        let fields = Fields::new(&lines);
+        let mut lines = vec![("X", "0"); crate::limits::FIELDS_MAX];
+        *lines.last_mut().expect("lines") = ("Range", "bytes=0-");
+        let (text, lines) = head(&lines);
+        let fields = Fields::new(&text, &lines);
         let known = Known::find(&fields);
         assert_eq!(known.value(&fields, KnownField::Range), Some(&b"bytes=0-"[..]));
     }

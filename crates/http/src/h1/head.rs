@@ -1,39 +1,30 @@
-//! Request heads (RFC 9112 §2 to §6): `httparse` finds the parts, this module says no to whatever
-//! two servers could read differently.
+//! Request heads (RFC 9112 §2 to §6): the lexer finds the parts, this module says what they mean,
+//! and no to whatever two servers could read differently.
 
-use core::mem::MaybeUninit;
-
-use httparse::{EMPTY_HEADER, Error, Header, Status};
-
-use crate::field::{Fields, Known, KnownField};
+use super::scan::{Scanned, scan};
+use crate::field::{Fields, Known, KnownField, Line};
 use crate::grammar;
 use crate::host;
-use crate::limits::{FIELDS_MAX, LEADING_EMPTY_LINES_MAX, Limits, METHOD_MAX_BYTES};
+use crate::limits::{
+    FIELDS_MAX, HEAD_MAX_BYTES, LEADING_EMPTY_LINES_MAX, Limits, METHOD_MAX_BYTES,
+};
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::request::{Framing, RequestHead};
 use crate::target::Target;
 use crate::version::Version;
 
-/// Room for the field lines of one head; creating it writes next to nothing.
-pub struct HeadStorage<'b> {
-    lines: [MaybeUninit<Header<'b>>; FIELDS_MAX],
-    /// Of a request in HTTP/1.2 to 1.9, which `httparse` reads in two steps.
-    later_minor: Option<[Header<'b>; FIELDS_MAX]>,
+/// Where the field lines of one head stand. Kept from request to request it allocates once.
+#[derive(Debug, Default)]
+pub struct HeadStorage {
+    lines: Vec<Line>,
 }
 
-impl HeadStorage<'_> {
-    /// Empty storage.
-    #[inline]
+impl HeadStorage {
+    /// Empty storage; nothing is allocated before the first head.
     #[must_use]
     pub const fn new() -> Self {
-        HeadStorage { lines: [const { MaybeUninit::uninit() }; FIELDS_MAX], later_minor: None }
-    }
-}
-
-impl Default for HeadStorage<'_> {
-    fn default() -> Self {
-        HeadStorage::new()
+        HeadStorage { lines: Vec::new() }
     }
 }
 
@@ -62,48 +53,32 @@ pub enum Parsed<'h> {
 ///
 /// Refuses as soon as it is sure: a partial head that is over a limit, or malformed already, is
 /// not waited for. Whatever is refused, the connection must close.
-pub fn parse<'b: 'h, 'h>(
-    input: &'b [u8],
+#[inline]
+pub fn parse<'h>(
+    input: &'h [u8],
     scanned: usize,
-    storage: &'h mut HeadStorage<'b>,
+    storage: &'h mut HeadStorage,
     limits: &Limits,
 ) -> Result<Parsed<'h>, Refusal> {
     let start = leading_empty_lines(input)?;
     if scanned > start && !has_blank_line(input, start, scanned)? {
         return partial(input, start, limits);
     }
-    let text = input.get(start..).unwrap_or_default();
+    let head_max = limits.head_bytes.min(HEAD_MAX_BYTES);
+    let text = input.get(start..input.len().min(head_max)).unwrap_or_default();
     let fields_max = limits.fields.min(FIELDS_MAX);
-    let mut request = httparse::Request::new(&mut []);
-    let lines = storage.lines.get_mut(..fields_max).unwrap_or_default();
-    match request.parse_with_uninit_headers(text, lines) {
-        Ok(Status::Complete(bytes)) => {
-            let line = RequestLine {
-                method: request.method.unwrap_or_default().as_bytes(),
-                target: request.path.unwrap_or_default().as_bytes(),
-                version: if request.version == Some(0) { Version::Http10 } else { Version::Http11 },
-            };
-            let fields = Fields::new(request.headers);
-            complete(input, start + bytes, line, fields, limits)
+    match scan(text, &mut storage.lines, fields_max) {
+        Ok(Some(found)) => {
+            let fields = Fields::new(text, &storage.lines);
+            let bytes = start + found.bytes;
+            Ok(Parsed::Head { head: complete(&found, fields, limits)?, bytes })
         }
-        Ok(Status::Partial) => {
-            // `httparse` bears a bare LF; what holds one already need not be waited for.
-            has_blank_line(input, start, start)?;
-            partial(input, start, limits)
+        Ok(None) => partial(input, start, limits),
+        Err(refusal) => {
+            let text = input.get(start..).unwrap_or_default();
+            request_line_fits(text, limits).and(Err(refusal))
         }
-        Err(Error::Version) => {
-            later_version(input, start, fields_max, &mut storage.later_minor, limits)
-        }
-        Err(error) => Err(refusal_of(error, input, start, limits)),
     }
-}
-
-/// The parts of a request line.
-#[derive(Clone, Copy)]
-struct RequestLine<'h> {
-    method: &'h [u8],
-    target: &'h [u8],
-    version: Version,
 }
 
 /// The fields that say where the message ends and what follows it.
@@ -117,40 +92,33 @@ const MESSAGE_FIELDS: [KnownField; 4] = [
 /// Checks a whole head and makes the value of it.
 #[inline]
 fn complete<'h>(
-    input: &'h [u8],
-    bytes: usize,
-    line: RequestLine<'h>,
+    found: &Scanned<'h>,
     fields: Fields<'h>,
     limits: &Limits,
-) -> Result<Parsed<'h>, Refusal> {
-    if line.method.len() > METHOD_MAX_BYTES {
+) -> Result<RequestHead<'h>, Refusal> {
+    let &Scanned { method: method_token, target, version, .. } = found;
+    if method_token.len() > METHOD_MAX_BYTES {
         return Err(Refusal::MethodTooLong);
     }
-    if line.target.len() > limits.target_bytes {
+    if target.len() > limits.target_bytes {
         return Err(Refusal::TargetTooLong);
     }
-    if bytes > limits.head_bytes {
-        return Err(Refusal::HeadTooLarge);
-    }
-    if !lines_end_in_crlf(input.get(..bytes).unwrap_or_default()) {
-        return Err(Refusal::LineEnd);
-    }
-    let method = Method::from_token(line.method);
-    let Ok(target) = Target::parse(method, line.target) else { return Err(Refusal::Target) };
+    let method = Method::from_token(method_token);
+    let Ok(target) = Target::parse(method, target) else { return Err(Refusal::Target) };
     let known = Known::find(&fields);
-    let authority = authority(line.version, &target, &fields, &known)?;
+    let authority = authority(version, &target, &fields, &known)?;
     let mut framing = Framing::None;
-    let mut keep_alive = line.version != Version::Http10;
+    let mut keep_alive = version != Version::Http10;
     let mut expect_continue = false;
     if known.has_any(&MESSAGE_FIELDS) {
-        framing = framing_of(line.version, &fields, &known, limits)?;
-        keep_alive = stays_open(line.version, &fields, &known);
-        expect_continue = expects_continue(line.version, framing, &fields, &known)?;
+        framing = framing_of(version, &fields, &known, limits)?;
+        keep_alive = stays_open(version, &fields, &known);
+        expect_continue = expects_continue(version, framing, &fields, &known)?;
     }
-    let head = RequestHead {
+    Ok(RequestHead {
         method,
-        method_token: line.method,
-        version: line.version,
+        method_token,
+        version,
         target,
         authority,
         fields,
@@ -158,18 +126,7 @@ fn complete<'h>(
         framing,
         keep_alive,
         expect_continue,
-    };
-    Ok(Parsed::Head { head, bytes })
-}
-
-/// Every CR is followed by LF and every LF preceded by CR (RFC 9112 §2.2): in each pair of
-/// neighbours, either both or none.
-#[inline]
-fn lines_end_in_crlf(head: &[u8]) -> bool {
-    let pairs = head.iter().zip(head.get(1..).unwrap_or_default());
-    let lone =
-        pairs.fold(false, |lone, (&byte, &next)| lone | ((byte == b'\r') != (next == b'\n')));
-    !lone && head.first() != Some(&b'\n') && head.last() != Some(&b'\r')
+    })
 }
 
 /// RFC 9112 §3.2: exactly one valid `Host` in 1.1, at most one in 1.0.
@@ -345,65 +302,4 @@ fn request_line_fits(text: &[u8], limits: &Limits) -> Result<(), Refusal> {
         return Err(Refusal::TargetTooLong);
     }
     Ok(())
-}
-
-/// The refusal of what `httparse` cannot read.
-#[cold]
-fn refusal_of(error: Error, input: &[u8], start: usize, limits: &Limits) -> Refusal {
-    match error {
-        Error::TooManyHeaders => Refusal::TooManyFields,
-        Error::HeaderName | Error::HeaderValue | Error::Status => Refusal::FieldLine,
-        Error::Version => Refusal::Version,
-        Error::NewLine => Refusal::LineEnd,
-        Error::Token => {
-            let text = input.get(start..).unwrap_or_default();
-            request_line_fits(text, limits).err().unwrap_or(Refusal::RequestLine)
-        }
-    }
-}
-
-/// `httparse` knows 1.0 and 1.1. RFC 9110 §2.5 wants 1.2 to 1.9 served as 1.1, and §15.6.6 has 505
-/// for other major versions; the rest is no version.
-#[cold]
-fn later_version<'b: 'h, 'h>(
-    input: &'b [u8],
-    start: usize,
-    fields_max: usize,
-    storage: &'h mut Option<[Header<'b>; FIELDS_MAX]>,
-    limits: &Limits,
-) -> Result<Parsed<'h>, Refusal> {
-    let text = input.get(start..).unwrap_or_default();
-    let mut parts = text.splitn(3, |&byte| byte == b' ');
-    let method = parts.next().unwrap_or_default();
-    let target = parts.next().unwrap_or_default();
-    let version = parts.next().unwrap_or_default();
-    let lines = match version {
-        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9', b'\r', b'\n', lines @ ..] => lines,
-        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b'\r', b'\n', ..] => {
-            return Err(Refusal::Version);
-        }
-        short if may_become_version(short) => return partial(input, start, limits),
-        _ => return Err(Refusal::RequestLine),
-    };
-    let storage = storage.insert([EMPTY_HEADER; FIELDS_MAX]);
-    let room = storage.get_mut(..fields_max).unwrap_or_default();
-    match httparse::parse_headers(lines, room) {
-        Ok(Status::Complete((bytes, fields))) => {
-            let line = RequestLine { method, target, version: Version::Http11 };
-            let bytes = input.len() - lines.len() + bytes;
-            complete(input, bytes, line, Fields::new(fields), limits)
-        }
-        Ok(Status::Partial) => partial(input, start, limits),
-        Err(error) => Err(refusal_of(error, input, start, limits)),
-    }
-}
-
-/// Whether the bytes are the front of some `HTTP/D.D` CRLF.
-fn may_become_version(bytes: &[u8]) -> bool {
-    const SHAPE: &[u8] = b"HTTP/0.0\r\n";
-    bytes.len() < SHAPE.len()
-        && bytes.iter().zip(SHAPE).all(|(byte, shape)| match shape {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte == shape,
-        })
 }

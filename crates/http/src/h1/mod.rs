@@ -3,3 +3,4 @@
 pub mod body;
 pub mod encode;
 pub mod head;
+mod scan;
