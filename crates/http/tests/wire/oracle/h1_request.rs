@@ -1,5 +1,6 @@
 //! Request heads: the grammar of RFC 9112 and RFC 9110 taken literally, line by line, with every
 //! violation collected. Nothing here is fast, and nothing is shared with the room but its limits.
+//! What is accepted must also be what `httparse`, a parser with many users, makes of the bytes.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,9 @@ pub(crate) fn check(input: &[u8]) {
     let expected = read(input);
     let whole = outcome(input, input.len());
     compare(input, &whole, &expected);
+    if let Outcome::Head(head) = &whole {
+        compare_with_httparse(input, head);
+    }
     // Every cut for what is small, a few dozen for what is long.
     let step = input.len() / 40 + 1;
     for cut in (0..input.len()).step_by(step) {
@@ -100,6 +104,24 @@ fn compare(input: &[u8], found: &Outcome, expected: &Reading) {
         }
         _ => panic!("found {found:?}, expected {expected:?}"),
     }
+}
+
+/// Two parsers that take the same bytes for different requests are how requests are smuggled.
+fn compare_with_httparse(input: &[u8], found: &Head) {
+    let mut lines = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut request = httparse::Request::new(&mut lines);
+    let parsed = match request.parse(input) {
+        // It knows the minor versions 0 and 1 alone.
+        Err(httparse::Error::Version) => return,
+        parsed => parsed,
+    };
+    assert_eq!(parsed, Ok(httparse::Status::Complete(found.bytes)));
+    assert_eq!(request.method.map(str::as_bytes), Some(&found.method[..]));
+    assert_eq!(request.path.map(str::as_bytes), Some(&found.target[..]));
+    assert_eq!(request.version, Some(u8::from(!found.is_1_0)));
+    let fields = request.headers.iter();
+    let fields: Vec<_> = fields.map(|field| (field.name.into(), field.value.to_vec())).collect();
+    assert_eq!(fields, found.fields);
 }
 
 /// Ends that make a request of many a beginning.
