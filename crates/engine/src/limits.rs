@@ -9,9 +9,10 @@ pub const CHUNK_BYTES: usize = 16 * 1024;
 /// contiguous send costs less than an I/O vector until the copy shows (docs/decisions/0002).
 pub const COPY_BODY_MAX_BYTES: u64 = 4 * 1024;
 
-/// Bytes from which a body slice leaves by `sendfile` where the backend has it: below, the extra
-/// system call costs more than the copy it saves.
-pub const SENDFILE_MIN_BYTES: u64 = 32 * 1024;
+/// Bytes from which a range of an archive is large: what is queued before it leaves by a send of
+/// its own, then the range, by `sendfile` where the backend has it. Below, the extra system call
+/// costs more than it saves (docs/decisions/0005).
+pub const LARGE_MIN_BYTES: u64 = 32 * 1024;
 
 /// Bytes queued for one connection above which its further requests wait (back-pressure).
 pub const OUTPUT_HIGH_WATER_BYTES: u64 = 256 * 1024;

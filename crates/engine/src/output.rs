@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use pinion_http::prepared::ExternalRange;
 
-use crate::limits::{SEND_PARTS_MAX, SENDFILE_MIN_BYTES};
+use crate::limits::{LARGE_MIN_BYTES, SEND_PARTS_MAX};
 use crate::mapping::{ExternalFile, MappingId, Mappings};
 use crate::pool::Pool;
 
@@ -57,8 +57,8 @@ pub(crate) enum Next<'q> {
     Nothing,
     /// One stretch of memory and nothing behind it: the common case.
     One(&'q [u8]),
-    /// Memory; `more` says that a file follows at once.
-    Memory { parts: Parts<'q>, more: bool },
+    /// Memory; `large_behind` says that a file, or a range as large, follows.
+    Memory { parts: Parts<'q>, large_behind: bool },
     /// A range of a mapped file.
     File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
     /// A range of an external file, to be looked at before and while it is sent.
@@ -203,15 +203,15 @@ impl Output {
                 Segment::Owned { bytes, start } => &bytes[*start..],
                 Segment::Mapped { mapping, offset, bytes } => {
                     let Some(held) = mappings.get(*mapping) else { return Next::Changed };
-                    if files && *bytes >= SENDFILE_MIN_BYTES {
-                        if parts.count > 0 {
-                            return Next::Memory { parts, more: true };
-                        }
-                        return Next::File { file: held.file(), offset: *offset, bytes: *bytes };
-                    }
                     let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
                         return Next::Changed;
                     };
+                    if *bytes >= LARGE_MIN_BYTES && parts.count > 0 {
+                        return Next::Memory { parts, large_behind: true };
+                    }
+                    if *bytes >= LARGE_MIN_BYTES && files {
+                        return Next::File { file: held.file(), offset: *offset, bytes: *bytes };
+                    }
                     slice
                 }
                 Segment::External { mapping, range } => {
@@ -221,7 +221,7 @@ impl Output {
                         Some(file) if parts.count == 0 => Next::External { file, range: *range },
                         // A head that promises the file must not leave without it.
                         Some(file) if !file.is_unchanged(range) => Next::Changed,
-                        Some(_) => Next::Memory { parts, more: true },
+                        Some(_) => Next::Memory { parts, large_behind: true },
                     };
                 }
             };
@@ -234,7 +234,10 @@ impl Output {
                 break;
             }
         }
-        if parts.count == 0 { Next::Nothing } else { Next::Memory { parts, more: false } }
+        match parts.count {
+            0 => Next::Nothing,
+            _ => Next::Memory { parts, large_behind: false },
+        }
     }
 
     /// Takes `sent` bytes off the front.

@@ -66,23 +66,3 @@ unsafe extern "C" fn drop_code(
     }
     0
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn free_memory_and_code_are_given_back() {
-        let resident = || {
-            let status = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
-            let rss = |line: &&str| line.starts_with("Rss:");
-            let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-            status.lines().filter(rss).filter_map(kib).sum::<u64>()
-        };
-        let many: Vec<Vec<u8>> = (0..4000).map(|n| vec![n as u8; 1000]).collect();
-        drop(many);
-        let before_kib = resident();
-        release();
-        assert!(resident() + 1000 < before_kib, "{} of {before_kib} KiB", resident());
-    }
-}

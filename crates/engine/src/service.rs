@@ -324,12 +324,14 @@ fn hand_over<B: Backend>(
         Next::One(bytes) => {
             // SAFETY: the chunk's heap memory stays where it is until the queue drops it, which
             // `in_flight` forbids before `Sent` or `Released`.
-            unsafe { backend.send(slot, &[IoSlice::new(bytes)], false) }
+            unsafe { backend.send(slot, &[IoSlice::new(bytes)]) }
         }
-        Next::Memory { parts, more } => {
+        Next::Memory { parts, large_behind } => match parts.as_slice() {
+            // The peer can start on the head while the kernel takes the content.
+            [front] if large_behind => backend.send_now(slot, front),
             // SAFETY: as above; mappings are held by the count of their slices.
-            unsafe { backend.send(slot, parts.as_slice(), more) }
-        }
+            parts => unsafe { backend.send(slot, parts) },
+        },
         Next::File { file, offset, bytes } => {
             backend.send_file(slot, file, offset, bytes.min(TURN_BYTES as u64))
         }

@@ -285,12 +285,11 @@ impl Backend for Epoll {
 
     // SAFETY: safe for every caller: the kernel has copied what it takes when the call is back.
     #[inline]
-    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending {
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let Some(fd) = &self.sockets[slot as usize].fd else {
             return Sending::Failed(Errno::BADF);
         };
-        let mut flags = SendFlags::NOSIGNAL;
-        flags.set(SendFlags::MORE, more);
+        let flags = SendFlags::NOSIGNAL;
         let result = match parts {
             [one] => net::send(fd, one, flags),
             many => net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags),
@@ -300,7 +299,7 @@ impl Backend for Epoll {
 
     fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
         // SAFETY: a non-blocking send is over when it returns; it keeps nothing.
-        unsafe { self.send(slot, &[IoSlice::new(bytes)], false) }
+        unsafe { self.send(slot, &[IoSlice::new(bytes)]) }
     }
 
     fn await_writable(&mut self, slot: Slot) {

@@ -152,7 +152,7 @@ pub trait Backend: Sized {
     /// # Safety
     /// After [`Sending::Pending`] the memory of `parts` must stay in place and unchanged until
     /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
-    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending;
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending;
 
     /// Sends what the kernel takes at once of `bytes`: never [`Sending::Pending`], so their memory
     /// is ours again. No other send of the slot may be in flight.

@@ -262,9 +262,9 @@ impl Backend for Uring {
 
     // SAFETY: needs what `Backend::send` asks of its caller: the entry names the memory of `parts`.
     #[inline]
-    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>], more: bool) -> Sending {
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { self.send_parts(slot, parts, more) }
+        unsafe { self.send_parts(slot, parts) }
     }
 
     fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {

@@ -19,20 +19,12 @@ impl Uring {
     /// # Safety
     /// The memory of `parts` stays in place and unchanged until the completion.
     #[inline]
-    pub(super) unsafe fn send_parts(
-        &mut self,
-        slot: Slot,
-        parts: &[IoSlice<'_>],
-        more: bool,
-    ) -> Sending {
+    pub(super) unsafe fn send_parts(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let Some(fd) = self.entries[slot as usize].fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {
             return Sending::Failed(Errno::BADF);
         };
         // WAITALL: the kernel goes on after a short send by itself.
-        let mut flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        if more {
-            flags |= libc::MSG_MORE;
-        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         if let [one] = parts {
             let bytes = u32::try_from(one.len()).unwrap_or(1 << 30);
             let send = opcode::Send::new(fd, one.as_ptr(), bytes).flags(flags).build();
