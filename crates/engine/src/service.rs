@@ -171,6 +171,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn steer(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         let takes = match conn.phase {
+            // Nothing is read after the last answer of a connection that does not linger.
+            Phase::Linger if conn.close_when_sent && !conn.linger => false,
             Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
             Phase::Body if conn.exchange.stage != Stage::None => {
                 conn.exchange.wanted > 0 || conn.stash.is_empty() && !conn.exchange.waiting

@@ -61,6 +61,8 @@ pub struct Uring {
     quiet: Vec<Slot>,
     /// Receives that found no buffer; armed again at the end of the pass.
     starved: Vec<Slot>,
+    /// Receives that have ended; armed again at the end of the pass, if more is wanted by then.
+    ended: Vec<Slot>,
     #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     spare_messages: Vec<Box<Message>>,
     wake: Arc<OwnedFd>,
@@ -101,6 +103,7 @@ impl Uring {
             position: 0,
             quiet: Vec::new(),
             starved: Vec::new(),
+            ended: Vec::new(),
             spare_messages: Vec::new(),
             wake: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
             wake_count: Box::new(0),
@@ -186,6 +189,7 @@ impl Backend for Uring {
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
         self.feed_starved();
+        self.arm_ended();
         self.ready.drain(..self.position);
         self.position = 0;
         let timeout_ms = if self.ready.is_empty() { timeout_ms } else { Some(0) };

@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) generation: u32,
     /// A receive is armed; its last completion is still to come.
     pub(super) receiving: bool,
+    /// Nothing was received yet.
+    pub(super) fresh: bool,
     /// The engine wants to receive.
     pub(super) wanted: bool,
     /// A cancel of the receive is under way.
@@ -40,6 +42,7 @@ impl Entry {
             fd: None,
             generation: 0,
             receiving: false,
+            fresh: true,
             wanted: false,
             cancelling: false,
             sending: false,

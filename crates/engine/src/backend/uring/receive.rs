@@ -1,9 +1,11 @@
-//! Input: one multishot receive for each connection, into buffers of the lent ring.
+//! Input: one receive for each connection, into buffers of the lent ring. The first of a connection
+//! brings one buffer, so that one with a single request has nothing to cancel at its end; those
+//! that follow are multishot.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use io_uring::types::Fd;
-use io_uring::{cqueue, opcode};
+use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::{Completion, Lent, Slot};
@@ -29,8 +31,27 @@ impl Uring {
         let Some(fd) = &entry.fd else { return };
         entry.receiving = true;
         let data = user_data(Op::Receive, entry.generation, slot);
-        let receive = opcode::RecvMulti::new(Fd(fd.as_raw_fd()), GROUP).build();
+        let fd = Fd(fd.as_raw_fd());
+        let receive = match std::mem::take(&mut entry.fresh) {
+            true => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
+                .buf_group(GROUP)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT),
+            false => opcode::RecvMulti::new(fd, GROUP).build(),
+        };
         self.push(&receive.user_data(data));
+    }
+
+    /// Goes on receiving where a receive has ended and the engine wants more.
+    pub(super) fn arm_ended(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended);
+        for slot in ended.drain(..) {
+            let entry = &self.entries[slot as usize];
+            if entry.wanted && !entry.receiving && !entry.closing {
+                self.arm_receive(slot);
+            }
+        }
+        self.ended = ended;
     }
 
     /// Receives that found no buffer get one, and more buffers are lent.
@@ -71,7 +92,7 @@ impl Uring {
         match (result, lent) {
             (1.., Some(lent)) => {
                 if rearm {
-                    self.arm_receive(slot);
+                    self.ended.push(slot);
                 }
                 Some(Completion::Received { slot, lent })
             }
