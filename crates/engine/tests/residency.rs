@@ -25,7 +25,7 @@ fn pages_of_code_are_given_back_and_come_again() {
     let after = code_kib();
     assert!(after < before, "{after} of {before} KiB");
     // Code that was dropped runs all the same.
-    let mut words = vec!["c", "a", "b"];
+    let mut words = ["c", "a", "b"];
     words.sort_unstable();
     assert_eq!(words.concat(), "abc");
 }
