@@ -159,12 +159,13 @@ fn levels(coding: Coding) -> (u8, u8) {
     }
 }
 
+/// What a little more work would hardly make smaller (docs/decisions/0003).
 fn default_level(coding: Coding) -> CodingLevel {
     let level = match coding {
         Coding::Identity => 0,
         Coding::Gzip => 6,
         Coding::Brotli => 6,
-        Coding::Zstd => 12,
+        Coding::Zstd => 9,
     };
     CodingLevel { coding, level }
 }
@@ -180,6 +181,7 @@ mod tests {
         };
         assert_eq!(text(&parse_codings("gzip:12, BR:11,zstd:1").unwrap()), "gzip:12,br:11,zstd:1");
         assert_eq!(parse_codings("gzip,br"), Ok(Options::new(0).codings));
+        assert_eq!(text(&parse_codings("gzip,br,zstd").unwrap()), "gzip:6,br:6,zstd:9");
         for none in ["", "identity", " , "] {
             assert_eq!(parse_codings(none), Ok(Vec::new()));
         }
