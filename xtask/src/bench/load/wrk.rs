@@ -1,7 +1,7 @@
 //! The load: wrk on a core of its own, and what it measured.
 //!
-//! wrk asks again as soon as it is answered, so a server that stalls is asked less while it does. It
-//! makes up for that: an answer that took several times the mean interval of its connection also
+//! wrk asks again as soon as it is answered, so a server that stalls is asked less while it does.
+//! It makes up for that: an answer that took several times the mean interval of its connection also
 //! counts as the ones that were not asked for meanwhile. With pipelining that interval is too short
 //! by the depth, and the percentiles mean nothing.
 
