@@ -4,7 +4,7 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
-use pinion_tests::server::Server;
+use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -85,8 +85,7 @@ fn json_lines_are_true() {
         let port = connection.stream().local_addr().expect("an address").port();
         connection.exchange(&Request::get("/docs/?q=%C3%BC").field("User-Agent", "Tést\t\"\\"));
         let line = &lines(log, 1)[0];
-        let found: Value =
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let found = json(line);
         for (name, value) in [
             ("peer", Value::from("127.0.0.1")),
             ("port", Value::from(port)),
@@ -118,6 +117,102 @@ fn what_a_client_sends_cannot_forge_a_line() {
         assert_eq!(quotes, 6, "three quoted strings: {line}");
         assert!(line.starts_with("127.0.0.1 \"GET /'%0A%22 HTTP/1.1\" 404 "), "{line}");
     });
+}
+
+/// Requests that the server refuses, each with the status.
+fn refused() -> Vec<(u16, Vec<u8>)> {
+    let fields = "X: y\r\n".repeat(200);
+    let long = "x".repeat(9000);
+    let text = [
+        (400, "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned()),
+        (413, format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", u64::MAX)),
+        (414, format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n")),
+        (431, format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n")),
+        (501, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned()),
+        (505, "GET / HTTP/3.0\r\nHost: x\r\n\r\n".to_owned()),
+    ];
+    text.into_iter().map(|(status, text)| (status, text.into_bytes())).collect()
+}
+
+#[test]
+fn a_refusal_is_a_line_too() {
+    with_log("combined", |server, log| {
+        for (number, (status, request)) in refused().into_iter().enumerate() {
+            let mut connection = server.connect();
+            connection.send(request);
+            let response = connection.receive();
+            assert_eq!(response.status, status);
+            let line = without_time(&lines(log, number + 1)[number]);
+            let bytes = response.body.len();
+            assert_eq!(line, format!("127.0.0.1 \"-\" {status} {bytes} \"-\" \"-\""));
+        }
+    });
+    with_log("json", |server, log| {
+        for (number, (status, request)) in refused().into_iter().enumerate() {
+            let mut connection = server.connect();
+            connection.send(request);
+            connection.receive();
+            let found = json(&lines(log, number + 1)[number]);
+            assert_eq!((&found["status"], &found["cut"]), (&status.into(), &false.into()));
+            for unknown in ["method", "target", "version", "referer", "user_agent"] {
+                assert_eq!(found[unknown], Value::Null, "{unknown} of {status}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_head_that_does_not_come_in_time_is_a_line() {
+    let folder = site();
+    std::thread::scope(|scope| {
+        for io in ["epoll", "uring"] {
+            let (folder, log) = (&folder, folder.join(format!("{io}.log")));
+            scope.spawn(move || {
+                let flags = ["--io", io, "--access-log", log.to_str().expect("a path")];
+                let server = Start::site(&folder.join("site")).flags(&flags).start();
+                let mut half = server.connect();
+                half.send("GET / HTTP/1.1\r\nHost:");
+                let bytes = half.receive().body.len();
+                let line = without_time(&lines(&log, 1)[0]);
+                assert_eq!(line, format!("127.0.0.1 \"-\" 408 {bytes} \"-\" \"-\""));
+                // Where nothing was asked there is nothing to answer, and no line.
+                drop(server.connect());
+                server.stop();
+                lines(&log, 1);
+            });
+        }
+    });
+}
+
+#[test]
+fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
+    const LARGE_BYTES: usize = 16 << 20;
+    let folder = site();
+    folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
+    let log = folder.join("access.log");
+    let flags = ["--access-log", log.to_str().expect("a path"), "--log-format", "json"];
+    Matrix::of(&folder.join("site")).serve(&flags).run(|server| {
+        let mut connection = server.connect();
+        connection.send([Request::get("/").bytes(), Request::get("/large.bin").bytes()].concat());
+        connection.send(Request::get("/docs/").bytes());
+        connection.read_some(1000).expect("the first bytes");
+        drop(connection);
+        let found = lines(&log, 2).iter().map(|line| json(line)).collect::<Vec<_>>();
+        assert_eq!((&found[0]["target"], &found[0]["cut"]), (&"/".into(), &false.into()));
+        assert_eq!(found[0]["bytes"], Value::from(4));
+        assert_eq!((&found[1]["target"], &found[1]["cut"]), (&"/large.bin".into(), &true.into()));
+        let bytes = found[1]["bytes"].as_u64().expect("a number");
+        assert!((1..LARGE_BYTES as u64).contains(&bytes), "{bytes}");
+        // A whole one for comparison.
+        assert_eq!(server.get("/large.bin").body.len(), LARGE_BYTES);
+        let whole = json(&lines(&log, 3)[2]);
+        assert_eq!((&whole["bytes"], &whole["cut"]), (&LARGE_BYTES.into(), &false.into()));
+        fs::remove_file(&log).expect("a log for each way");
+    });
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! and one for byte streams.
 
 use std::any::Any;
+use std::net::SocketAddr;
 
 use pinion_http::request::RequestHead;
 
+use crate::address::Address;
 use crate::clock::Now;
 use crate::exchange::Exchange;
 use crate::mapping::Mappings;
@@ -66,6 +68,20 @@ pub enum RawEvent<'a> {
     Gone(Gone),
 }
 
+/// An answer that the engine gave by itself: the peer sent no request that could be handed on, or
+/// was too slow with it, or the application gave no answer. The connection ends with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnAnswer {
+    /// Its status.
+    pub status: u16,
+    /// The client's address; `None` on a Unix socket.
+    pub peer: Option<SocketAddr>,
+    /// Bytes of its content.
+    pub body_bytes: u64,
+    /// Bytes of head and content together, as they were queued.
+    pub bytes: u64,
+}
+
 /// What the engine calls. One per worker; never shared, so no locks.
 pub trait App {
     /// One event of one HTTP exchange.
@@ -77,4 +93,22 @@ pub trait App {
     /// Called once at the top of every pass, before any event: the place to take up a new
     /// generation of what is served.
     fn pass(&mut self, now: Now, mappings: &mut Mappings);
+
+    /// The engine has answered by itself.
+    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
+        let _not_asked = (connection, answer);
+    }
+
+    /// The kernel has taken everything that was queued on a connection so far.
+    #[inline]
+    fn sent(&mut self, connection: Address) {
+        let _not_asked = connection;
+    }
+
+    /// A connection has ended. Of what was queued on it, the kernel has not taken the last
+    /// `unsent_bytes`.
+    #[inline]
+    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        let _not_asked = (connection, unsent_bytes);
+    }
 }

@@ -112,6 +112,11 @@ impl Exchange<'_> {
         self.core.conns.get(self.slot).peer
     }
 
+    /// Bytes that wait to be sent on the connection, of this answer and those before it.
+    pub fn queued_bytes(&mut self) -> u64 {
+        self.core.queued_bytes(self.slot)
+    }
+
     /// The mappings this worker holds.
     pub fn mappings(&self) -> &Mappings {
         &self.core.mappings

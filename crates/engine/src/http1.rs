@@ -12,7 +12,7 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
-use crate::app::{App, Event, Gone, RawEvent};
+use crate::app::{App, Event, Gone, OwnAnswer, RawEvent};
 use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
@@ -71,7 +71,7 @@ fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> us
             0
         }
         Err(refusal) => {
-            refuse(core, slot, refusal.status());
+            refuse(app, core, slot, refusal.status());
             0
         }
     };
@@ -117,7 +117,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     match conn.exchange.stage {
         Stage::Done => complete(core, slot),
-        Stage::Open if !conn.exchange.waiting => answer_page(core, slot, 500),
+        Stage::Open if !conn.exchange.waiting => answer_page(app, core, slot, 500),
         Stage::Upgraded => {
             conn.phase = Phase::Raw;
             conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
@@ -204,7 +204,7 @@ fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refus
         app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot });
     }
     match stage {
-        Stage::Open => refuse(core, slot, refusal.status()),
+        Stage::Open => refuse(app, core, slot, refusal.status()),
         Stage::None => core.conns.get(slot).end(true),
         _ => core.conns.get(slot).exchange.stage = Stage::Aborted,
     }
@@ -233,19 +233,20 @@ pub(crate) fn after_raw(core: &mut Core, slot: Slot) {
 
 /// Refuses the bytes of the peer: an error page, then no more (RFC 9112 §2.2, §9.6).
 #[cold]
-pub(crate) fn refuse(core: &mut Core, slot: Slot, status: u16) {
+pub(crate) fn refuse<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
     let conn = core.conns.get(slot);
     conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
-    answer_page(core, slot, status);
+    answer_page(app, core, slot, status);
 }
 
 /// Answers the open exchange with a built-in page and ends the connection.
 #[cold]
-pub(crate) fn answer_page(core: &mut Core, slot: Slot, status: u16) {
+fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
     const FIELDS: &[u8] = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
     let conn = core.conns.get(slot);
-    let head_only = conn.exchange.head_only;
+    let (head_only, peer) = (conn.exchange.head_only, conn.peer);
     conn.end(true);
+    let queued_bytes = core.queued_bytes(slot);
     let page = page(status, false);
     let answer = Prepared {
         shared: SharedFields { h1: FIELDS },
@@ -260,6 +261,9 @@ pub(crate) fn answer_page(core: &mut Core, slot: Slot, status: u16) {
     if !wrote || !(head_only || output.append_bytes(pool, page.body)) {
         core.overloaded(slot);
     }
+    let body_bytes = if head_only { 0 } else { page.body.len() as u64 };
+    let bytes = core.queued_bytes(slot) - queued_bytes;
+    app.answered(core.address(slot), OwnAnswer { status, peer, body_bytes, bytes });
 }
 
 /// Counts what a lingering peer still sends; too much ends the patience.

@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use pinion_http::prepared::ExternalRange;
 use rustix::io::Errno;
 
+use crate::address::Address;
 use crate::app::{App, Event, Gone, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::conn::{Phase, Watch};
@@ -33,8 +34,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         let input = backend.input(&lent);
         if core.conns.get(slot).stash.is_empty() {
             let used = http1::drive(app, core, slot, input);
-            keep(core, slot, &input[used..]);
-        } else if keep(core, slot, input) {
+            keep(app, core, slot, &input[used..]);
+        } else if keep(app, core, slot, input) {
             drive_stash(app, core, slot);
         }
         backend.give_back(lent);
@@ -82,8 +83,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Hands the queue to the kernel as far as it goes.
     #[inline]
     fn flush(&mut self, slot: Slot) -> Flush {
-        let Self { backend, core, .. } = self;
-        let Core { conns, outputs, pool, mappings, external, .. } = core;
+        let Self { backend, app, core, .. } = self;
+        let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
         let conn = conns.get(slot);
         let Some(output) = outputs.get(conn.output) else { return Flush::Empty };
         if conn.blocked || output.in_flight {
@@ -95,6 +96,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Next::Nothing => {
                     output.clear(pool, mappings);
                     outputs.free(&mut conn.output);
+                    app.sent(Address { worker: *worker, slot, generation: conn.generation });
                     return Flush::Empty;
                 }
                 next => hand_over(backend, slot, next, external),
@@ -241,13 +243,17 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// The kernel holds nothing of the slot any more.
     pub(crate) fn released(&mut self, slot: Slot) {
+        let address = self.core.address(slot);
         let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
         let conn = conns.get(slot);
+        let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.output) {
+            unsent_bytes = output.bytes;
             output.clear(pool, mappings);
             outputs.free(&mut conn.output);
         }
         conns.release(slot);
+        self.app.closed(address, unsent_bytes);
     }
 
     /// Gives the application an event that came from elsewhere than the peer's bytes.
@@ -287,7 +293,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Nothing => {}
             Watch::Idle | Watch::Linger => return self.cut(slot, Gone::Stalled),
             Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
-            Watch::Head => http1::refuse(&mut self.core, slot, 408),
+            Watch::Head => http1::refuse(&mut self.app, &mut self.core, slot, 408),
             Watch::Discard => return self.cut(slot, Gone::Stalled),
             Watch::Body => {
                 let answered = conn.exchange.stage != Stage::Open;
@@ -295,7 +301,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 if answered {
                     self.core.conns.get(slot).exchange.stage = Stage::Aborted;
                 } else {
-                    http1::refuse(&mut self.core, slot, 408);
+                    http1::refuse(&mut self.app, &mut self.core, slot, 408);
                 }
             }
             Watch::Send => {
@@ -373,7 +379,7 @@ pub(crate) enum Notice<'a> {
 
 /// Keeps input that cannot be used yet. False when there is no room: the connection pays.
 #[inline]
-fn keep(core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
     if input.is_empty() {
         return true;
     }
@@ -382,15 +388,15 @@ fn keep(core: &mut Core, slot: Slot, input: &[u8]) -> bool {
     if conn.exchange.stage == Stage::Aborted || pool.stash(&mut conn.stash, input) {
         return true;
     }
-    overflow(core, slot);
+    overflow(app, core, slot);
     false
 }
 
 /// No memory for a half request: tell the client, if nothing else is under way.
 #[cold]
-fn overflow(core: &mut Core, slot: Slot) {
+fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     if core.conns.get(slot).phase == Phase::Head {
-        http1::refuse(core, slot, 503);
+        http1::refuse(app, core, slot, 503);
     } else {
         core.overloaded(slot);
     }

@@ -100,9 +100,16 @@ impl AccessLog {
 impl Logger {
     /// Puts one record into the ring, or drops it when the ring is full.
     pub(crate) fn log(&mut self, record: &Record<'_>) {
-        self.message.clear();
-        record.encode(&mut self.message);
-        self.ring.push(&self.message);
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        record.encode(&mut message);
+        self.log_encoded(&message);
+        self.message = message;
+    }
+
+    /// The same with a record in its binary form.
+    pub(crate) fn log_encoded(&mut self, record: &[u8]) {
+        self.ring.push(record);
         self.shared.bell.pushed(self.ring.more_than_half_full());
     }
 }

@@ -12,6 +12,7 @@
 //! | [`generation`] | the state of the site that is served now, and how workers take up the next |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`journal`] | what of a request goes into the access log |
+//! | [`pending`] | records of answers that have not left yet |
 //! | [`loader`] | folder or archive → generation |
 //! | [`reload`] | the thread that loads the next generation |
 //! | [`watch`] | folder or archive changed → reload |
@@ -26,6 +27,7 @@ pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
+pub(crate) mod pending;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod watch;

@@ -91,8 +91,8 @@ impl Formatter {
         print(
             out,
             format_args!(
-                ",\"status\":{},\"bytes\":{},\"duration_us\":{}",
-                record.status, record.body_bytes, record.duration_micros
+                ",\"status\":{},\"bytes\":{},\"cut\":{},\"duration_us\":{}",
+                record.status, record.body_bytes, record.cut, record.duration_micros
             ),
         );
         member(out, "referer", record.referer);
@@ -207,7 +207,7 @@ mod tests {
             serde_json::json!({
                 "time": "1994-11-06T08:49:37.123Z", "peer": "192.0.2.7", "port": 50123,
                 "method": "GET", "target": "/a?b=c", "version": "HTTP/1.1", "status": 200,
-                "bytes": 13, "duration_us": 42, "referer": "https://example.org/",
+                "bytes": 13, "cut": false, "duration_us": 42, "referer": "https://example.org/",
                 "user_agent": "curl/8",
             })
         );

@@ -3,6 +3,7 @@
 
 use pinion_http::version::Version;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 
 /// Longest method token that is kept; the longest registered one has 17 letters.
 const METHOD_MAX_BYTES: usize = 20;
@@ -13,6 +14,11 @@ const FIELD_MAX_BYTES: usize = 512;
 
 const FIXED_BYTES: usize = 48;
 
+/// Where in the fixed part the members are that [`Record::amend`] sets.
+const BODY_BYTES: Range<usize> = 8..16;
+const DURATION: Range<usize> = 32..36;
+const CUT_AT: usize = 42;
+
 /// The most that [`Record::encode`] appends.
 pub(crate) const RECORD_MAX_BYTES: usize =
     FIXED_BYTES + 4 * 2 + METHOD_MAX_BYTES + TARGET_MAX_BYTES + 2 * FIELD_MAX_BYTES;
@@ -20,7 +26,7 @@ pub(crate) const RECORD_MAX_BYTES: usize =
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// When it was answered, in microseconds since 1970-01-01 00:00 UTC.
+    /// When its request had been read, in microseconds since 1970-01-01 00:00 UTC.
     pub(crate) unix_micros: i64,
     /// Who asked.
     pub(crate) peer: Peer,
@@ -28,10 +34,14 @@ pub(crate) struct Record<'a> {
     pub(crate) version: Option<Version>,
     /// Of the final response.
     pub(crate) status: u16,
-    /// Bytes of the body that were handed to the kernel.
+    /// Bytes of content that the kernel has taken. Of those, a client that went away may have got
+    /// fewer.
     pub(crate) body_bytes: u64,
-    /// From the first byte of the request to the last byte of the response.
+    /// From when the head of the request had been read, to when the kernel had taken the last byte
+    /// of the response, or the connection had ended.
     pub(crate) duration_micros: u32,
+    /// The connection ended before the kernel had taken all of the response.
+    pub(crate) cut: bool,
     /// As sent; empty when the request could not be read.
     pub(crate) method: Text<'a>,
     /// As sent.
@@ -79,18 +89,28 @@ impl<'a> Record<'a> {
         };
         let mut fixed = [0; FIXED_BYTES];
         fixed[0..8].copy_from_slice(&self.unix_micros.to_ne_bytes());
-        fixed[8..16].copy_from_slice(&self.body_bytes.to_ne_bytes());
+        fixed[BODY_BYTES].copy_from_slice(&self.body_bytes.to_ne_bytes());
         fixed[16..32].copy_from_slice(&ip.octets());
-        fixed[32..36].copy_from_slice(&self.duration_micros.to_ne_bytes());
+        fixed[DURATION].copy_from_slice(&self.duration_micros.to_ne_bytes());
         fixed[36..38].copy_from_slice(&port.to_ne_bytes());
         fixed[38..40].copy_from_slice(&self.status.to_ne_bytes());
         fixed[40] = u8::from(matches!(self.peer, Peer::Unix));
+        fixed[CUT_AT] = u8::from(self.cut);
         fixed[41] = self.version.map_or(0, |version| 1 + version as u8);
         out.extend_from_slice(&fixed);
         append(out, self.method, METHOD_MAX_BYTES);
         append(out, self.target, TARGET_MAX_BYTES);
         append(out, self.referer, FIELD_MAX_BYTES);
         append(out, self.user_agent, FIELD_MAX_BYTES);
+    }
+
+    /// Sets in a binary form what is known only at the end.
+    pub(crate) fn amend(message: &mut [u8], body_bytes: u64, duration_micros: u32, cut: bool) {
+        if let Some(fixed) = message.first_chunk_mut::<FIXED_BYTES>() {
+            fixed[BODY_BYTES].copy_from_slice(&body_bytes.to_ne_bytes());
+            fixed[DURATION].copy_from_slice(&duration_micros.to_ne_bytes());
+            fixed[CUT_AT] = u8::from(cut);
+        }
     }
 
     /// Reads the binary form back; none when it is none.
@@ -107,6 +127,7 @@ impl<'a> Record<'a> {
             version: version(fixed[41]),
             status: u16::from_ne_bytes(number(fixed, 38)?),
             body_bytes: u64::from_ne_bytes(number(fixed, 8)?),
+            cut: fixed[CUT_AT] != 0,
             duration_micros: u32::from_ne_bytes(number(fixed, 32)?),
             method: split(&mut texts)?,
             target: split(&mut texts)?,
@@ -154,6 +175,7 @@ pub(crate) fn example() -> Record<'static> {
         status: 200,
         body_bytes: 13,
         duration_micros: 42,
+        cut: false,
         method: Text::from(&b"GET"[..]),
         target: Text::from(&b"/a?b=c"[..]),
         referer: Text::from(&b"https://example.org/"[..]),
@@ -172,12 +194,21 @@ mod tests {
             example(),
             Record { peer: v6, version: Some(Version::Http10), ..example() },
             Record { peer: Peer::Unix, version: None, method: Text::from(&b""[..]), ..example() },
-            Record { unix_micros: -1, body_bytes: u64::MAX, ..example() },
+            Record { unix_micros: -1, body_bytes: u64::MAX, cut: true, ..example() },
         ] {
             let mut message = Vec::new();
             record.encode(&mut message);
             assert_eq!(Record::decode(&message), Some(record));
         }
+    }
+
+    #[test]
+    fn what_is_known_at_the_end_is_amended_and_nothing_else() {
+        let mut message = Vec::new();
+        example().encode(&mut message);
+        Record::amend(&mut message, 7, 99, true);
+        let amended = Record { body_bytes: 7, duration_micros: 99, cut: true, ..example() };
+        assert_eq!(Record::decode(&message), Some(amended));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::generation::{Generation, Published};
 use super::journal::Journal;
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::address::Address;
+use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
@@ -43,7 +44,7 @@ impl StaticApp {
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let Some(serving) = &self.serving else { return };
         let generation = &*serving.generation;
-        let began = self.journal.as_ref().map(Journal::begin);
+        let began = self.journal.as_ref().map(|journal| journal.begin(exchange));
         let now = exchange.now();
         let archive = generation.archive();
         let mut pieces = Pieces::new();
@@ -56,7 +57,7 @@ impl StaticApp {
         exchange.prepared(&answer, Some(serving.mapping));
         let status = answer.status;
         if let (Some(journal), Some(began)) = (&mut self.journal, began) {
-            journal.write(began, head, &answer, exchange.peer());
+            journal.answered(began, head, &answer, exchange);
         }
         if status == 500 {
             self.tell_damage(head, now, outdated);
@@ -120,6 +121,25 @@ impl App for StaticApp {
             mappings.retire(old.mapping);
         }
     }
+
+    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
+        if let Some(journal) = &mut self.journal {
+            journal.engine_answered(connection, answer);
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, connection: Address) {
+        if let Some(journal) = &mut self.journal {
+            journal.left(connection, 0);
+        }
+    }
+
+    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        if let Some(journal) = &mut self.journal {
+            journal.left(connection, unsent_bytes);
+        }
+    }
 }
 
 /// Every request gets the same bytes: what the server costs without a site.
@@ -146,10 +166,10 @@ impl DummyApp {
 impl App for DummyApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(head) = event {
-            let began = self.journal.as_ref().map(Journal::begin);
+            let began = self.journal.as_ref().map(|journal| journal.begin(exchange));
             exchange.prepared(&DUMMY, None);
             if let (Some(journal), Some(began)) = (&mut self.journal, began) {
-                journal.write(began, head, &DUMMY, exchange.peer());
+                journal.answered(began, head, &DUMMY, exchange);
             }
         }
     }
@@ -161,6 +181,25 @@ impl App for DummyApp {
     fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
         if let Some(journal) = &mut self.journal {
             journal.pass();
+        }
+    }
+
+    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
+        if let Some(journal) = &mut self.journal {
+            journal.engine_answered(connection, answer);
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, connection: Address) {
+        if let Some(journal) = &mut self.journal {
+            journal.left(connection, 0);
+        }
+    }
+
+    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        if let Some(journal) = &mut self.journal {
+            journal.left(connection, unsent_bytes);
         }
     }
 }
