@@ -187,9 +187,23 @@ impl Server {
         (number * f64::from(unit)) as u64
     }
 
-    /// What it has in memory that is its own: without the pages of files, such as an archive.
+    /// What it has in memory beside the archive: everything, its own code too, but the pages of the
+    /// archive's mapping.
     pub fn own_memory_bytes(&self) -> u64 {
-        self.memory_bytes("VmRSS") - self.memory_bytes("RssFile")
+        let maps = fs::read_to_string(format!("/proc/{}/smaps", self.child.id()));
+        let (mut sum_kib, mut is_archive) = (0, false);
+        for line in maps.expect("its mappings").lines() {
+            match line.strip_prefix("Rss:").and_then(|rest| rest.trim().strip_suffix(" kB")) {
+                Some(kib) if !is_archive => sum_kib += kib.parse::<u64>().expect("a number"),
+                Some(_) => {}
+                // The first line of a mapping: addresses, rights, …, path.
+                None if line.split(' ').next().is_some_and(|word| word.contains('-')) => {
+                    is_archive = line.ends_with(".pinion") || line.contains("pinion-site");
+                }
+                None => {}
+            }
+        }
+        sum_kib * 1024
     }
 
     /// What it has open, one entry for each descriptor.

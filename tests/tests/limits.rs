@@ -73,25 +73,34 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
 fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
     const CONNECTIONS: usize = 400;
     for io in IO {
-        let folder = site();
-        let flags = ["--max-connections", "400", "--memory-budget", "4", "--workers", "2"];
-        let server = start(io, &folder, &flags).start();
-        let bound_bytes = server.told_bound_bytes();
-        // One slot stays free for somebody else.
-        let slow: Vec<Connection> = (1..CONNECTIONS)
-            .map(|number| {
-                let mut connection = server.connect();
-                connection.send_if_open(slow_client(number));
-                connection
-            })
-            .collect();
-        is_answered(&server);
-        is_answered(&server);
-        let resident_bytes = server.own_memory_bytes();
-        assert!(resident_bytes <= bound_bytes, "{resident_bytes} of {bound_bytes} bytes");
-        drop(slow);
-        is_answered(&server);
-        server.stop();
+        // So little that many are turned away, and so much that all can stay.
+        for (budget, held_min) in [("4", 0), ("64", CONNECTIONS - 1)] {
+            let folder = site();
+            let log = folder.join("access.log");
+            let flags = ["--max-connections", "400", "--memory-budget", budget, "--workers", "2"];
+            let flags = [&flags[..], &["--access-log", log.to_str().expect("a path")]].concat();
+            let server = start(io, &folder, &flags).start();
+            let bound_bytes = server.told_bound_bytes();
+            // One slot stays free for somebody else.
+            let slow: Vec<Connection> = (1..CONNECTIONS)
+                .map(|number| {
+                    let mut connection = server.connect();
+                    connection.send_if_open(slow_client(number));
+                    connection
+                })
+                .collect();
+            is_answered(&server);
+            is_answered(&server);
+            let own_bytes = server.own_memory_bytes();
+            eprintln!("{io:?}, {budget} MiB: {own_bytes} of {bound_bytes} bytes");
+            assert!(own_bytes <= bound_bytes, "{own_bytes} of {bound_bytes} bytes");
+            let is_socket = |file: &&String| file.starts_with("socket:");
+            let held = server.open_files().iter().filter(is_socket).count();
+            assert!(held >= held_min, "{held} connections are held");
+            drop(slow);
+            is_answered(&server);
+            server.stop();
+        }
     }
 }
 

@@ -229,7 +229,5 @@ impl Conns {
     }
 }
 
-/// Bytes of a worker's own memory that one idle connection costs: its slot here, in the wheel and
-/// in a backend's table. Checked against the promise of 512 (design §6).
-pub const CONNECTION_BYTES: usize = size_of::<Conn>() + 32 + 24;
-const _: () = assert!(CONNECTION_BYTES <= 512);
+/// Bytes of one slot, used or free, with its place in the list of free ones.
+pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();

@@ -15,6 +15,7 @@
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`residency`] | memory given back after a build |
+//! | [`footprint`] | what all of it takes at most |
 //! | [`settings`] | what a server can be told |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
@@ -29,6 +30,7 @@ pub mod clock;
 mod conn;
 mod core;
 pub mod exchange;
+pub mod footprint;
 mod http1;
 mod inbox;
 pub mod limits;
@@ -45,5 +47,4 @@ pub mod signals;
 mod wheel;
 pub mod worker;
 
-pub use conn::CONNECTION_BYTES;
 pub use inbox::Poster;

@@ -88,3 +88,6 @@ pub const EXTERNAL_READ_BYTES: usize = 64 * 1024;
 
 /// Bytes sent for one connection before the others of its worker have their turn.
 pub const TURN_BYTES: usize = 1024 * 1024;
+
+/// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
+pub const WORKER_STACK_BYTES: usize = 1024 * 1024;

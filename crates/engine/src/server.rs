@@ -12,6 +12,7 @@ use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::uring::Uring;
 use crate::inbox::Poster;
+use crate::limits::WORKER_STACK_BYTES;
 use crate::listener::Listener;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
@@ -106,6 +107,7 @@ impl Server {
             };
             let make_app = make_app.clone();
             let named = thread::Builder::new().name(format!("worker-{index}"));
+            let named = named.stack_size(WORKER_STACK_BYTES);
             threads.push(named.spawn(move || place.work(io, &*make_app))?);
         }
         Ok(Self { threads, shared })

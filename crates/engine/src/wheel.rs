@@ -12,6 +12,9 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 const NONE: u32 = u32::MAX;
 const UNLINKED: u16 = u16::MAX;
 
+/// Bytes of one deadline.
+pub(crate) const NODE_BYTES: usize = size_of::<Node>();
+
 /// One slot's place in the wheel: 24 bytes.
 #[derive(Clone)]
 struct Node {

@@ -18,6 +18,7 @@ mod writer;
 
 pub(crate) use output::Output;
 pub(crate) use record::{Peer, Record, Text};
+pub(crate) use ring::RING_BYTES;
 
 use crate::settings::LogFormat;
 use bell::Bell;
@@ -27,6 +28,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use writer::Writer;
+
+/// Bytes of the log thread: lines that stand ready, which grow by doubling and by one line of four
+/// times a record (escapes).
+pub(crate) const WRITER_BYTES: usize = 2 * writer::WRITE_BYTES + 4 * record::RECORD_MAX_BYTES;
 
 /// The running log.
 #[derive(Debug)]

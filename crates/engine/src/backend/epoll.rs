@@ -22,6 +22,11 @@ use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES};
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;
 
+/// Bytes of a poller: its input buffer and its events.
+pub(crate) const WORKER_BYTES: usize = CHUNK_BYTES + EVENTS_PER_WAIT * size_of::<Event>();
+/// Bytes of one connection in its table.
+pub(crate) const CONNECTION_BYTES: usize = size_of::<Watched>();
+
 const LISTENER_BIT: u64 = 1 << 63;
 const WAKE_BIT: u64 = 1 << 62;
 

@@ -43,6 +43,16 @@ const SUBMISSIONS: u32 = 1024;
 /// Completion entries: room for the receives and sends of several thousand busy connections;
 /// beyond, the kernel keeps them for us.
 const COMPLETIONS: u32 = 8192;
+/// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
+/// completion) and the buffers it lends.
+pub(crate) const WORKER_BYTES: usize =
+    SUBMISSIONS as usize * (64 + 4) + COMPLETIONS as usize * 16 + lent::RING_BYTES;
+/// Bytes of one connection: its entry, the message of a send in flight, and results of a receive, a
+/// send, a poll and a cancel in one pass.
+pub(crate) const CONNECTION_BYTES: usize =
+    size_of::<Entry>() + MESSAGE_BYTES + 4 * size_of::<(u64, i32, u32)>();
+/// Bytes of the message of one send with several parts.
+pub(crate) const MESSAGE_BYTES: usize = size_of::<Message>();
 /// The group of the lent buffers.
 const GROUP: u16 = 0;
 

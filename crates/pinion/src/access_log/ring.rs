@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// half of them stand there.
 const RING_WORDS: usize = 1 << 17;
 
+/// Bytes of the ring of one worker.
+pub(crate) const RING_BYTES: usize = RING_WORDS * size_of::<u64>();
+
 /// The queue itself. Positions count words from the beginning and never wrap (2^64 words).
 #[derive(Debug)]
 pub(crate) struct Ring {

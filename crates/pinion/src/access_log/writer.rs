@@ -16,7 +16,7 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// Lines are written when this many bytes of them stand ready: a large write for any disk, a small
 /// buffer for us.
-const WRITE_BYTES: usize = 256 << 10;
+pub(super) const WRITE_BYTES: usize = 256 << 10;
 
 /// Trouble is told at most this often.
 const TELL: Duration = Duration::from_secs(10);

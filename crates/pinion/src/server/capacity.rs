@@ -1,8 +1,11 @@
 //! How many connections a server takes and how much memory they may cost, worked out at start.
 
+use super::pending::{self, PENDING_MAX_BYTES};
+use crate::access_log::{RING_BYTES, WRITER_BYTES};
 use crate::settings::Serve;
-use pinion_engine::CONNECTION_BYTES;
+use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
+use pinion_engine::server::Io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Connections when nothing bounds them: as many as the table of one worker may grow to without
@@ -17,11 +20,14 @@ const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
 /// A large one does not take the whole machine unasked.
 const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
-/// What the program takes apart from connections and their buffers (code, stacks, tables), and the
-/// figure the project holds itself to.
-const FIXED_BYTES: u64 = 8 << 20;
-/// What each further worker adds: its stack, its lent buffers and its share of the allocator.
-const WORKER_BYTES: u64 = 2 << 20;
+/// Bytes of the program itself: code and tables that were touched, and what the main thread and the
+/// libraries keep. An idle server is held to it (design §6), and part of that are the worker's own.
+const PROGRAM_BYTES: u64 = 8 << 20;
+/// Bytes that the threads beside the workers touch of their stacks: signals, reload, watch, log.
+const CONTROL_THREADS_BYTES: u64 = 4 * (64 << 10);
+/// Heap blocks have heads, are rounded up, and lie between others that are in use: one byte in so
+/// many is counted for that.
+const HEAP_SLACK_DIVISOR: u64 = 8;
 
 /// The most a server may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +54,21 @@ impl Capacity {
         Self { connections, buffer_bytes, asked }
     }
 
-    /// The most memory the server can use beside the archive.
-    pub(crate) fn bound_bytes(&self, workers: usize) -> u64 {
-        FIXED_BYTES
-            + WORKER_BYTES * workers as u64
-            + self.connections * CONNECTION_BYTES as u64
-            + self.buffer_bytes
+    /// The most memory the server can use beside the archive, while no other one is loaded.
+    pub(crate) fn bound_bytes(&self, workers: usize, io: Io, logs: bool) -> u64 {
+        let workers = workers as u64;
+        let mut worker = footprint::worker_bytes(io);
+        let mut connection = footprint::connection_bytes(io);
+        let mut heap_bytes = 0;
+        if logs {
+            worker += RING_BYTES + PENDING_MAX_BYTES;
+            connection += pending::CONNECTION_BYTES;
+            heap_bytes += WRITER_BYTES as u64;
+        }
+        heap_bytes += workers * worker as u64;
+        heap_bytes += self.connections * connection as u64;
+        heap_bytes += self.buffer_bytes;
+        PROGRAM_BYTES + CONTROL_THREADS_BYTES + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
     }
 }
 
@@ -102,9 +117,18 @@ mod tests {
     #[test]
     fn the_bound_grows_with_everything_it_counts() {
         let capacity = Capacity::new(&serve("pinion serve"), 1 << 20);
-        let more = Capacity { connections: capacity.connections + 1, ..capacity };
-        assert_eq!(more.bound_bytes(1) - capacity.bound_bytes(1), CONNECTION_BYTES as u64);
-        assert_eq!(capacity.bound_bytes(2) - capacity.bound_bytes(1), WORKER_BYTES);
+        for io in [Io::Epoll, Io::Uring] {
+            let bound = capacity.bound_bytes(1, io, false);
+            let more = Capacity { connections: capacity.connections + 800, ..capacity };
+            let connections = 800 * footprint::connection_bytes(io) as u64;
+            assert_eq!(more.bound_bytes(1, io, false) - bound, connections * 9 / 8);
+            let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
+            assert_eq!(more.bound_bytes(1, io, false) - bound, 900);
+            let worker = capacity.bound_bytes(2, io, false) - bound;
+            assert!(worker >= footprint::worker_bytes(io) as u64);
+            let log = capacity.bound_bytes(2, io, true) - capacity.bound_bytes(2, io, false);
+            assert!(log >= 2 * (RING_BYTES + PENDING_MAX_BYTES) as u64);
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@ pub(crate) const PENDING_MAX_BYTES: usize = 1 << 20;
 /// Bytes of an empty list that are kept for the next connection that needs one.
 const KEPT_BYTES: usize = 16 << 10;
 
+/// Bytes for one connection whether or not something of it waits: its place in the table and in
+/// the list of free ones.
+pub(crate) const CONNECTION_BYTES: usize = 2 * size_of::<u32>();
+
 /// "No list": nothing of the connection waits.
 const NONE: u32 = u32::MAX;
 

@@ -66,6 +66,7 @@ fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capaci
             capacity.connections
         );
     }
+    let bound_bytes = capacity.bound_bytes(workers, io, settings.access_log.is_some());
     let io = match io {
         Io::Epoll => "epoll",
         Io::Uring => "io_uring",
@@ -80,7 +81,7 @@ fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capaci
         env!("CARGO_PKG_VERSION"),
         counted(workers as u64, "worker"),
         count(capacity.connections),
-        size(capacity.bound_bytes(workers)),
+        size(bound_bytes),
     );
 }
 

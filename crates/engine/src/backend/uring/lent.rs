@@ -20,6 +20,10 @@ const BUFFERS_MAX: u16 = 1024;
 /// Buffers lent at first, and added whenever receives found none.
 const BUFFERS_STEP: u16 = 128;
 
+/// Bytes of the ring and all its buffers.
+pub(super) const RING_BYTES: usize =
+    BUFFERS_MAX as usize * (BUFFER_BYTES + size_of::<BufRingEntry>());
+
 /// See the module's head.
 pub(super) struct LentRing {
     memory: NonNull<u8>,
@@ -32,8 +36,7 @@ pub(super) struct LentRing {
 impl LentRing {
     /// Reserves the memory and tells the kernel of it as `group`.
     pub(super) fn register(ring: &IoUring, group: u16) -> io::Result<Self> {
-        let entries_bytes = usize::from(BUFFERS_MAX) * size_of::<BufRingEntry>();
-        let bytes = entries_bytes + usize::from(BUFFERS_MAX) * BUFFER_BYTES;
+        let bytes = RING_BYTES;
         // SAFETY: a fresh private mapping touches no memory of ours.
         let memory = unsafe {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;

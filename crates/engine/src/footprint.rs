@@ -1,0 +1,38 @@
+//! What the engine takes at most beside mappings and the budget for buffers: the parts that grow
+//! with workers and with connections, each in one place.
+
+use crate::address::Address;
+use crate::app::Message;
+use crate::backend::{epoll, uring};
+use crate::conn;
+use crate::limits::{EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
+use crate::server::Io;
+use crate::wheel;
+
+/// Bytes of one worker that has no connection.
+pub const fn worker_bytes(io: Io) -> usize {
+    let backend = match io {
+        Io::Epoll => epoll::WORKER_BYTES,
+        Io::Uring => uring::WORKER_BYTES,
+    };
+    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + backend
+}
+
+/// Bytes of one connection, beside its buffers: its slot, its deadline, its entry in the backend,
+/// and a place in each of the lists that may name it.
+pub const fn connection_bytes(io: Io) -> usize {
+    let backend = match io {
+        Io::Epoll => epoll::CONNECTION_BYTES,
+        Io::Uring => uring::CONNECTION_BYTES,
+    };
+    conn::SLOT_BYTES + wheel::NODE_BYTES + backend + size_of::<(Address, Message)>()
+}
+
+/// An idle connection is promised to cost no more than this (design §6).
+const IDLE_CONNECTION_MAX_BYTES: usize = 512;
+
+// The message of a send in flight is no part of an idle connection.
+const _: () = assert!(
+    connection_bytes(Io::Epoll) <= IDLE_CONNECTION_MAX_BYTES
+        && connection_bytes(Io::Uring) - uring::MESSAGE_BYTES <= IDLE_CONNECTION_MAX_BYTES
+);
