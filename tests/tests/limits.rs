@@ -163,7 +163,24 @@ fn a_server_started_with_few_descriptors_takes_as_many_clients_as_it_can() {
     }
 }
 
-/// The one test that waits for a timeout: 10 seconds for a head (design §5).
+#[test]
+fn large_files_of_a_folder_take_descriptors_from_the_connections() {
+    let folder = Folder::with("descriptors", [("index.html", "home")]);
+    for number in 0..20 {
+        let file = std::fs::File::create(folder.join(format!("{number}.bin")));
+        file.and_then(|file| file.set_len(2 << 20)).expect("a large file");
+    }
+    for io in IO {
+        let flags = ["--io", io.as_str(), "--max-connections", "1000"];
+        let server = Start::site(folder.path()).flags(&flags).open_files(200).start();
+        // Less 64 for the server itself, and less two states of the folder.
+        server.wait_for_line(0, |line| line.contains("the limit on open files allows 96"));
+        is_answered(&server);
+        server.stop();
+    }
+}
+
+/// 10 seconds for a head (design §5).
 #[test]
 fn a_head_that_does_not_come_in_time_is_refused() {
     let folder = site();

@@ -41,7 +41,8 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// From the settings and the number of files this process may open.
+    /// From the settings and the number of files that this process may open beside those of the
+    /// site.
     pub(crate) fn new(serve: &Serve, descriptors: u64) -> Self {
         let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
         let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);

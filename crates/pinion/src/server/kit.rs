@@ -59,7 +59,6 @@ pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
     };
     let loader = source.map(|source| Loader::new(source, &settings)).transpose()?;
     let descriptors = raise_descriptors();
-    let capacity = Capacity::new(&settings, descriptors);
     let io = choose_io(settings.io)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
     // Before the folder is built: an address in use need not wait for that.
@@ -71,6 +70,9 @@ pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
         Some(loader) => Some(Site { first: loader.load()?, loader }),
         None => None,
     };
+    let files = site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
+    // Twice: while a reload is taken up, the old state of the folder is still being served.
+    let capacity = Capacity::new(&settings, descriptors.saturating_sub(2 * files));
     let workers = settings.workers.unwrap_or_else(cores);
     Ok(Kit { settings, signals, listeners, log, site, io, workers, capacity })
 }
