@@ -192,6 +192,31 @@ fn a_panic_ends_one_worker_s_connections_and_the_worker_starts_anew() {
 }
 
 #[test]
+fn a_panic_leaves_the_connections_of_other_workers_alone() {
+    for io in [Io::Epoll, Io::Uring] {
+        let server = TestServer::start_workers(io, Settings::default(), 2);
+        let hello = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
+        // So many that balance gives both workers some.
+        let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.write_all(hello).unwrap();
+            assert_eq!(read_response(client).1, b"hello world!\n");
+        }
+        let mut first = clients.swap_remove(0);
+        first.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(first.read(&mut [0; 10]).unwrap_or(0), 0);
+        let mut alive = 0;
+        for client in &mut clients {
+            let mut byte = [0; 1];
+            if client.write_all(hello).is_ok() && client.read(&mut byte).is_ok_and(|got| got == 1) {
+                alive += 1;
+            }
+        }
+        assert!((1..clients.len()).contains(&alive), "{alive} of {} live on", clients.len());
+    }
+}
+
+#[test]
 fn a_client_that_comes_during_a_panic_is_answered_or_closed_and_never_forgotten() {
     on_both(|server| {
         let mut stream = server.connect();
@@ -231,6 +256,22 @@ fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
             stream.read_to_end(&mut echoed).unwrap();
             assert!(echoed.ends_with(b" bytes"));
         }
+    });
+}
+
+#[test]
+fn a_byte_stream_hears_of_threads_and_the_clock_and_can_be_cut() {
+    on_both(|server| {
+        let mut stream = connect(server.raw);
+        let mut answer = [0; 14];
+        stream.write_all(b"post").unwrap();
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"from a thread\n");
+        stream.write_all(b"wait").unwrap();
+        stream.read_exact(&mut answer[..5]).unwrap();
+        assert_eq!(answer[..5], big()[7..12]);
+        stream.write_all(b"abort").unwrap();
+        assert_eq!(stream.read(&mut answer).unwrap_or(0), 0, "what was queued is not sent");
     });
 }
 

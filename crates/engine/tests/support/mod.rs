@@ -169,6 +169,15 @@ impl App for Handlers {
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         match event {
             RawEvent::Open => stream.want(1 << 20),
+            RawEvent::Bytes(b"post") => {
+                let (poster, address) = (self.poster.clone(), stream.address());
+                std::thread::spawn(move || poster.post(address, Box::new("from a thread\n")));
+            }
+            RawEvent::Bytes(b"wait") => stream.wait(Some(30)),
+            RawEvent::Bytes(b"abort") => {
+                stream.write(Slice::Copied(b"never"));
+                stream.abort();
+            }
             RawEvent::Bytes(bytes) => {
                 stream.write(Slice::Copied(bytes));
                 stream.want(bytes.len() as u64);
@@ -177,7 +186,18 @@ impl App for Handlers {
             RawEvent::Gone(why) => {
                 let _ = self.gone.send(why);
             }
-            RawEvent::Writable | RawEvent::Posted(_) | RawEvent::Deadline => {}
+            RawEvent::Posted(message) => {
+                let text = message.downcast::<&'static str>().expect("what the test posted");
+                stream.write(Slice::Owned(text.as_bytes().into()));
+            }
+            RawEvent::Deadline => {
+                stream.write(Slice::Mapped {
+                    mapping: self.big_id.expect("taken up in the first pass"),
+                    offset: 7,
+                    bytes: 5,
+                });
+            }
+            RawEvent::Writable => {}
         }
     }
 
@@ -204,6 +224,11 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// Starts one worker on `io`.
     pub(crate) fn start(io: Io, settings: Settings) -> Self {
+        Self::start_workers(io, settings, 1)
+    }
+
+    /// Starts workers on `io`.
+    pub(crate) fn start_workers(io: Io, settings: Settings, workers: usize) -> Self {
         let memfd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC);
         let mut file = std::fs::File::from(memfd.expect("memfd"));
         file.write_all(&big()).expect("write");
@@ -217,7 +242,7 @@ impl TestServer {
             settings: ListenerSettings { protocol, fields: Vec::new() },
         };
         let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
-        let kit = Kit { listeners, settings, workers: 1, io, pin: false };
+        let kit = Kit { listeners, settings, workers, io, pin: false };
         let (gone, gone_events) = std::sync::mpsc::channel();
         let server = Server::start(kit, move |_, poster| Handlers {
             poster,
