@@ -74,7 +74,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
     const CONNECTIONS: usize = 400;
     for io in IO {
         // So little that many are turned away, and so much that all can stay.
-        for (budget, held_min) in [("4", 0), ("256", CONNECTIONS - 1)] {
+        for (budget, held_min) in [("4", 0), ("128", CONNECTIONS - 1)] {
             let folder = site();
             let log = folder.join("access.log");
             let flags = ["--max-connections", "400", "--memory-budget", budget, "--workers", "2"];

@@ -88,14 +88,29 @@ pub(crate) struct Output {
     pub(crate) bytes: u64,
     /// The kernel works on a send and holds memory of the first segments.
     pub(crate) in_flight: bool,
+    /// How many of the first segments that send may hold.
+    held: usize,
 }
 
 impl Output {
+    /// The kernel has got a send and works on it; it holds memory of what is queued now.
+    #[inline]
+    pub(crate) fn lend(&mut self) {
+        self.in_flight = true;
+        self.held = self.segments.len();
+    }
+
+    /// Whether the kernel holds nothing of the last segment.
+    #[inline]
+    fn tail_is_ours(&self) -> bool {
+        !self.in_flight || self.segments.len() > self.held
+    }
+
     /// The chunk at the tail with room for `room` more bytes, if there is one that the kernel does
     /// not hold.
     #[inline]
     fn tail_has_room(&self, room: usize) -> bool {
-        !self.in_flight
+        self.tail_is_ours()
             && matches!(self.segments.back(), Some(Segment::Chunk { chunk, .. })
                 if chunk.capacity() - chunk.len() >= room)
     }
@@ -124,7 +139,7 @@ impl Output {
     pub(crate) fn append_bytes(&mut self, pool: &mut Pool, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let tail = match self.segments.back() {
-                Some(Segment::Chunk { chunk, .. }) if !self.in_flight => {
+                Some(Segment::Chunk { chunk, .. }) if self.tail_is_ours() => {
                     chunk.capacity() - chunk.len()
                 }
                 _ => 0,
@@ -334,5 +349,32 @@ impl Outputs {
             self.free.push(*index);
             *index = NO_OUTPUT;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::CHUNK_BYTES;
+
+    #[test]
+    fn what_is_queued_behind_a_send_shares_chunks() {
+        let (mut pool, mut mappings) = (Pool::new(1 << 20), Mappings::default());
+        let mut output = Output::default();
+        let mut append = |output: &mut Output| {
+            assert!(output.append(&mut pool, 100, |chunk| chunk.extend_from_slice(&[1; 100])));
+            assert!(output.append_bytes(&mut pool, &[2; 100]));
+        };
+        append(&mut output);
+        output.lend();
+        (0..40).for_each(|_| append(&mut output));
+        assert_eq!(output.segments.len(), 2, "the one that is lent, and one behind it");
+        let Some(Segment::Chunk { chunk, .. }) = output.segments.front() else { panic!("a chunk") };
+        assert_eq!(chunk.len(), 200, "the kernel's memory is left alone");
+        assert!(pool.used_bytes() < 3 * CHUNK_BYTES);
+        output.in_flight = false;
+        output.advance(200, &mut pool, &mut mappings);
+        assert_eq!((output.bytes, output.segments.len()), (40 * 200, 1));
+        output.clear(&mut pool, &mut mappings);
     }
 }

@@ -113,7 +113,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 Some(Sending::Blocked) => {}
                 Some(Sending::Pending) => {
-                    output.in_flight = true;
+                    output.lend();
                     return Flush::Waits;
                 }
                 Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
