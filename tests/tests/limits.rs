@@ -10,7 +10,9 @@ use pinion_tests::server::{Server, Start, build};
 use pinion_tests::wait_for;
 use std::time::Duration;
 
+/// Both ways to talk to the kernel.
 const IO: [Io; 2] = [Io::Epoll, Io::Uring];
+/// More than the buffers of both ends of a connection take.
 const LARGE_BYTES: usize = 8 << 20;
 
 fn site() -> Folder {
@@ -71,6 +73,7 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
 
 #[test]
 fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
+    /// As many as the server may hold, by the flag below.
     const CONNECTIONS: usize = 400;
     for io in IO {
         // So little that many are turned away, and so much that all can stay.

@@ -1,0 +1,25 @@
+//! The `pinion` program: reads the command line, runs the verb it asks for, and turns a failure
+//! into one line and an exit code. This file is the table of contents; what comes in is a command
+//! line, what goes out is an exit code.
+
+#![forbid(unsafe_code)]
+
+mod access_log;
+mod address;
+mod archive_file;
+mod build_options;
+mod calendar;
+mod command_line;
+mod directives;
+mod failure;
+mod listing;
+mod program;
+mod progress;
+mod server;
+mod settings;
+mod source;
+mod terminal;
+mod values;
+mod verbs;
+
+pub use program::run;

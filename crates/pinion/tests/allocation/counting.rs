@@ -1,0 +1,63 @@
+//! The system's allocator, counting the calls of threads that are named as workers are.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+static COUNTS: AtomicBool = AtomicBool::new(false);
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// How many calls workers make while `work` runs.
+pub(crate) fn counted(work: impl FnOnce()) -> u64 {
+    let before = CALLS.load(Ordering::SeqCst);
+    COUNTS.store(true, Ordering::SeqCst);
+    work();
+    COUNTS.store(false, Ordering::SeqCst);
+    CALLS.load(Ordering::SeqCst) - before
+}
+
+/// See the module's head.
+pub(crate) struct Counting;
+
+fn count() {
+    if COUNTS.load(Ordering::Relaxed) && is_worker() {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Asks the kernel: the standard library would allocate to tell the name of a thread.
+fn is_worker() -> bool {
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes, the end of the string among them.
+    let outcome = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    outcome == 0 && name.starts_with(b"worker-")
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting takes no memory.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: asks of its caller what the trait asks; so do the three below.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    // SAFETY: as `alloc`.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as for `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    // SAFETY: as `alloc`.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    // SAFETY: as `alloc`.
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}

@@ -1,0 +1,191 @@
+//! No static answer takes memory, from the first byte of a request to the last of its answer: the
+//! whole program serves a site in this process, under an allocator that counts what its workers
+//! ask for.
+
+mod counting;
+
+use counting::{Counting, counted};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What happens before the count: tables, queues and spare buffers come to their size.
+const WARM_UP_ROUNDS: usize = 200;
+/// What is counted: so many that an allocation now and then shows too.
+const ROUNDS: usize = 1000;
+
+/// So long that only a server that hangs meets it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A site and a server for it that ends with this process.
+struct Site {
+    folder: PathBuf,
+    socket: PathBuf,
+}
+
+impl Site {
+    fn serve(name: &str, flags: &[&str]) -> Self {
+        let id = std::process::id();
+        let folder = std::env::temp_dir().join(format!("pinion-allocation-{id}-{name}"));
+        let write = |path: &str, content: &[u8]| {
+            let path = folder.join("site").join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            fs::write(path, content).expect("a file");
+        };
+        write("index.html", b"home");
+        write("about.html", "<p>about</p>\n".repeat(100).as_bytes());
+        write("docs/index.html", b"docs");
+        write("404.html", b"nothing here");
+        write("middle.bin", &[b'x'; 20_000]);
+        write("large.bin", &[b'x'; 200_000]);
+        let socket = folder.join("socket");
+        let mut arguments = vec!["pinion".into(), "serve".into(), folder.join("site").into()];
+        arguments.extend(["--workers", "1", "--listen"].map(Into::into));
+        arguments.push(format!("unix:{}", socket.display()).into());
+        arguments.extend(flags.iter().map(Into::into));
+        thread::spawn(move || pinion::run(arguments.into_iter()));
+        let site = Self { folder, socket };
+        drop(site.connect());
+        site
+    }
+
+    fn connect(&self) -> UnixStream {
+        let began = Instant::now();
+        loop {
+            match UnixStream::connect(&self.socket) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+                    return stream;
+                }
+                Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _left_for_the_system = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Sends `request` and reads so many answers; gives the status of the first and its entity tag.
+fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> (String, String) {
+    stream.write_all(request).expect("sent");
+    let mut held = Vec::new();
+    let mut first = None;
+    for _ in 0..answers {
+        let head_bytes = loop {
+            match held.windows(4).position(|four| four == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None => more(stream, &mut held),
+            }
+        };
+        let head = String::from_utf8(held[..head_bytes].to_vec()).expect("text");
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        let status = head.split(' ').nth(1).expect("a status").to_owned();
+        let bodiless = status == "304" || request.starts_with(b"HEAD");
+        let body_bytes = match field("Content-Length: ") {
+            Some(length) if !bodiless => length.parse().expect("a number"),
+            _ => 0,
+        };
+        while held.len() < head_bytes + body_bytes {
+            more(stream, &mut held);
+        }
+        held.drain(..head_bytes + body_bytes);
+        first.get_or_insert((status, field("ETag: ").unwrap_or_default().to_owned()));
+    }
+    assert!(held.is_empty(), "more than was asked for");
+    first.expect("an answer")
+}
+
+fn more(stream: &mut UnixStream, held: &mut Vec<u8>) {
+    let mut buffer = [0; 16 * 1024];
+    let count = stream.read(&mut buffer).expect("an answer in time");
+    assert!(count > 0, "the server has closed");
+    held.extend_from_slice(&buffer[..count]);
+}
+
+fn request(method_and_target: &str, fields: &str) -> Vec<u8> {
+    format!("{method_and_target} HTTP/1.1\r\nHost: example.org\r\n{fields}\r\n").into_bytes()
+}
+
+/// Every kind of answer: its name, the request, how many answers it gets, the status.
+fn kinds(tag: &str) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
+    let get = |target: &str, fields: &str| request(&format!("GET {target}"), fields);
+    let codings = "Accept-Encoding: gzip, br\r\n";
+    vec![
+        ("plain", get("/index.html", ""), 1, "200"),
+        ("index", get("/", ""), 1, "200"),
+        ("clean URL", get("/about", ""), 1, "200"),
+        ("coded", get("/about.html", codings), 1, "200"),
+        ("HEAD", request("HEAD /about", ""), 1, "200"),
+        ("404", get("/nothing/here", ""), 1, "404"),
+        ("304", get("/", &format!("If-None-Match: {tag}\r\n")), 1, "304"),
+        ("redirect", get("/docs?a=b", ""), 1, "308"),
+        ("range", get("/middle.bin", "Range: bytes=100-200\r\n"), 1, "206"),
+        ("ranges", get("/middle.bin", "Range: bytes=1-2,5-9,-1\r\n"), 1, "206"),
+        ("not allowed", request("DELETE /", ""), 1, "405"),
+        ("mapped", get("/middle.bin", ""), 1, "200"),
+        ("large", get("/large.bin", ""), 1, "200"),
+        (
+            "body dropped",
+            [request("POST /", "Content-Length: 5\r\n"), b"12345".to_vec()].concat(),
+            1,
+            "405",
+        ),
+        ("pipelined", get("/", "").repeat(16), 16, "200"),
+    ]
+}
+
+fn no_answer_takes_memory(name: &str, flags: &[&str]) {
+    let site = Site::serve(name, flags);
+    let (_, tag) = exchange(&mut site.connect(), &request("GET /", ""), 1);
+    for (kind, request, answers, status) in kinds(&tag) {
+        let mut stream = site.connect();
+        let mut rounds = |count: usize| {
+            for _ in 0..count {
+                assert_eq!(exchange(&mut stream, &request, answers).0, status, "{kind}");
+            }
+        };
+        rounds(WARM_UP_ROUNDS);
+        let calls = counted(|| rounds(ROUNDS));
+        assert_eq!(calls, 0, "{kind}: {calls} calls of the allocator in {ROUNDS} rounds, {name}");
+    }
+    let one = |_| exchange(&mut site.connect(), &request("GET /", ""), 1);
+    (0..WARM_UP_ROUNDS).for_each(|round| drop(one(round)));
+    let calls = counted(|| (0..ROUNDS).for_each(|round| drop(one(round))));
+    assert_eq!(calls, 0, "one request for each connection: {calls} calls, {name}");
+}
+
+fn log_of(name: &str) -> String {
+    let path = std::env::temp_dir().join(format!("{name}-{}.log", std::process::id()));
+    path.display().to_string()
+}
+
+/// One test, because every worker of this process is counted.
+#[test]
+fn no_static_answer_takes_memory() {
+    for io in ["epoll", "uring"] {
+        no_answer_takes_memory(io, &["--io", io]);
+        let log = log_of(io);
+        let flags = ["--io", io, "--access-log", &log];
+        no_answer_takes_memory(&format!("{io}-log"), &flags);
+        let lines = fs::read_to_string(Path::new(&log)).expect("the log").lines().count();
+        assert!(lines > ROUNDS, "{lines} lines");
+        fs::remove_file(&log).expect("removed");
+    }
+    let worker = thread::Builder::new().name("worker-test".to_owned());
+    let calls = counted(|| {
+        let allocate = || drop(std::hint::black_box(Box::new(1)));
+        worker.spawn(allocate).expect("a thread").join().expect("its end");
+    });
+    assert!(calls > 0, "the allocator counts");
+}
