@@ -31,7 +31,8 @@ pub enum Event<'a> {
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
-    /// The exchange is over before its answer was complete: nothing can be sent any more.
+    /// The exchange is over although the application has not ended it, by an answer, an abort or an
+    /// upgrade: nothing can be sent any more. Comes at most once, and as the last event.
     Gone(Gone),
 }
 
@@ -64,7 +65,8 @@ pub enum RawEvent<'a> {
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
-    /// The connection is gone.
+    /// The connection is gone although the application has not ended it. Comes at most once, and as
+    /// the last event.
     Gone(Gone),
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Conn {
     pub(crate) receiving: bool,
     /// The kernel takes no output at the moment.
     pub(crate) blocked: bool,
+    /// The kernel works on a send.
+    pub(crate) sending: bool,
     /// What the deadline watches.
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
@@ -76,7 +78,8 @@ pub(crate) struct Conn {
     pub(crate) output: u32,
     /// How much of `stash` was looked through for the end of a head already.
     pub(crate) scanned: u32,
-    /// Bytes acknowledged when the send stall deadline was set.
+    /// Bytes acknowledged when the send stall deadline was set; 0 when nobody looked, because that
+    /// costs a system call.
     pub(crate) acknowledged: u64,
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,
@@ -100,6 +103,7 @@ impl Conn {
             ended: false,
             receiving: false,
             blocked: false,
+            sending: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,
             requests: 0,
@@ -120,7 +124,7 @@ impl Conn {
     #[inline]
     pub(crate) fn wanted_watch(&self) -> Watch {
         match self.phase {
-            _ if self.blocked => Watch::Send,
+            _ if self.blocked || self.sending => Watch::Send,
             Phase::Head if self.requests == 0 || !self.stash.is_empty() => Watch::Head,
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
@@ -141,6 +145,14 @@ impl Conn {
             && !self.body.is_at_end()
             && (self.exchange.expects_continue
                 || self.body.known_remaining() > BODY_DISCARD_MAX_BYTES)
+    }
+
+    /// The kernel has taken `bytes` of output: a send that stalls from now on has its full time.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        if bytes > 0 && self.watch == Watch::Send {
+            self.watch = Watch::Nothing;
+        }
     }
 
     /// Nothing more comes after what is queued. `linger`: the peer may still be sending, so its

@@ -137,12 +137,12 @@ impl Core {
 
     /// Sets the deadline that the state of a connection calls for. One that bounds a whole phase
     /// (a head, an unwanted body, lingering) is set once and not moved by every byte, so a peer
-    /// that drips gains nothing.
+    /// that drips gains nothing. That of a send moves only when bytes have left.
     #[inline]
     pub(crate) fn watch(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);
         let watch = conn.wanted_watch();
-        let moves = matches!(watch, Watch::Idle | Watch::Body | Watch::Send);
+        let moves = matches!(watch, Watch::Idle | Watch::Body);
         if watch == conn.watch && !moves && conn.exchange.deadline_ms == 0 {
             return;
         }

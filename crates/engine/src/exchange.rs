@@ -40,6 +40,8 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExchangeState {
     pub(crate) stage: Stage,
+    /// The application has heard of it and not ended it: it is owed `Gone` if nothing else ends it.
+    pub(crate) open: bool,
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
     /// The client speaks HTTP/1.0.
@@ -54,12 +56,21 @@ pub(crate) struct ExchangeState {
     pub(crate) chunked: bool,
     /// The queue went over its high water; `Writable` is owed.
     pub(crate) owes_writable: bool,
+    /// The peer has ended; `End` is owed to the stream behind the bytes that came before.
+    pub(crate) owes_end: bool,
     /// Content bytes still to come in a response with a length.
     pub(crate) left: Option<u64>,
     /// Content bytes of the request the application will take.
     pub(crate) wanted: u64,
     /// Deadline of the application, in milliseconds; 0 is none.
     pub(crate) deadline_ms: u64,
+}
+
+impl ExchangeState {
+    /// What a byte stream begins with; the peer may have `ended` already.
+    pub(crate) fn of_stream(ended: bool) -> Self {
+        Self { stage: Stage::Open, open: true, owes_end: ended, ..Self::default() }
+    }
 }
 
 /// Content given to [`Exchange::write`] without a copy, or with one.
@@ -123,9 +134,11 @@ impl Exchange<'_> {
     }
 
     /// Answers in full with what is in memory or in an archive. `mapping` is what its archive
-    /// ranges and external files refer to. Ignored when a final head went out already.
+    /// ranges and external files refer to. Ignored when a final head went out already. The exchange
+    /// is over for the application, whether or not the answer reaches the client.
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
         let conn = self.core.conns.get(self.slot);
+        conn.exchange.open &= !matches!(conn.exchange.stage, Stage::Open | Stage::Aborted);
         if conn.exchange.stage != Stage::Open {
             return;
         }
@@ -200,7 +213,7 @@ impl Exchange<'_> {
         let bytes = slice_bytes(&slice);
         if let Some(left) = &mut state.left {
             if bytes > *left {
-                self.abort();
+                state.stage = Stage::Aborted;
                 return Room::Gone;
             }
             *left -= bytes;
@@ -212,9 +225,11 @@ impl Exchange<'_> {
         self.room()
     }
 
-    /// Completes the answer. One that is shorter than announced is aborted instead.
+    /// Completes the answer. One that is shorter than announced is aborted instead. The exchange is
+    /// over for the application.
     pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
         let state = &mut self.core.conns.get(self.slot).exchange;
+        state.open &= !matches!(state.stage, Stage::Streaming | Stage::Aborted);
         if state.stage != Stage::Streaming {
             return;
         }
@@ -231,9 +246,11 @@ impl Exchange<'_> {
     }
 
     /// Gives the exchange up. What went out never looks like a complete answer: the connection is
-    /// cut.
+    /// cut. The exchange is over for the application.
     pub fn abort(&mut self) {
-        self.core.conns.get(self.slot).exchange.stage = Stage::Aborted;
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.stage = Stage::Aborted;
+        state.open = false;
     }
 
     /// Takes `bytes` more of the request's content. The first call sends 100 Continue to a client
@@ -265,6 +282,7 @@ impl Exchange<'_> {
             return self.abort();
         }
         conn.exchange.stage = Stage::Upgraded;
+        conn.exchange.open = false;
         let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
         if !self.append(room, |out| encode::interim(out, 101, fields)) {
             self.core.overloaded(self.slot);

@@ -94,6 +94,7 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     conn.client_closes = !head.keep_alive;
     conn.exchange = ExchangeState {
         stage: Stage::Open,
+        open: true,
         head_only: head.method == Method::Head,
         http10: head.version == Version::Http10,
         keep_alive: head.keep_alive && may_stay,
@@ -120,7 +121,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         Stage::Open if !conn.exchange.waiting => answer_page(app, core, slot, 500),
         Stage::Upgraded => {
             conn.phase = Phase::Raw;
-            conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
+            conn.exchange = ExchangeState::of_stream(conn.ended);
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             after_raw(core, slot);
         }
@@ -199,8 +200,9 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, discard: bool) -> 
 /// The body is malformed or too long. A head that is out already cannot be taken back: cut.
 #[cold]
 fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
-    let stage = core.conns.get(slot).exchange.stage;
-    if stage != Stage::None {
+    let state = &mut core.conns.get(slot).exchange;
+    let stage = state.stage;
+    if std::mem::take(&mut state.open) {
         app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot });
     }
     match stage {

@@ -67,13 +67,18 @@ impl RawStream<'_> {
         state.deadline_ms = after_ms.map_or(0, |after| now + after.max(1));
     }
 
-    /// Closes the connection once everything written has left.
+    /// Closes the connection once everything written has left. The stream is over for the
+    /// application.
     pub fn close(&mut self) {
-        self.core.conns.get(self.slot).exchange.stage = Stage::Done;
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.stage = Stage::Done;
+        state.open = false;
     }
 
-    /// Cuts the connection now.
+    /// Cuts the connection now. The stream is over for the application.
     pub fn abort(&mut self) {
-        self.core.conns.get(self.slot).exchange.stage = Stage::Aborted;
+        let state = &mut self.core.conns.get(self.slot).exchange;
+        state.stage = Stage::Aborted;
+        state.open = false;
     }
 }

@@ -72,12 +72,37 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        let conn = self.core.conns.get(slot);
-        if conn.ended && conn.phase == Phase::Head && self.core.queued_bytes(slot) == 0 {
-            return self.cut(slot, Gone::Peer);
+        if self.core.conns.get(slot).ended && self.after_end(slot) {
+            return;
         }
         self.steer(slot);
         self.core.watch(slot);
+    }
+
+    /// What the end of the peer's bytes means once those before it are used. True: the connection
+    /// was moved on.
+    #[cold]
+    fn after_end(&mut self, slot: Slot) -> bool {
+        let queued = self.core.queued_bytes(slot);
+        let conn = self.core.conns.get(slot);
+        let unused = !conn.stash.is_empty();
+        match conn.phase {
+            Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
+            Phase::Raw if conn.exchange.owes_end && !unused => {
+                conn.exchange.owes_end = false;
+                self.notify(slot, Notice::Raw(RawEvent::End));
+                self.settle(slot);
+            }
+            // The request can never be complete, unless the application has yet to want the rest.
+            Phase::Body if conn.exchange.stage != Stage::None => {
+                if unused && conn.exchange.wanted == 0 {
+                    return false;
+                }
+                self.cut(slot, Gone::Peer);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Hands the queue to the kernel as far as it goes.
@@ -104,6 +129,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             match sending {
                 None => return Flush::Broken(Gone::Overload),
                 Some(Sending::Done(bytes)) => {
+                    conn.sent(bytes);
                     output.advance(bytes, pool, mappings);
                     turn_bytes += bytes;
                     if turn_bytes < TURN_BYTES || output.bytes == 0 {
@@ -114,12 +140,15 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Blocked) => {}
                 Some(Sending::Pending) => {
                     output.lend();
+                    conn.sending = true;
                     return Flush::Waits;
                 }
                 Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
             }
             conn.blocked = true;
-            conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+            if conn.watch != Watch::Send {
+                conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+            }
             return Flush::Waits;
         }
     }
@@ -127,10 +156,14 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
         let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
         let conn = conns.get(slot);
+        conn.sending = false;
         if let Some(output) = outputs.get(conn.output) {
             output.in_flight = false;
             match result {
-                Ok(bytes) => output.advance(bytes, pool, mappings),
+                Ok(bytes) => {
+                    conn.sent(bytes);
+                    output.advance(bytes, pool, mappings);
+                }
                 Err(_) if conn.phase == Phase::Closing => {}
                 Err(_) => return self.cut(slot, Gone::Peer),
             }
@@ -197,15 +230,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         conn.ended = true;
         conn.receiving = false;
         match conn.phase {
-            Phase::Raw => self.notify(slot, Notice::Raw(RawEvent::End)),
-            // The request can never be complete.
-            Phase::Body if conn.exchange.stage != Stage::None => {
-                return self.cut(slot, Gone::Peer);
-            }
-            Phase::Body => conn.end(false),
+            Phase::Raw => conn.exchange.owes_end = true,
+            Phase::Body if conn.exchange.stage == Stage::None => conn.end(false),
             Phase::Linger if conn.close_when_sent => conn.linger = false,
             Phase::Linger => return self.cut(slot, Gone::Peer),
-            Phase::Head | Phase::Answer | Phase::Closing => {}
+            Phase::Head | Phase::Body | Phase::Answer | Phase::Closing => {}
         }
         self.settle(slot);
     }
@@ -217,11 +246,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let raw = conn.phase == Phase::Raw;
-        let open = conn.exchange.stage != Stage::None;
         let abruptly = conn.exchange.stage == Stage::Aborted;
-        if open {
-            self.notify_gone(slot, raw, gone);
-        }
+        self.notify_gone(slot, raw, gone);
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Closing;
         let stash = std::mem::take(&mut conn.stash);
@@ -232,8 +258,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
+    /// Tells the application that what it has open is over, once.
     fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
         let Self { app, core, .. } = self;
+        if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
+            return;
+        }
         if raw {
             app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
         } else {
@@ -278,6 +308,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
             conn.exchange.deadline_ms = 0;
             let raw = conn.phase == Phase::Raw;
+            if conn.deadline_ms < u64::MAX {
+                self.core.wheel.arm(slot, conn.deadline_ms);
+            }
             self.notify(
                 slot,
                 if raw {
@@ -287,6 +320,13 @@ impl<B: Backend, A: App> Worker<B, A> {
                 },
             );
             return self.settle(slot);
+        }
+        if conn.deadline_ms > now {
+            // The application had an earlier deadline and has taken it back.
+            if conn.deadline_ms < u64::MAX {
+                self.core.wheel.arm(slot, conn.deadline_ms);
+            }
+            return;
         }
         let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
         match watch {

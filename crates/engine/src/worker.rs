@@ -12,7 +12,7 @@ use crate::app::{App, Event, Gone, Message, RawEvent};
 use crate::backend::{Backend, Completion, Slot};
 use crate::conn::Phase;
 use crate::core::Core;
-use crate::exchange::Stage;
+use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::inbox::Inbox;
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPT_SLACK_CONNECTIONS};
@@ -164,7 +164,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         if self.core.conns.get(slot).phase == Phase::Raw {
-            self.core.conns.get(slot).exchange.stage = Stage::Open;
+            self.core.conns.get(slot).exchange = ExchangeState::of_stream(false);
             let Self { app, core, .. } = self;
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             http1::after_raw(core, slot);
@@ -205,11 +205,18 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let conn = self.core.conns.get(slot);
-        match (conn.phase, conn.exchange.stage) {
-            (Phase::Closing, _) | (_, Stage::None) => return,
-            (Phase::Raw, _) => self.notify(slot, Notice::Raw(RawEvent::Posted(message))),
-            _ => self.notify(slot, Notice::Exchange(Event::Posted(message))),
+        if conn.phase == Phase::Closing || !conn.exchange.open {
+            return;
         }
+        let raw = conn.phase == Phase::Raw;
+        self.notify(
+            slot,
+            if raw {
+                Notice::Raw(RawEvent::Posted(message))
+            } else {
+                Notice::Exchange(Event::Posted(message))
+            },
+        );
         self.settle(slot);
     }
 
