@@ -16,6 +16,7 @@
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`residency`] | memory given back after a build |
 //! | [`footprint`] | what all of it takes at most |
+//! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
 //! | [`settings`] | what a server can be told |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
@@ -44,6 +45,8 @@ pub mod server;
 mod service;
 pub mod settings;
 pub mod signals;
+#[cfg(feature = "sim")]
+pub mod stepped;
 mod wheel;
 pub mod worker;
 

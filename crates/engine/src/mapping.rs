@@ -205,6 +205,12 @@ impl Mappings {
         }
     }
 
+    /// Slices that wait in output queues.
+    #[cfg(feature = "sim")]
+    pub(crate) fn slices(&self) -> usize {
+        self.held.iter().flatten().map(|held| held.slices).sum()
+    }
+
     /// How many mappings are held, for tests and status.
     pub fn len(&self) -> usize {
         self.held.iter().flatten().count()

@@ -341,6 +341,18 @@ impl Outputs {
         self.queues.get(index as usize).map_or(0, |queue| queue.bytes)
     }
 
+    /// How many queues connections have.
+    #[cfg(feature = "sim")]
+    pub(crate) fn in_use(&self) -> usize {
+        self.queues.len() - self.free.len()
+    }
+
+    /// Bytes counted for the queues themselves.
+    #[cfg(feature = "sim")]
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.queues.iter().map(|queue| queue.segments.capacity() * size_of::<Segment>()).sum()
+    }
+
     /// Gives an empty queue back.
     #[inline]
     pub(crate) fn free(&mut self, index: &mut u32) {

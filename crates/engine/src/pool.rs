@@ -83,6 +83,12 @@ impl Pool {
         self.used_bytes
     }
 
+    /// Bytes of buffers in use.
+    #[cfg(feature = "sim")]
+    pub(crate) fn lent_bytes(&self) -> usize {
+        self.used_bytes - self.spare.len() * CHUNK_BYTES
+    }
+
     /// Counts bytes that are taken already; the next who asks feels it.
     pub(crate) fn count(&mut self, bytes: usize) {
         self.used_bytes += bytes;

@@ -72,6 +72,12 @@ impl Wheel {
         }
     }
 
+    /// How many slots have a deadline.
+    #[cfg(feature = "sim")]
+    pub(crate) fn armed(&self) -> usize {
+        self.nodes.iter().filter(|node| node.place != UNLINKED).count()
+    }
+
     /// Moves every slot whose deadline is not after `now_ms` into `due`, without deadline.
     pub(crate) fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
         let target = now_ms / TICK_MS;

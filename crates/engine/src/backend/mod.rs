@@ -16,6 +16,8 @@ use crate::clock::Now;
 
 pub mod epoll;
 mod probe;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod uring;
 
 pub use probe::probe_uring;

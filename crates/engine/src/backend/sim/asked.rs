@@ -1,0 +1,315 @@
+//! The shape of io_uring: the kernel works on what it was asked for while the engine does other
+//! things, goes on with receives until it hears a cancel, and holds the memory of sends.
+//!
+//! What the kernel has done lies in the queue until the engine looks at it. In between the slot
+//! still counts as busy, and the engine may close it: both orders of every race happen.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use rustix::io::Errno;
+
+use super::faults::Fallible;
+use super::held::Held;
+use super::network::State;
+use super::{Buffers, Client, Completion, Lent, Ready, Sending, Sim, SimSocket, Slot, is_late};
+
+/// Buffers that one receive fills before the engine sees the first.
+const BUFFERS_AT_ONCE: u64 = 6;
+
+/// What the kernel works on for one slot.
+#[derive(Default)]
+pub(super) struct Flight {
+    /// The kernel will bring more input.
+    pub(super) receive_armed: bool,
+    /// The engine's side has not seen the last result of the receive.
+    pub(super) receiving: bool,
+    cancelling: bool,
+    /// Results of the receive nobody has looked at: input (or the end), and whether more follows.
+    results: VecDeque<(Result<Option<Lent>, Errno>, bool)>,
+    pub(super) send: Option<InFlight>,
+    /// The kernel waits for room to write; done, when the engine has yet to look at it.
+    poll: Option<Poll>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Poll {
+    Waits,
+    Done,
+}
+
+/// A send in flight.
+pub(super) struct InFlight {
+    held: Held,
+    /// Bytes that have left.
+    done: usize,
+    /// How it went, until the engine looks at it.
+    result: Option<Result<usize, Errno>>,
+}
+
+impl Flight {
+    /// Nothing is in flight, nothing to be looked at.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.receiving && self.send.is_none() && self.poll.is_none()
+    }
+
+    /// A fresh slot, with its receive `armed` or not.
+    pub(super) fn new(armed: bool) -> Self {
+        Self { receive_armed: armed, receiving: armed, ..Self::default() }
+    }
+
+    fn arm(&mut self) {
+        self.receive_armed = true;
+        self.receiving = true;
+    }
+}
+
+impl<const READINESS: bool> Sim<READINESS> {
+    /// Lets the kernel work on what was asked for one slot.
+    pub(super) fn work_on(&mut self, slot: Slot, due: &mut Option<u64>) {
+        let Self { network, entries, buffers, ready, .. } = self;
+        let entry = &mut entries[slot as usize];
+        let Some(socket) = &entry.socket else { return };
+        let (client, generation) = (socket.client, entry.generation);
+        let mut state = network.0.borrow_mut();
+        let state = &mut *state;
+        let ending = entry.closing || entry.flight.cancelling;
+        let has_work = ending || state.connections[client.0].has_input();
+        if entry.flight.receive_armed && has_work && !is_late(state, &mut entry.input_after_ms, due)
+        {
+            let before = entry.flight.results.len();
+            receive(state, client, &mut entry.flight, buffers, ending);
+            for _ in before..entry.flight.results.len() {
+                ready.push(Ready::Received { slot, generation });
+            }
+        }
+        let connection = &state.connections[client.0];
+        let writable = connection.room() > 0 || connection.broken.is_some() || entry.closing;
+        if entry.flight.poll == Some(Poll::Waits)
+            && writable
+            && !is_late(state, &mut entry.output_after_ms, due)
+        {
+            entry.flight.poll = Some(Poll::Done);
+            ready.push(Ready::Polled { slot, generation });
+        }
+        if let Some(send) = &mut entry.flight.send
+            && send.result.is_none()
+            && writable
+            && !is_late(state, &mut entry.output_after_ms, due)
+        {
+            send.work(state, client, entry.closing);
+            if send.result.is_some() {
+                ready.push(Ready::Sent { slot, generation });
+            } else if state.connections[client.0].room() > 0 {
+                let soon = state.now.monotonic_ms + 1;
+                *due = Some(due.map_or(soon, |at| at.min(soon)));
+            }
+        }
+    }
+
+    /// Asks to be told when there is room to write.
+    pub(super) fn poll(&mut self, slot: Slot) {
+        self.entries[slot as usize].flight.poll.get_or_insert(Poll::Waits);
+    }
+
+    pub(super) fn polled(&mut self, slot: Slot, generation: u32) -> Option<Completion<SimSocket>> {
+        if !self.tenant(slot, generation) {
+            return None;
+        }
+        let entry = &mut self.entries[slot as usize];
+        entry.flight.poll = None;
+        if entry.closing {
+            return self.release_if_quiet(slot);
+        }
+        Some(Completion::Writable { slot })
+    }
+
+    /// Turns the receive on or off as the engine wants it.
+    pub(super) fn steer_receive(&mut self, slot: Slot) {
+        let entry = &mut self.entries[slot as usize];
+        if entry.wanted && !entry.flight.receiving {
+            entry.flight.arm();
+        } else if !entry.wanted && entry.flight.receiving {
+            entry.flight.cancelling = true;
+        }
+    }
+
+    /// Asks again for receives that found no buffer.
+    pub(super) fn feed_the_starved(&mut self) {
+        for slot in std::mem::take(&mut self.starved) {
+            let entry = &mut self.entries[slot as usize];
+            if entry.socket.is_some() && !entry.closing {
+                self.steer_receive(slot);
+            }
+        }
+    }
+
+    pub(super) fn received(
+        &mut self,
+        slot: Slot,
+        generation: u32,
+    ) -> Option<Completion<SimSocket>> {
+        if !self.tenant(slot, generation) {
+            return None;
+        }
+        let entry = &mut self.entries[slot as usize];
+        let (result, more) = entry.flight.results.pop_front().expect("one for each report");
+        if !more {
+            entry.flight.receiving = false;
+            entry.flight.cancelling = false;
+        }
+        if entry.closing {
+            if let Ok(Some(lent)) = result {
+                self.buffers.give_back(lent);
+            }
+            return self.release_if_quiet(slot);
+        }
+        match result {
+            Ok(None) => entry.wanted = false,
+            Err(Errno::NOBUFS) => {
+                self.starved.push(slot);
+                return None;
+            }
+            _ if entry.wanted && !entry.flight.receiving => entry.flight.arm(),
+            _ => {}
+        }
+        match result {
+            Ok(Some(lent)) => Some(Completion::Received { slot, lent }),
+            Ok(None) => Some(Completion::Ended { slot }),
+            Err(Errno::CANCELED | Errno::INTR) => None,
+            Err(error) => Some(Completion::Failed { slot, error }),
+        }
+    }
+
+    /// Begins a send.
+    ///
+    /// # Safety
+    /// The memory of `parts` must stay in place until `Sent` or `Released`.
+    pub(super) unsafe fn begin_send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
+        let entry = &mut self.entries[slot as usize];
+        assert!(entry.flight.send.is_none(), "one send in flight per connection");
+        // SAFETY: what this function asks of its caller.
+        let held = unsafe { Held::new(parts) };
+        entry.flight.send = Some(InFlight { held, done: 0, result: None });
+        Sending::Pending
+    }
+
+    pub(super) fn sent(&mut self, slot: Slot, generation: u32) -> Option<Completion<SimSocket>> {
+        if !self.tenant(slot, generation) {
+            return None;
+        }
+        let entry = &mut self.entries[slot as usize];
+        let send = entry.flight.send.take().expect("one for each report");
+        send.held.check();
+        if entry.closing && entry.flight.is_quiet() {
+            self.ready.push(Ready::Quiet { slot, generation });
+        }
+        let result = match send.result.expect("a result was reported") {
+            Err(Errno::INTR | Errno::CANCELED) => Ok(0),
+            result => result,
+        };
+        Some(Completion::Sent { slot, result })
+    }
+
+    pub(super) fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<SimSocket>> {
+        let entry = &mut self.entries[slot as usize];
+        if !entry.flight.is_quiet() {
+            return None;
+        }
+        entry.socket = None;
+        Some(Completion::Released { slot })
+    }
+}
+
+/// A receive comes as far as it can; `ending`: its cancel is under way.
+fn receive(
+    state: &mut State,
+    client: Client,
+    flight: &mut Flight,
+    buffers: &mut Buffers,
+    ending: bool,
+) {
+    let times = if ending && state.random.chance(500) {
+        0
+    } else {
+        state.random.between(1, BUFFERS_AT_ONCE)
+    };
+    for _ in 0..times {
+        let Some((result, more)) = receive_once(state, client, buffers) else { break };
+        flight.results.push_back((result, more));
+        flight.receive_armed = more;
+        if !more {
+            return;
+        }
+    }
+    if ending {
+        flight.results.push_back((Err(Errno::CANCELED), false));
+        flight.receive_armed = false;
+    }
+}
+
+/// One result of a receive and whether more follows unasked; `None` when there is nothing.
+fn receive_once(
+    state: &mut State,
+    client: Client,
+    buffers: &mut Buffers,
+) -> Option<(Result<Option<Lent>, Errno>, bool)> {
+    if !state.connections[client.0].has_input() {
+        return None;
+    }
+    let faults = &state.dice.faults;
+    let (interrupt, short, disarm) = (faults.interrupt, faults.short, faults.disarm);
+    if state.random.chance(interrupt) {
+        return Some((Err(Errno::INTR), false));
+    }
+    if let Some(error) = state.connections[client.0].broken {
+        return Some((Err(error), false));
+    }
+    if let Some(error) = state.fails(Fallible::Receive, Some(client)) {
+        state.connections[client.0].fail(error);
+        return Some((Err(error), false));
+    }
+    let waiting = state.connections[client.0].to_server.len();
+    if waiting == 0 {
+        return Some((Ok(None), false));
+    }
+    if buffers.is_exhausted() {
+        return Some((Err(Errno::NOBUFS), false));
+    }
+    let bytes = state.random.part_of(waiting.min(buffers.capacity()), short);
+    let lent = buffers.fill(state.take_input(client, bytes));
+    Some((Ok(Some(lent)), !state.random.chance(disarm)))
+}
+
+impl InFlight {
+    /// The kernel goes on with it.
+    fn work(&mut self, state: &mut State, client: Client, closing: bool) {
+        let so_far = |done: usize, error| if done > 0 { Ok(done) } else { Err(error) };
+        if let Some(error) = state.connections[client.0].broken {
+            self.result = Some(so_far(self.done, error));
+            return;
+        }
+        let faults = &state.dice.faults;
+        let (interrupt, short, disarm) = (faults.interrupt, faults.short, faults.disarm);
+        if closing && state.random.chance(500) || state.random.chance(interrupt) {
+            self.result = Some(so_far(self.done, Errno::CANCELED));
+            return;
+        }
+        let room = state.connections[client.0].room();
+        if room > 0 {
+            if let Some(error) = state.fails(Fallible::Send, Some(client)) {
+                state.connections[client.0].fail(error);
+                self.result = Some(so_far(self.done, error));
+                return;
+            }
+            let left = self.held.bytes() - self.done;
+            let sent = state.random.part_of(room.min(left), short);
+            state.put_output(client, self.held.read(self.done, self.done + sent));
+            self.done += sent;
+        }
+        let done = self.done;
+        if done == self.held.bytes() || closing || done > 0 && state.random.chance(disarm) {
+            self.result = Some(so_far(done, Errno::CANCELED));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The buffers the simulated kernel receives into. Each is with the kernel or with the engine;
+//! one that was given back is overwritten, so that nobody reads it unnoticed.
+
+use super::Lent;
+
+/// What stands in a buffer that the engine no longer has.
+const GIVEN_BACK: u8 = 0xdd;
+
+/// See the module's head.
+pub(super) struct Buffers {
+    memory: Vec<Vec<u8>>,
+    /// Those the kernel may fill.
+    free: Vec<u16>,
+    /// Those the engine has.
+    lent: Vec<bool>,
+}
+
+impl Buffers {
+    pub(super) fn new(count: u16, bytes: usize) -> Self {
+        Self {
+            memory: (0..count).map(|_| vec![GIVEN_BACK; bytes]).collect(),
+            free: (0..count).collect(),
+            lent: vec![false; usize::from(count)],
+        }
+    }
+
+    /// Bytes that fit into one.
+    pub(super) fn capacity(&self) -> usize {
+        self.memory[0].len()
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// A buffer with the bytes of `input`; there is one, and they fit.
+    pub(super) fn fill(&mut self, input: impl ExactSizeIterator<Item = u8>) -> Lent {
+        let buffer = self.free.pop().expect("looked before");
+        let bytes = input.len();
+        for (place, byte) in self.memory[usize::from(buffer)].iter_mut().zip(input) {
+            *place = byte;
+        }
+        self.lent[usize::from(buffer)] = true;
+        Lent { buffer, bytes: bytes as u32 }
+    }
+
+    pub(super) fn filled(&self, lent: &Lent) -> &[u8] {
+        assert!(self.lent[usize::from(lent.buffer)], "the engine has the buffer");
+        &self.memory[usize::from(lent.buffer)][..lent.bytes as usize]
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
+    pub(super) fn give_back(&mut self, lent: Lent) {
+        let index = usize::from(lent.buffer);
+        assert!(std::mem::take(&mut self.lent[index]), "a buffer is given back once");
+        self.memory[index][..lent.bytes as usize].fill(GIVEN_BACK);
+        self.free.push(lent.buffer);
+    }
+
+    /// Between two passes the engine has none: it copies what it keeps.
+    pub(super) fn check_none_lent(&self) {
+        assert!(self.free.len() == self.memory.len(), "the engine keeps a lent buffer");
+    }
+}

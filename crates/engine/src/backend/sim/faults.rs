@@ -1,0 +1,97 @@
+//! What the simulated kernel does to the engine: how often it is slow, short, out of order, or out
+//! of something.
+
+use rustix::io::Errno;
+
+use super::random::Random;
+
+/// Chances are per mille. The default is a kernel at its best.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// A transfer moves fewer bytes than it could, down to one.
+    pub short: u32,
+    /// Something that is ready is reported later than it could be.
+    pub late: u32,
+    /// … by at most so many milliseconds.
+    pub late_ms: u64,
+    /// An operation is interrupted (EINTR), or reported without reason.
+    pub interrupt: u32,
+    /// Accepting fails.
+    pub accept: u32,
+    /// Attaching a socket fails.
+    pub attach: u32,
+    /// A receive or a send breaks the connection, unless it is a protected one.
+    pub broken: u32,
+    /// A receive that could go on ends and has to be asked for again.
+    pub disarm: u32,
+    /// Buffers the kernel may fill at once, in the shape of io_uring; 0 stands for many.
+    pub buffers: u16,
+    /// The clock leaps forward when a wait ends.
+    pub leap: u32,
+    /// … by at most so many milliseconds.
+    pub leap_ms: u64,
+    /// Only the fallible operation with this number fails, counted from 1; the chances of failing
+    /// above do not count then.
+    pub fail_at: Option<u64>,
+}
+
+/// An operation the kernel may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fallible {
+    Accept,
+    Attach,
+    Receive,
+    Send,
+}
+
+impl Fallible {
+    /// How it can fail.
+    fn errors(self) -> &'static [Errno] {
+        match self {
+            Self::Accept => &[
+                Errno::MFILE,
+                Errno::NFILE,
+                Errno::NOMEM,
+                Errno::NOBUFS,
+                Errno::CONNABORTED,
+                Errno::INTR,
+                Errno::PROTO,
+            ],
+            Self::Attach => &[Errno::NOMEM, Errno::NOSPC],
+            Self::Receive => &[Errno::CONNRESET, Errno::TIMEDOUT, Errno::HOSTUNREACH],
+            Self::Send => &[Errno::PIPE, Errno::CONNRESET, Errno::TIMEDOUT],
+        }
+    }
+}
+
+/// Whether operations fail.
+#[derive(Debug)]
+pub(super) struct Dice {
+    pub(super) faults: Faults,
+    /// Fallible operations so far.
+    pub(super) operations: u64,
+}
+
+impl Dice {
+    /// The error of this operation, if it is to fail.
+    pub(super) fn roll(
+        &mut self,
+        random: &mut Random,
+        operation: Fallible,
+        protected: bool,
+    ) -> Option<Errno> {
+        self.operations += 1;
+        let fails = match self.faults.fail_at {
+            Some(at) => self.operations == at,
+            None => {
+                let chance = match operation {
+                    Fallible::Accept => self.faults.accept,
+                    Fallible::Attach => self.faults.attach,
+                    Fallible::Receive | Fallible::Send => self.faults.broken,
+                };
+                !protected && random.chance(chance)
+            }
+        };
+        fails.then(|| *random.pick(operation.errors()))
+    }
+}

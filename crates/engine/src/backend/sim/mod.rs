@@ -1,0 +1,471 @@
+//! The simulated backend: no sockets, no threads, no clock. One seed decides what is ready when,
+//! how much of it, in which order, and what fails.
+//!
+//! It has the shapes of both real backends, chosen by a constant: `Sim<true>` reports readiness
+//! and transfers at once like epoll, `Sim<false>` works on what it was asked for like io_uring, so
+//! that sends hold memory, receives go on after their cancel, and a closed slot is released later.
+//!
+//! What the engine must never do (send twice at once, send nothing, keep a lent buffer, touch
+//! memory it has lent, name a slot that is not attached) panics here.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+
+use super::{Backend, Completion, Lent, Sending, Slot, Waker};
+use crate::clock::Now;
+use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX};
+
+mod asked;
+mod buffers;
+mod faults;
+mod held;
+mod network;
+mod random;
+mod ready;
+
+pub use faults::Faults;
+pub use network::{Client, Connect, Facts, Network, Read};
+pub use random::Random;
+
+use asked::Flight;
+use buffers::Buffers;
+use faults::Fallible;
+use network::State;
+
+/// Bytes of one lent buffer in the shape of io_uring.
+const BUFFER_BYTES: usize = 4 * 1024;
+/// Accepts that are under way at once per listener in the shape of io_uring.
+const ACCEPTS_AT_ONCE: u32 = 16;
+/// Lent buffers when the faults name no number.
+const BUFFERS: u16 = 64;
+
+/// A connected socket; dropping it closes it.
+pub struct SimSocket {
+    network: Network,
+    client: Client,
+    /// Reset the connection instead of ending it.
+    abruptly: bool,
+}
+
+impl std::fmt::Debug for SimSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.client.fmt(f)
+    }
+}
+
+impl Drop for SimSocket {
+    fn drop(&mut self) {
+        self.network.0.borrow_mut().close(self.client, self.abruptly);
+    }
+}
+
+/// One slot.
+#[derive(Default)]
+struct Entry {
+    socket: Option<SimSocket>,
+    generation: u32,
+    /// The engine wants to receive.
+    wanted: bool,
+    /// The engine waits for [`Completion::Writable`].
+    writing: bool,
+    /// The engine has ended our side.
+    finished: bool,
+    closing: bool,
+    /// Only used in the shape of io_uring.
+    flight: Flight,
+    /// Nothing is reported before these times, in milliseconds.
+    input_after_ms: u64,
+    output_after_ms: u64,
+}
+
+/// Something [`Backend::next`] will look at.
+enum Ready {
+    /// A listener has clients (readiness).
+    Listener {
+        listener: usize,
+        left: u32,
+    },
+    /// An accept is done (io_uring).
+    Accepted {
+        listener: usize,
+        outcome: Result<SimSocket, Errno>,
+    },
+    /// A socket is ready (readiness).
+    Socket {
+        slot: Slot,
+        generation: u32,
+        output: bool,
+    },
+    /// A receive has one more result; they are taken in order (io_uring).
+    Received {
+        slot: Slot,
+        generation: u32,
+    },
+    /// A send has its result (io_uring).
+    Sent {
+        slot: Slot,
+        generation: u32,
+    },
+    /// There is room to write (io_uring).
+    Polled {
+        slot: Slot,
+        generation: u32,
+    },
+    /// The last result of a closed slot was told (io_uring).
+    Quiet {
+        slot: Slot,
+        generation: u32,
+    },
+    Woken,
+}
+
+/// See the module's head.
+pub struct Sim<const READINESS: bool> {
+    network: Network,
+    entries: Vec<Entry>,
+    accepting: bool,
+    /// Accepts that were asked for and whose cancel has not been heard yet (io_uring).
+    accepts_late: u32,
+    accept_after_ms: u64,
+    buffers: Buffers,
+    /// Receives that found no buffer; asked for again at the next wait.
+    starved: Vec<Slot>,
+    ready: Vec<Ready>,
+    wake: Arc<AtomicBool>,
+}
+
+impl<const READINESS: bool> Sim<READINESS> {
+    /// A backend on `network`, whose listeners are its own.
+    pub fn new(network: Network) -> Self {
+        let wanted = network.0.borrow().dice.faults.buffers;
+        let buffers = match (READINESS, wanted) {
+            (true, _) => Buffers::new(1, CHUNK_BYTES),
+            (false, 0) => Buffers::new(BUFFERS, BUFFER_BYTES),
+            (false, count) => Buffers::new(count, BUFFER_BYTES),
+        };
+        Self {
+            network,
+            entries: Vec::new(),
+            accepting: false,
+            accepts_late: 0,
+            accept_after_ms: 0,
+            buffers,
+            starved: Vec::new(),
+            ready: Vec::new(),
+            wake: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// The slot's entry, which must be attached and open.
+    fn open(&mut self, slot: Slot) -> &mut Entry {
+        let entry = self.entries.get_mut(slot as usize).expect("the slot was attached");
+        assert!(entry.socket.is_some() && !entry.closing, "slot {slot} is open");
+        entry
+    }
+
+    /// Remembers that the engine waits for [`Completion::Writable`].
+    fn report_writable(&mut self, slot: Slot) {
+        if READINESS {
+            self.entries[slot as usize].writing = true;
+        } else {
+            self.poll(slot);
+        }
+    }
+
+    fn tenant(&self, slot: Slot, generation: u32) -> bool {
+        let entry = &self.entries[slot as usize];
+        entry.socket.is_some() && entry.generation == generation
+    }
+
+    /// Takes a client off a listener's queue, or finds that this fails.
+    fn take_client(network: &Network, listener: usize) -> Option<Result<SimSocket, Errno>> {
+        let mut state = network.0.borrow_mut();
+        let first = *state.waiting[listener].front()?;
+        if let Some(error) = state.fails(Fallible::Accept, Some(first)) {
+            if error == Errno::CONNABORTED {
+                state.waiting[listener].pop_front();
+                let now_ms = state.now.monotonic_ms;
+                let gone = &mut state.connections[first.0];
+                gone.fail(error);
+                gone.facts.closed_at_ms = Some(now_ms);
+            }
+            return Some(Err(error));
+        }
+        state.waiting[listener].pop_front();
+        state.note(format_args!("{first:?} accepted"));
+        Some(Ok(SimSocket { network: network.clone(), client: first, abruptly: false }))
+    }
+
+    /// Finds out what is ready; returns when the first of what is held back is due, in
+    /// milliseconds.
+    fn collect(&mut self) -> Option<u64> {
+        let mut due = None;
+        if self.wake.swap(false, Ordering::Acquire) {
+            self.ready.push(Ready::Woken);
+        }
+        for slot in 0..self.entries.len() {
+            if READINESS {
+                self.collect_ready(slot as Slot, &mut due);
+            } else {
+                self.work_on(slot as Slot, &mut due);
+            }
+        }
+        self.collect_clients(&mut due);
+        due
+    }
+
+    fn collect_clients(&mut self, due: &mut Option<u64>) {
+        let listeners = self.network.0.borrow().waiting.len();
+        for listener in 0..listeners {
+            let mut state = self.network.0.borrow_mut();
+            if state.waiting[listener].is_empty()
+                || !self.accepting && self.accepts_late == 0
+                || is_late(&mut state, &mut self.accept_after_ms, due)
+            {
+                continue;
+            }
+            drop(state);
+            if READINESS {
+                self.ready.push(Ready::Listener { listener, left: ACCEPTS_PER_PASS });
+                continue;
+            }
+            let times = if self.accepting { ACCEPTS_AT_ONCE } else { self.accepts_late };
+            self.accepts_late = 0;
+            for _ in 0..times {
+                let Some(outcome) = Self::take_client(&self.network, listener) else { break };
+                self.ready.push(Ready::Accepted { listener, outcome });
+            }
+        }
+    }
+
+    fn accepted(listener: usize, outcome: Result<SimSocket, Errno>) -> Completion<SimSocket> {
+        match outcome {
+            Ok(socket) => Completion::Accepted { listener, socket, peer: None },
+            Err(error) => Completion::AcceptFailed { error },
+        }
+    }
+
+    /// What [`Backend::next`] makes of one ready thing; it may put a rest back.
+    fn look(&mut self, ready: Ready) -> Option<Completion<SimSocket>> {
+        match ready {
+            Ready::Listener { listener, left } => {
+                if !self.accepting || left == 0 {
+                    return None;
+                }
+                let outcome = Self::take_client(&self.network, listener)?;
+                self.ready.push(Ready::Listener { listener, left: left - 1 });
+                Some(Self::accepted(listener, outcome))
+            }
+            Ready::Accepted { listener, outcome } => Some(Self::accepted(listener, outcome)),
+            Ready::Socket { slot, generation, output } => {
+                if !self.tenant(slot, generation) {
+                    return None;
+                }
+                self.look_at_socket(slot, generation, output)
+            }
+            Ready::Received { slot, generation } => self.received(slot, generation),
+            Ready::Sent { slot, generation } => self.sent(slot, generation),
+            Ready::Polled { slot, generation } => self.polled(slot, generation),
+            Ready::Quiet { slot, generation } => {
+                if self.tenant(slot, generation) {
+                    self.release_if_quiet(slot)
+                } else {
+                    None
+                }
+            }
+            Ready::Woken => Some(Completion::Woken),
+        }
+    }
+}
+
+impl<const READINESS: bool> Backend for Sim<READINESS> {
+    type Socket = SimSocket;
+
+    const SENDS_FILES: bool = READINESS;
+
+    fn now(&self) -> Now {
+        self.network.now()
+    }
+
+    fn waker(&self) -> Waker {
+        let wake = self.wake.clone();
+        Waker(Arc::new(move || wake.store(true, Ordering::Release)))
+    }
+
+    fn accept(&mut self, on: bool) {
+        if self.accepting && !on && !READINESS {
+            // What was asked for may still be done before its cancel is heard.
+            self.accepts_late = self.network.0.borrow_mut().random.below(3) as u32;
+        }
+        self.accepting = on;
+    }
+
+    fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
+        assert!(self.ready.is_empty(), "the engine takes every completion of a pass");
+        self.buffers.check_none_lent();
+        {
+            let mut state = self.network.0.borrow_mut();
+            state.begin_wait();
+            let interrupt = state.dice.faults.interrupt;
+            if state.random.chance(interrupt) {
+                return Ok(());
+            }
+        }
+        self.feed_the_starved();
+        let due = self.collect();
+        if self.ready.is_empty() {
+            self.network.0.borrow_mut().pass_time(timeout_ms, due);
+            self.collect();
+        }
+        let mut state = self.network.0.borrow_mut();
+        state.random.shuffle(&mut self.ready);
+        state.work_takes_time(!self.ready.is_empty());
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<Completion<SimSocket>> {
+        loop {
+            let ready = self.ready.pop()?;
+            if let Some(completion) = self.look(ready) {
+                self.network.note(format_args!("{completion:?}"));
+                return Some(completion);
+            }
+        }
+    }
+
+    fn input(&self, lent: &Lent) -> &[u8] {
+        self.buffers.filled(lent)
+    }
+
+    fn give_back(&mut self, lent: Lent) {
+        self.buffers.give_back(lent);
+    }
+
+    fn attach(&mut self, slot: Slot, socket: SimSocket) -> io::Result<()> {
+        let index = slot as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, Entry::default);
+        }
+        {
+            let mut state = self.network.0.borrow_mut();
+            if let Some(error) = state.fails(Fallible::Attach, Some(socket.client)) {
+                state.connections[socket.client.0].facts.hurt = true;
+                drop(state);
+                return Err(error.into());
+            }
+            let now_ms = state.now.monotonic_ms;
+            state.connections[socket.client.0].facts.attached_at_ms = Some(now_ms);
+            state.note(format_args!("{:?} is slot {slot}", socket.client));
+        }
+        let entry = &mut self.entries[index];
+        assert!(entry.socket.is_none(), "a slot is attached once");
+        *entry = Entry {
+            socket: Some(socket),
+            generation: entry.generation + 1,
+            wanted: true,
+            flight: Flight::new(!READINESS),
+            ..Entry::default()
+        };
+        Ok(())
+    }
+
+    fn receive(&mut self, slot: Slot, on: bool) {
+        self.network.note(format_args!("slot {slot} receives: {on}"));
+        self.open(slot).wanted = on;
+        if !READINESS {
+            self.steer_receive(slot);
+        }
+    }
+
+    // SAFETY: in the shape of io_uring the memory is read until `Sent` or `Released`, which is what
+    // the trait asks of callers; otherwise it is copied before the call is back.
+    unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        assert!(bytes > 0 && parts.len() <= SEND_PARTS_MAX, "a send of {bytes} bytes");
+        let entry = self.open(slot);
+        assert!(!entry.finished, "nothing is sent behind our end of stream");
+        if READINESS {
+            let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            self.transfer(slot, &all)
+        } else {
+            // SAFETY: what this function asks of its caller, who must let the memory stay until
+            // `Sent` or `Released`; both drop what is made here.
+            unsafe { self.begin_send(slot, parts) }
+        }
+    }
+
+    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+        assert!(!bytes.is_empty(), "a send of nothing");
+        let entry = self.open(slot);
+        assert!(!entry.finished, "nothing is sent behind our end of stream");
+        assert!(entry.flight.send.is_none(), "one send at a time");
+        self.transfer(slot, bytes)
+    }
+
+    fn await_writable(&mut self, slot: Slot) {
+        self.open(slot);
+        self.report_writable(slot);
+    }
+
+    fn send_file(&mut self, slot: Slot, file: BorrowedFd<'_>, offset: u64, bytes: u64) -> Sending {
+        assert!(READINESS && bytes > 0, "a file send of {bytes} bytes");
+        assert!(!self.open(slot).finished, "nothing is sent behind our end of stream");
+        let mut some = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX).min(CHUNK_BYTES)];
+        match rustix::io::pread(file, &mut some, offset) {
+            Ok(0) => Sending::Failed(Errno::NODATA),
+            Ok(got) => self.transfer(slot, &some[..got]),
+            Err(error) => Sending::Failed(error),
+        }
+    }
+
+    fn finish(&mut self, slot: Slot) {
+        let entry = self.open(slot);
+        assert!(entry.flight.send.is_none(), "our end of stream comes behind what is sent");
+        entry.finished = true;
+        let client = entry.socket.as_ref().expect("open").client;
+        let mut state = self.network.0.borrow_mut();
+        state.connections[client.0].server_ended = true;
+        state.news = true;
+        state.note(format_args!("slot {slot} finished"));
+    }
+
+    fn acknowledged(&self, slot: Slot) -> Option<u64> {
+        let client = self.entries[slot as usize].socket.as_ref()?.client;
+        let state = self.network.0.borrow();
+        let connection = &state.connections[client.0];
+        connection.options.acknowledges.then_some(connection.acknowledged)
+    }
+
+    fn close(&mut self, slot: Slot, abruptly: bool) -> bool {
+        self.network.note(format_args!("slot {slot} closes, abruptly: {abruptly}"));
+        let entry = self.open(slot);
+        entry.closing = true;
+        entry.wanted = false;
+        entry.writing = false;
+        if let Some(socket) = &mut entry.socket {
+            socket.abruptly = abruptly;
+        }
+        if entry.flight.is_quiet() {
+            entry.socket = None;
+            return true;
+        }
+        false
+    }
+}
+
+/// Whether a thing is held back; otherwise it may happen now. `after_ms` remembers until when.
+fn is_late(state: &mut State, after_ms: &mut u64, due: &mut Option<u64>) -> bool {
+    let now_ms = state.now.monotonic_ms;
+    if *after_ms <= now_ms && state.random.chance(state.dice.faults.late) {
+        *after_ms = now_ms + 1 + state.random.below(state.dice.faults.late_ms.max(1));
+    }
+    if *after_ms > now_ms {
+        *due = Some(due.map_or(*after_ms, |at| at.min(*after_ms)));
+        return true;
+    }
+    false
+}

@@ -1,0 +1,432 @@
+//! What the simulated backend and the simulated clients share: connections, listeners, the clock,
+//! the chances, and a record of all that happened.
+//!
+//! A client acts through [`Network`] at any time between two passes of the worker. Time stands
+//! still unless a worker waits with nothing to do.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+
+use super::faults::{Dice, Fallible, Faults};
+use super::random::Random;
+use crate::clock::Now;
+
+/// Bytes the kernel takes from a client before the engine has read them.
+const INPUT_MAX_BYTES: usize = 64 * 1024;
+/// Waits in a row that may end without a result, without time passing and without a client that is
+/// about to act. More is a loop that burns a processor.
+const IDLE_WAITS_MAX: u32 = 3;
+/// Waits in a row without time passing. What clients can send without pause ends long before.
+const WAITS_PER_MOMENT_MAX: u32 = 200_000;
+/// Where the clocks begin: far from zero, so that a forgotten "not set" shows.
+const START: Now = Now { monotonic_ms: 5_000_017, unix_seconds: 1_790_000_000 };
+
+/// Names a connection, for its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Client(pub(super) usize);
+
+/// How a client's connection is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Connect {
+    /// Index of the listener.
+    pub listener: usize,
+    /// Bytes that fit between the engine and this client before it reads.
+    pub window_bytes: usize,
+    /// Whether the kernel can say what the client has acknowledged (TCP, not a Unix socket).
+    pub acknowledges: bool,
+    /// No chance breaks this connection.
+    pub protected: bool,
+}
+
+/// What a client's read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    /// The server has sent its end of stream.
+    Ended,
+    /// The connection was reset.
+    Reset,
+}
+
+/// What is known of a connection from outside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// When the engine took it over, in milliseconds.
+    pub attached_at_ms: Option<u64>,
+    /// When the engine last took a byte from it.
+    pub taken_at_ms: u64,
+    /// When the engine last put a byte into it.
+    pub given_at_ms: u64,
+    /// When the engine closed it.
+    pub closed_at_ms: Option<u64>,
+    /// When it was closed, its client left no room for output.
+    pub stalled: bool,
+    /// A failing operation hit it: it need not work any more.
+    pub hurt: bool,
+    /// Bytes that wait for the client to read them.
+    pub unread_bytes: usize,
+    /// Bytes of the client that wait for the engine.
+    pub untaken_bytes: usize,
+}
+
+/// One connection as the kernel sees it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) options: Connect,
+    pub(super) to_server: VecDeque<u8>,
+    pub(super) client_ended: bool,
+    pub(super) to_client: VecDeque<u8>,
+    pub(super) server_ended: bool,
+    /// Neither direction works any more, for the engine.
+    pub(super) broken: Option<Errno>,
+    /// … and for the client.
+    client_reset: bool,
+    /// The client has closed its socket: nobody reads what arrives.
+    client_gone: bool,
+    /// Bytes the client has read.
+    pub(super) acknowledged: u64,
+    pub(super) facts: Facts,
+}
+
+impl Connection {
+    /// Bytes the kernel takes from the engine now.
+    pub(super) fn room(&self) -> usize {
+        self.options.window_bytes.saturating_sub(self.to_client.len())
+    }
+
+    /// The engine will get no more than what is there.
+    pub(super) fn has_input(&self) -> bool {
+        !self.to_server.is_empty() || self.client_ended || self.broken.is_some()
+    }
+
+    /// Ends both directions for both sides.
+    pub(super) fn fail(&mut self, error: Errno) {
+        self.broken = Some(error);
+        self.facts.hurt = true;
+        self.client_reset = true;
+        self.to_server.clear();
+    }
+}
+
+/// The state behind a [`Network`].
+pub(super) struct State {
+    pub(super) random: Random,
+    pub(super) dice: Dice,
+    pub(super) now: Now,
+    pub(super) connections: Vec<Connection>,
+    /// Clients that wait to be accepted, by listener.
+    pub(super) waiting: Vec<VecDeque<Client>>,
+    /// When a client, or whoever else drives the run, acts next by itself.
+    next_action_ms: Option<u64>,
+    /// Since then the engine has done something a client may answer to.
+    pub(super) news: bool,
+    waits_this_moment: u32,
+    idle_waits: u32,
+    stuck: bool,
+    trace: Trace,
+}
+
+impl State {
+    pub(super) fn fails(&mut self, operation: Fallible, client: Option<Client>) -> Option<Errno> {
+        let protected = client.is_some_and(|c| self.connections[c.0].options.protected);
+        let error = self.dice.roll(&mut self.random, operation, protected)?;
+        self.note(format_args!("{operation:?} {client:?} fails: {error}"));
+        Some(error)
+    }
+
+    /// Records what happened.
+    pub(super) fn note(&mut self, what: fmt::Arguments<'_>) {
+        self.trace.note(self.now, what);
+    }
+
+    /// A wait begins.
+    pub(super) fn begin_wait(&mut self) {
+        self.waits_this_moment += 1;
+        assert!(
+            self.waits_this_moment < WAITS_PER_MOMENT_MAX,
+            "the worker spins: time stands still"
+        );
+    }
+
+    /// Nothing is ready: time passes until `timeout_ms` is over, something is due at
+    /// `ready_at_ms`, or a client acts.
+    pub(super) fn pass_time(&mut self, timeout_ms: Option<u64>, ready_at_ms: Option<u64>) {
+        let now = self.now.monotonic_ms;
+        let timeout = timeout_ms.map(|ms| now.saturating_add(ms));
+        let news = self.news.then_some(now);
+        let until = [timeout, ready_at_ms, self.next_action_ms, news].into_iter().flatten().min();
+        let mut ms = until.map_or(0, |until| until.saturating_sub(now));
+        if ms > 0 && self.random.chance(self.dice.faults.leap) {
+            ms += self.random.below(self.dice.faults.leap_ms.max(1));
+        }
+        self.advance(ms);
+        let client_acts =
+            self.news || self.next_action_ms.is_some_and(|at| at <= self.now.monotonic_ms);
+        self.idle_waits = if ms > 0 || client_acts { 0 } else { self.idle_waits + 1 };
+        assert!(
+            self.idle_waits <= IDLE_WAITS_MAX || until.is_none(),
+            "the worker spins: it waits 0 ms for nothing"
+        );
+        self.stuck = until.is_none() && self.idle_waits > IDLE_WAITS_MAX;
+    }
+
+    /// A pass of the worker takes a moment now and then, if it has work.
+    pub(super) fn work_takes_time(&mut self, has_work: bool) {
+        if has_work && self.random.chance(100) {
+            let ms = self.random.below(3);
+            self.advance(ms);
+        }
+    }
+
+    /// Takes input of a client for the engine; there is so much.
+    pub(super) fn take_input(
+        &mut self,
+        client: Client,
+        bytes: usize,
+    ) -> impl ExactSizeIterator<Item = u8> {
+        self.news = true;
+        let connection = &mut self.connections[client.0];
+        connection.facts.taken_at_ms = self.now.monotonic_ms;
+        connection.to_server.drain(..bytes)
+    }
+
+    /// Puts output of the engine on its way to a client.
+    pub(super) fn put_output(&mut self, client: Client, bytes: &[u8]) {
+        self.news = true;
+        let connection = &mut self.connections[client.0];
+        connection.facts.given_at_ms = self.now.monotonic_ms;
+        if connection.client_gone {
+            // Nobody is there: the first bytes are answered by a reset.
+            connection.broken = Some(Errno::CONNRESET);
+        } else {
+            connection.to_client.extend(bytes);
+        }
+    }
+
+    fn advance(&mut self, ms: u64) {
+        if ms > 0 {
+            self.waits_this_moment = 0;
+            self.now.monotonic_ms += ms;
+            let run_ms = self.now.monotonic_ms - START.monotonic_ms;
+            self.now.unix_seconds = START.unix_seconds + (run_ms / 1000) as i64;
+        }
+    }
+
+    /// The engine gives the connection up. As in TCP, a connection that is closed while input
+    /// waits is reset, and a reset may overtake what the client has not read (RFC 9112 §9.6).
+    pub(super) fn close(&mut self, client: Client, abruptly: bool) {
+        self.news = true;
+        let now_ms = self.now.monotonic_ms;
+        let connection = &mut self.connections[client.0];
+        assert!(connection.facts.closed_at_ms.is_none(), "a socket is closed once");
+        connection.facts.closed_at_ms = Some(now_ms);
+        connection.facts.stalled = connection.room() == 0;
+        connection.server_ended = true;
+        let reset = abruptly || !connection.to_server.is_empty() || connection.broken.is_some();
+        if reset {
+            self.reset_client(client);
+        }
+        self.note(format_args!("{client:?} closed, reset: {reset}"));
+    }
+
+    fn reset_client(&mut self, client: Client) {
+        let lost = self.random.chance(500);
+        let connection = &mut self.connections[client.0];
+        connection.client_reset = true;
+        if lost {
+            connection.to_client.clear();
+        }
+    }
+}
+
+/// See the module's head. Clones name the same network.
+#[derive(Clone)]
+pub struct Network(pub(super) Rc<RefCell<State>>);
+
+impl Network {
+    /// A network with so many listeners. Nothing in it depends on anything but `seed`, `faults` and
+    /// what is asked of it.
+    pub fn new(seed: u64, faults: Faults, listeners: usize) -> Self {
+        Self(Rc::new(RefCell::new(State {
+            random: Random::new(seed),
+            dice: Dice { faults, operations: 0 },
+            now: START,
+            connections: Vec::new(),
+            waiting: (0..listeners).map(|_| VecDeque::new()).collect(),
+            next_action_ms: None,
+            news: false,
+            waits_this_moment: 0,
+            idle_waits: 0,
+            stuck: false,
+            trace: Trace::new(),
+        })))
+    }
+
+    /// The clocks.
+    pub fn now(&self) -> Now {
+        self.0.borrow().now
+    }
+
+    /// Says when something outside the worker happens next, all clients having done what they can
+    /// do now: no wait lasts longer.
+    pub fn act_at(&self, at_ms: Option<u64>) {
+        let mut state = self.0.borrow_mut();
+        state.next_action_ms = at_ms;
+        state.news = false;
+    }
+
+    /// Connects a client. It waits to be accepted; it may send meanwhile.
+    pub fn connect(&self, options: Connect) -> Client {
+        let mut state = self.0.borrow_mut();
+        let client = Client(state.connections.len());
+        state.connections.push(Connection {
+            options,
+            to_server: VecDeque::new(),
+            client_ended: false,
+            to_client: VecDeque::new(),
+            server_ended: false,
+            broken: None,
+            client_reset: false,
+            client_gone: false,
+            acknowledged: 0,
+            facts: Facts::default(),
+        });
+        state.waiting[options.listener].push_back(client);
+        state.note(format_args!("{client:?} connects"));
+        client
+    }
+
+    /// Sends from a client; returns how many bytes the kernel took. A server that has closed
+    /// answers with a reset.
+    pub fn send(&self, client: Client, bytes: &[u8]) -> usize {
+        let mut state = self.0.borrow_mut();
+        let connection = &mut state.connections[client.0];
+        assert!(!connection.client_ended, "a client that has ended sends nothing");
+        if connection.client_reset {
+            return 0;
+        }
+        if connection.facts.closed_at_ms.is_some() {
+            state.reset_client(client);
+            return 0;
+        }
+        let taken = bytes.len().min(INPUT_MAX_BYTES.saturating_sub(connection.to_server.len()));
+        connection.to_server.extend(&bytes[..taken]);
+        if taken > 0 {
+            state.note(format_args!("{client:?} sends {taken}"));
+        }
+        taken
+    }
+
+    /// Reads up to `max` bytes behind what is in `into`.
+    pub fn read(&self, client: Client, max: usize, into: &mut Vec<u8>) -> Read {
+        let mut state = self.0.borrow_mut();
+        let connection = &mut state.connections[client.0];
+        let bytes = max.min(connection.to_client.len());
+        if bytes > 0 {
+            into.extend(connection.to_client.drain(..bytes));
+            connection.acknowledged += bytes as u64;
+            state.note(format_args!("{client:?} reads {bytes}"));
+            return Read::Bytes(bytes);
+        }
+        match connection {
+            _ if max == 0 => Read::Nothing,
+            connection if connection.client_reset => Read::Reset,
+            connection if connection.server_ended => Read::Ended,
+            _ => Read::Nothing,
+        }
+    }
+
+    /// The client sends its end of stream and goes on reading.
+    pub fn end(&self, client: Client) {
+        let mut state = self.0.borrow_mut();
+        state.connections[client.0].client_ended = true;
+        state.note(format_args!("{client:?} ends"));
+    }
+
+    /// The client closes its socket; what is still sent to it is answered by a reset.
+    pub fn leave(&self, client: Client) {
+        let mut state = self.0.borrow_mut();
+        let connection = &mut state.connections[client.0];
+        connection.client_ended = true;
+        connection.client_gone = true;
+        connection.to_client.clear();
+        state.note(format_args!("{client:?} leaves"));
+    }
+
+    /// The client resets the connection.
+    pub fn reset(&self, client: Client) {
+        let mut state = self.0.borrow_mut();
+        let connection = &mut state.connections[client.0];
+        connection.fail(Errno::CONNRESET);
+        connection.to_client.clear();
+        state.note(format_args!("{client:?} resets"));
+    }
+
+    /// What is known of a connection.
+    pub fn facts(&self, client: Client) -> Facts {
+        let connection = &self.0.borrow().connections[client.0];
+        Facts {
+            unread_bytes: connection.to_client.len(),
+            untaken_bytes: connection.to_server.len(),
+            ..connection.facts
+        }
+    }
+
+    /// Clients that nobody has accepted.
+    pub fn waiting(&self) -> usize {
+        self.0.borrow().waiting.iter().map(VecDeque::len).sum()
+    }
+
+    /// Fallible operations so far: the sweep is over when [`Faults::fail_at`] is larger.
+    pub fn operations(&self) -> u64 {
+        self.0.borrow().dice.operations
+    }
+
+    /// The worker waits without a timeout, and nobody is going to do anything.
+    pub fn is_stuck(&self) -> bool {
+        self.0.borrow().stuck
+    }
+
+    /// A digest of all that happened: equal for equal runs.
+    pub fn digest(&self) -> u64 {
+        self.0.borrow().trace.digest
+    }
+
+    /// Adds an event of the run's own to the record.
+    pub fn note(&self, what: fmt::Arguments<'_>) {
+        self.0.borrow_mut().note(what);
+    }
+}
+
+/// The record: a digest, and with `PINION_SIM_TRACE` set every line on stderr.
+struct Trace {
+    digest: u64,
+    shown: bool,
+    line: String,
+}
+
+impl Trace {
+    fn new() -> Self {
+        let shown = std::env::var_os("PINION_SIM_TRACE").is_some();
+        Self { digest: 0xcbf2_9ce4_8422_2325, shown, line: String::new() }
+    }
+
+    /// FNV-1a over the lines: the record has to be compared, not defended.
+    fn note(&mut self, now: Now, what: fmt::Arguments<'_>) {
+        self.line.clear();
+        let _ = fmt::write(&mut self.line, format_args!("{} {what}", now.monotonic_ms));
+        for &byte in self.line.as_bytes() {
+            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if self.shown {
+            eprintln!("{}", self.line);
+        }
+    }
+}

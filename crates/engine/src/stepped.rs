@@ -1,0 +1,81 @@
+//! A worker without a thread on the simulated backend: whoever runs a simulation makes its passes
+//! and looks at what it holds between two of them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::app::App;
+use crate::backend::sim::{Network, Sim};
+use crate::inbox::Poster;
+use crate::settings::Settings;
+use crate::worker::{Shared, Worker};
+
+/// See the module's head. `READINESS` is that of [`Sim`].
+pub struct Stepped<const READINESS: bool, A: App> {
+    worker: Worker<Sim<READINESS>, A>,
+    shared: Arc<Shared>,
+}
+
+/// What a worker holds. All of it is 0 once the last connection is gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Connections, and slots the backend has not released.
+    pub connections: usize,
+    /// Bytes of buffers in use: counted against the budget and not kept for reuse, as spare
+    /// chunks and empty queues are.
+    pub buffer_bytes: usize,
+    /// Output queues in use.
+    pub queues: usize,
+    /// Deadlines that are armed.
+    pub timers: usize,
+    /// Slices of mappings that wait to be sent.
+    pub slices: usize,
+}
+
+impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
+    /// A worker on `network`; its application gets what posts messages to it.
+    pub fn new(network: Network, settings: Settings, make_app: impl FnOnce(Poster) -> A) -> Self {
+        let shared = Arc::new(Shared::new(1));
+        let app = make_app(Poster { inboxes: shared.inboxes.clone() });
+        let worker = Worker::new(0, Sim::new(network), app, Arc::new(settings), shared.clone());
+        Self { worker, shared }
+    }
+
+    /// One pass; false when the worker has drained.
+    ///
+    /// # Errors
+    /// When the backend cannot wait; the simulated one always can.
+    pub fn pass(&mut self) -> io::Result<bool> {
+        self.worker.pass()
+    }
+
+    /// No new connections; open exchanges go on, idle connections close.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::Release);
+        self.shared.inboxes[0].wake();
+    }
+
+    /// Ends everything.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.drain();
+    }
+
+    /// The application.
+    pub fn app(&mut self) -> &mut A {
+        &mut self.worker.app
+    }
+
+    /// What the worker holds now.
+    pub fn holdings(&self) -> Holdings {
+        let core = &self.worker.core;
+        Holdings {
+            connections: core.conns.len(),
+            buffer_bytes: core.pool.lent_bytes() - core.outputs.own_bytes(),
+            queues: core.outputs.in_use(),
+            timers: core.wheel.armed(),
+            slices: core.mappings.slices(),
+        }
+    }
+}

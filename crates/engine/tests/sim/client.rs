@@ -1,0 +1,246 @@
+//! A simulated client: what it sends, how it paces itself, how it leaves, and what it has got.
+
+use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
+
+use crate::reading::Reader;
+
+/// How a client behaves when it has sent, or got, so much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Reads all answers, then closes.
+    Leaves,
+    /// Ends its side behind the last byte and reads all answers.
+    HalfCloses,
+    /// Reads until the server closes, and sends nothing more.
+    Stays,
+    /// Resets when it has sent so many bytes.
+    Resets { after_bytes: usize },
+    /// Closes its socket when it has sent so many bytes, whatever is on its way.
+    Quits { after_bytes: usize },
+    /// Neither sends nor reads any more when it has sent so many bytes.
+    Freezes { after_bytes: usize },
+    /// Reads no more when it has read so many bytes; goes on sending.
+    StopsReading { after_bytes: usize },
+}
+
+impl Ending {
+    /// A client that gives the server the chance to answer everything.
+    pub(crate) fn is_fair(self) -> bool {
+        matches!(self, Self::Leaves | Self::HalfCloses | Self::Stays)
+    }
+}
+
+/// How fast a client sends and reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) send_bytes: usize,
+    pub(crate) read_bytes: usize,
+    /// Milliseconds between two actions.
+    pub(crate) gap_ms: u64,
+}
+
+/// What a client does.
+pub(crate) struct Plan {
+    pub(crate) connect: Connect,
+    /// Milliseconds from the beginning of the run.
+    pub(crate) starts_after_ms: u64,
+    pub(crate) wire: Vec<u8>,
+    /// Where its requests end in `wire`.
+    pub(crate) ends: Vec<usize>,
+    /// Sends a request only when the one before is answered.
+    pub(crate) in_turn: bool,
+    pub(crate) pace: Pace,
+    pub(crate) ending: Ending,
+    pub(crate) reader: Reader,
+}
+
+impl Plan {
+    /// The first line of each request, for the record.
+    fn first_lines(&self) -> impl Iterator<Item = String> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| {
+            let line = self.wire[begin..*end].split(|&byte| byte == b'\r').next();
+            String::from_utf8_lossy(line.unwrap_or_default()).chars().take(60).collect()
+        })
+    }
+
+    /// Whether a client that has sent so many bytes is in the middle of a head.
+    pub(crate) fn in_head(&self, sent: usize) -> bool {
+        let from = self.ends.iter().rev().find(|end| **end <= sent).copied().unwrap_or(0);
+        let request = &self.wire[from..sent];
+        !request.is_empty() && !request.windows(4).any(|four| four == b"\r\n\r\n")
+    }
+}
+
+/// Where a client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    NotYet,
+    Active,
+    /// It does nothing any more, and its connection is still there.
+    Frozen,
+    /// It has closed, or was closed upon.
+    Gone,
+}
+
+/// A client in a run.
+pub(crate) struct Actor {
+    pub(crate) plan: Plan,
+    pub(crate) state: State,
+    /// Its connection, once it has one.
+    pub(crate) client: Option<Client>,
+    /// When it acts next by itself, in milliseconds; `None`: when something happens to it.
+    pub(crate) next_ms: Option<u64>,
+    /// When it last did something, in milliseconds.
+    pub(crate) acted_at_ms: u64,
+    pub(crate) sent: usize,
+    pub(crate) received: Vec<u8>,
+    ended: bool,
+    /// How the connection ended for it.
+    pub(crate) saw: Option<Read>,
+}
+
+impl Actor {
+    pub(crate) fn new(plan: Plan, start_ms: u64) -> Self {
+        Self {
+            next_ms: Some(start_ms + plan.starts_after_ms),
+            plan,
+            state: State::NotYet,
+            client: None,
+            acted_at_ms: 0,
+            sent: 0,
+            received: Vec::new(),
+            ended: false,
+            saw: None,
+        }
+    }
+
+    /// Does what it can do now. One action at most, then its pace makes it wait.
+    ///
+    /// # Errors
+    /// When it received something wrong.
+    pub(crate) fn act(&mut self, network: &Network, random: &mut Random) -> Result<(), String> {
+        let now_ms = network.now().monotonic_ms;
+        let waits = self.next_ms.is_some_and(|at| at > now_ms);
+        if waits || matches!(self.state, State::Frozen | State::Gone) {
+            return Ok(());
+        }
+        let Some(client) = self.client else {
+            let client = network.connect(self.plan.connect);
+            network.note(format_args!("{client:?} will {:?}", self.plan.ending));
+            for line in self.plan.first_lines() {
+                network.note(format_args!("{client:?} will send {line}"));
+            }
+            self.client = Some(client);
+            self.state = State::Active;
+            self.next_ms = Some(now_ms);
+            self.acted_at_ms = now_ms;
+            return Ok(());
+        };
+        let moved = self.read(network, client)? | self.send(network, client);
+        self.leave_if_done(network, client);
+        if moved {
+            self.acted_at_ms = now_ms;
+            self.next_ms = Some(now_ms + random.between(0, self.plan.pace.gap_ms));
+        } else {
+            self.next_ms = None;
+        }
+        if matches!(self.state, State::Frozen | State::Gone) {
+            self.next_ms = None;
+        }
+        Ok(())
+    }
+
+    /// Bytes it sends before its ending begins.
+    fn sends(&self) -> usize {
+        match self.plan.ending {
+            Ending::Resets { after_bytes }
+            | Ending::Quits { after_bytes }
+            | Ending::Freezes { after_bytes } => after_bytes.min(self.plan.wire.len()),
+            _ => self.plan.wire.len(),
+        }
+    }
+
+    fn read(&mut self, network: &Network, client: Client) -> Result<bool, String> {
+        let max = match self.plan.ending {
+            Ending::StopsReading { after_bytes } => after_bytes.saturating_sub(self.received.len()),
+            _ => usize::MAX,
+        };
+        let max = max.min(self.plan.pace.read_bytes);
+        let read = network.read(client, max, &mut self.received);
+        match read {
+            Read::Bytes(_) => {
+                self.plan.reader.look(&self.received)?;
+                Ok(true)
+            }
+            Read::Nothing => Ok(false),
+            Read::Ended | Read::Reset => {
+                self.saw.get_or_insert(read);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads what is still there when the run is over.
+    ///
+    /// # Errors
+    /// When it is wrong.
+    pub(crate) fn read_rest(&mut self, network: &Network) -> Result<(), String> {
+        if let (Some(client), State::Active) = (self.client, self.state) {
+            while self.read(network, client)? {}
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, network: &Network, client: Client) -> bool {
+        if self.ended || self.saw.is_some() {
+            return false;
+        }
+        let mut until = self.sends();
+        if self.plan.in_turn {
+            let turn = self.plan.reader.complete.min(self.plan.ends.len() - 1);
+            until = until.min(self.plan.ends[turn]);
+        }
+        let until = until.min(self.sent.saturating_add(self.plan.pace.send_bytes));
+        if until <= self.sent {
+            return false;
+        }
+        let taken = network.send(client, &self.plan.wire[self.sent..until]);
+        self.sent += taken;
+        taken > 0
+    }
+
+    fn leave_if_done(&mut self, network: &Network, client: Client) {
+        let all_sent = self.sent >= self.sends();
+        match self.plan.ending {
+            _ if self.saw.is_some() => {
+                network.leave(client);
+                self.state = State::Gone;
+            }
+            Ending::Leaves => {
+                let reader = &self.plan.reader;
+                if all_sent && reader.complete == reader.expected() && !reader.over {
+                    network.leave(client);
+                    self.state = State::Gone;
+                }
+            }
+            Ending::HalfCloses => {
+                if all_sent && !self.ended {
+                    self.ended = true;
+                    network.end(client);
+                }
+            }
+            Ending::Stays | Ending::StopsReading { .. } => {}
+            Ending::Resets { .. } if all_sent => {
+                network.reset(client);
+                self.state = State::Gone;
+            }
+            Ending::Quits { .. } if all_sent => {
+                network.leave(client);
+                self.state = State::Gone;
+            }
+            Ending::Freezes { .. } if all_sent => self.state = State::Frozen,
+            Ending::Resets { .. } | Ending::Quits { .. } | Ending::Freezes { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The application of the simulation: a handler for each [`Kind`], and the book in which every
+//! exchange and stream is opened once and closed once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pinion_engine::Poster;
+use pinion_engine::address::Address;
+use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::mapping::{Mapping, MappingId, Mappings};
+use pinion_engine::raw::RawStream;
+use pinion_http::field::Field;
+use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::request::{Framing, RequestHead};
+
+use crate::ask::{Kind, mapped_offset, pattern, sum_of};
+
+/// Bytes of content a handler asks for at a time.
+const SIP_BYTES: u64 = 700;
+/// Milliseconds after which another thread posts.
+const POST_AFTER_MS: u64 = 40;
+/// Milliseconds a handler waits for that message.
+const POST_PATIENCE_MS: u64 = 2000;
+/// Milliseconds an exchange waits before it gives up: longer than the engine does.
+const PATIENCE_MS: u64 = 600_000;
+/// Milliseconds a stream waits, for which the engine has no deadline of its own.
+const STREAM_PATIENCE_MS: u64 = 45_000;
+
+/// Which connection: slot and generation.
+type Key = (u32, u32);
+
+/// An exchange or a stream that the engine has told us of and that has not ended.
+enum Job {
+    Echo,
+    Sum { content: Vec<u8>, after_posts: bool },
+    Fill { content: Vec<u8>, at: usize },
+    Posted { id: u64 },
+    Deadline { id: u64 },
+    Stream,
+}
+
+/// A message on its way from another thread.
+pub(crate) struct Post {
+    pub(crate) at_ms: u64,
+    pub(crate) to: Address,
+}
+
+/// See the module's head.
+pub(crate) struct Handlers {
+    pub(crate) poster: Poster,
+    /// To be posted when their time has come.
+    pub(crate) posts: Vec<Post>,
+    mapping: Arc<Mapping>,
+    mapping_id: Option<MappingId>,
+    jobs: BTreeMap<Key, Job>,
+    /// Exchanges and streams begun.
+    pub(crate) begun: u64,
+    /// … ended by an answer, by us, or by `Gone`.
+    pub(crate) ended: u64,
+}
+
+impl Handlers {
+    pub(crate) fn new(poster: Poster, mapping: Arc<Mapping>) -> Self {
+        Self {
+            poster,
+            posts: Vec::new(),
+            mapping,
+            mapping_id: None,
+            jobs: BTreeMap::new(),
+            begun: 0,
+            ended: 0,
+        }
+    }
+
+    fn open(&mut self, key: Key, job: Job) {
+        self.begun += 1;
+        assert!(self.jobs.insert(key, job).is_none(), "two exchanges at once on {key:?}");
+    }
+
+    fn done(&mut self, key: Key) {
+        assert!(self.jobs.remove(&key).is_some(), "{key:?} ended twice");
+        self.ended += 1;
+    }
+
+    fn begin(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
+        let path = std::str::from_utf8(head.target.path).expect("our clients send ASCII");
+        let mut parts = path.split('/').skip(1);
+        let name = parts.next().expect("a name");
+        let kind = Kind::NAMES.iter().find(|(_, known)| *known == name).expect("a known name").0;
+        let mut number = || parts.next().expect("a number").parse::<u64>().expect("decimal");
+        let (id, size) = (number(), number());
+        let key = key(exchange.address());
+        self.open(key, Job::Stream);
+        match kind {
+            Kind::Small | Kind::Unread => {
+                answer(exchange, &pattern(id, size as usize));
+                self.done(key);
+            }
+            Kind::Hints => {
+                let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
+                exchange.interim(103, std::iter::once(link));
+                answer(exchange, &pattern(id, size as usize));
+                self.done(key);
+            }
+            Kind::Mapped => {
+                let offset = mapped_offset(id, size as usize) as u64;
+                let pieces = [Piece::Archive(ArchiveRange { offset, bytes: size })];
+                let body = PreparedBody::Archive(&pieces);
+                exchange.prepared(&Prepared { body, ..ok(size) }, self.mapping_id);
+                self.done(key);
+            }
+            Kind::Nothing => self.done(key),
+            Kind::Abort | Kind::Short => {
+                exchange.head(200, no_fields(), Some(100));
+                exchange.write(Slice::Copied(&pattern(id, 9)));
+                if kind == Kind::Abort {
+                    exchange.abort();
+                } else {
+                    exchange.end(no_fields());
+                }
+                self.done(key);
+            }
+            Kind::Upgrade => {
+                let upgrade = Field { name: b"Upgrade", value: b"echo" };
+                let connection = Field { name: b"Connection", value: b"upgrade" };
+                self.done(key);
+                exchange.upgrade([upgrade, connection].into_iter());
+            }
+            _ => self.begin_waiting(kind, id, size, head, exchange),
+        }
+    }
+
+    /// Handlers that answer later.
+    fn begin_waiting(
+        &mut self,
+        kind: Kind,
+        id: u64,
+        size: u64,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let key = key(exchange.address());
+        let patience = match kind {
+            Kind::Deadline => size,
+            Kind::Posted => POST_PATIENCE_MS,
+            _ => PATIENCE_MS,
+        };
+        exchange.wait(Some(patience));
+        let job = match kind {
+            Kind::Echo => {
+                exchange.want(SIP_BYTES);
+                let length = match head.framing {
+                    Framing::Length(bytes) => Some(bytes),
+                    Framing::None => Some(0),
+                    Framing::Chunked => None,
+                };
+                exchange.head(200, no_fields(), length);
+                Job::Echo
+            }
+            Kind::Sum => {
+                exchange.want(SIP_BYTES);
+                Job::Sum { content: Vec::new(), after_posts: false }
+            }
+            Kind::Sip => {
+                exchange.want(1);
+                self.post_later(exchange);
+                Job::Sum { content: Vec::new(), after_posts: true }
+            }
+            Kind::Fill => {
+                exchange.head(200, no_fields(), None);
+                Job::Fill { content: pattern(id, size as usize), at: 0 }
+            }
+            Kind::Posted => {
+                self.post_later(exchange);
+                Job::Posted { id }
+            }
+            _ => Job::Deadline { id },
+        };
+        self.jobs.insert(key, job);
+        match kind {
+            Kind::Fill => self.fill(key, exchange),
+            _ if kind.has_content() && head.framing == Framing::None => {
+                self.body_end(key, exchange);
+            }
+            _ => {}
+        }
+    }
+
+    fn post_later(&mut self, exchange: &mut Exchange<'_>) {
+        let at_ms = exchange.now().monotonic_ms + POST_AFTER_MS;
+        self.posts.push(Post { at_ms, to: exchange.address() });
+    }
+
+    fn fill(&mut self, key: Key, exchange: &mut Exchange<'_>) {
+        let Some(Job::Fill { content, at }) = self.jobs.get_mut(&key) else { return };
+        while *at < content.len() {
+            let piece = &content[*at..(*at + 1000).min(content.len())];
+            // Every other piece is given away, the rest is copied.
+            let slice =
+                if *at / 1000 % 2 == 0 { Slice::Owned(piece.into()) } else { Slice::Copied(piece) };
+            *at += piece.len();
+            match exchange.write(slice) {
+                Room::Free => {}
+                Room::Full => return exchange.wait(Some(PATIENCE_MS)),
+                // `Gone` follows.
+                Room::Gone => return,
+            }
+        }
+        exchange.end(std::iter::once(Field { name: b"Checked", value: b"yes" }));
+        self.done(key);
+    }
+
+    fn body(&mut self, key: Key, bytes: &[u8], exchange: &mut Exchange<'_>) {
+        exchange.wait(Some(PATIENCE_MS));
+        match self.jobs.get_mut(&key) {
+            Some(Job::Echo) => {
+                exchange.write(Slice::Copied(bytes));
+                exchange.want(bytes.len() as u64);
+            }
+            Some(Job::Sum { content, after_posts }) => {
+                content.extend_from_slice(bytes);
+                if *after_posts {
+                    self.post_later(exchange);
+                } else {
+                    exchange.want(bytes.len() as u64);
+                }
+            }
+            _ => panic!("content that nobody wanted"),
+        }
+    }
+
+    fn body_end(&mut self, key: Key, exchange: &mut Exchange<'_>) {
+        match self.jobs.get(&key) {
+            Some(Job::Echo) => exchange.end(no_fields()),
+            Some(Job::Sum { content, .. }) => {
+                let (count, sum) = sum_of(content);
+                answer(exchange, format!("{count} {sum}\n").as_bytes());
+            }
+            // A request without content has no end of it to tell, unless it was chunked.
+            _ => panic!("the end of content that nobody reads"),
+        }
+        self.done(key);
+    }
+
+    fn posted(&mut self, key: Key, exchange: &mut Exchange<'_>) {
+        match self.jobs.get(&key) {
+            Some(Job::Sum { .. }) => exchange.want(SIP_BYTES),
+            Some(Job::Posted { id }) => {
+                answer(exchange, &pattern(*id, 20));
+                self.done(key);
+            }
+            // The message was for an exchange before this one.
+            _ => {}
+        }
+    }
+}
+
+impl App for Handlers {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        let key = key(exchange.address());
+        if let Event::Head(head) = event {
+            return self.begin(head, exchange);
+        }
+        assert!(self.jobs.contains_key(&key), "an event for {key:?}, which has no exchange");
+        match event {
+            Event::Head(_) => {}
+            Event::Body(bytes) => self.body(key, bytes, exchange),
+            Event::BodyEnd => self.body_end(key, exchange),
+            Event::Writable => self.fill(key, exchange),
+            Event::Posted(message) => {
+                check_message(&message, exchange.address());
+                self.posted(key, exchange);
+            }
+            Event::Deadline => match self.jobs.get(&key) {
+                Some(Job::Deadline { id }) => {
+                    answer(exchange, &pattern(*id, 20));
+                    self.done(key);
+                }
+                _ => {
+                    exchange.abort();
+                    self.done(key);
+                }
+            },
+            Event::Gone(_) => self.done(key),
+        }
+    }
+
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        let key = key(stream.address());
+        if matches!(event, RawEvent::Open) {
+            self.open(key, Job::Stream);
+        }
+        assert!(self.jobs.contains_key(&key), "an event for {key:?}, which has no stream");
+        if !matches!(event, RawEvent::Gone(_)) {
+            stream.wait(Some(STREAM_PATIENCE_MS));
+        }
+        match event {
+            RawEvent::Open => stream.want(SIP_BYTES),
+            RawEvent::Bytes(bytes) => {
+                if stream.write(Slice::Copied(bytes)) == Room::Free {
+                    stream.want(SIP_BYTES);
+                }
+            }
+            RawEvent::End => {
+                stream.close();
+                self.done(key);
+            }
+            RawEvent::Gone(_) => self.done(key),
+            RawEvent::Writable => stream.want(SIP_BYTES),
+            RawEvent::Posted(message) => check_message(&message, stream.address()),
+            RawEvent::Deadline => {
+                stream.abort();
+                self.done(key);
+            }
+        }
+    }
+
+    fn closed(&mut self, connection: Address, _unsent_bytes: u64) {
+        let key = key(connection);
+        assert!(!self.jobs.contains_key(&key), "{key:?} closed under its exchange");
+    }
+
+    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+        if self.mapping_id.is_none() {
+            self.mapping_id = Some(mappings.add(self.mapping.clone()));
+        }
+    }
+}
+
+/// A message names whom it was posted to.
+fn check_message(message: &Message, to: Address) {
+    assert_eq!(message.downcast_ref::<Address>(), Some(&to), "a message for somebody else");
+}
+
+fn key(address: Address) -> Key {
+    (address.slot, address.generation)
+}
+
+fn no_fields() -> std::iter::Empty<Field<'static>> {
+    std::iter::empty()
+}
+
+fn ok(bytes: u64) -> Prepared<'static> {
+    Prepared {
+        shared: SharedFields { h1: b"Content-Type: text/plain\r\n" },
+        content_length: Some(bytes),
+        ..Prepared::empty(200)
+    }
+}
+
+fn answer(exchange: &mut Exchange<'_>, body: &[u8]) {
+    let prepared = Prepared { body: PreparedBody::Bytes(body), ..ok(body.len() as u64) };
+    exchange.prepared(&prepared, None);
+}

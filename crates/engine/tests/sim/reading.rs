@@ -1,0 +1,272 @@
+//! Compares what a client has received with what the model says, byte for byte. Only two things
+//! are open: the date, and where chunks begin and end.
+
+use crate::ask::{Answer, Body, CLOSE, CONTINUE, page};
+
+const DATE_BYTES: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
+/// How far what was received agrees with one answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Match {
+    /// So many bytes are the whole of it.
+    Whole(usize),
+    /// All bytes agree, and some are missing.
+    Part,
+    /// They are something else.
+    Wrong(String),
+}
+
+/// What else than the expected answers a connection may get, because of how its client behaves or
+/// of what happens to the server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Allowed {
+    /// Error pages, as the last answer.
+    pub(crate) pages: Vec<u16>,
+    /// Any answer may be the last.
+    pub(crate) any_may_close: bool,
+}
+
+/// Reads the answers of one connection.
+pub(crate) struct Reader {
+    answers: Vec<Answer>,
+    allowed: Allowed,
+    /// Answers read in full.
+    pub(crate) complete: usize,
+    /// The last answer said, or showed, that nothing follows.
+    pub(crate) over: bool,
+    /// The error page that took the place of an answer.
+    pub(crate) page: Option<u16>,
+    at: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(answers: Vec<Answer>, allowed: Allowed) -> Self {
+        Self { answers, allowed, complete: 0, over: false, page: None, at: 0 }
+    }
+
+    /// How many answers there are to come in all.
+    pub(crate) fn expected(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// How many answers a client that behaves must get. One that is given up takes those before it
+    /// along, unless they were read before it was asked for.
+    pub(crate) fn needed(&self, in_turn: bool) -> usize {
+        let broken =
+            |answer: &Answer| matches!(answer.body, Body::Broken(_) | Body::BrokenChunks(_));
+        match (self.answers.last().is_some_and(broken), in_turn) {
+            (true, true) => self.answers.len() - 1,
+            (true, false) => 0,
+            (false, _) => self.answers.len(),
+        }
+    }
+
+    /// Looks at all that was received so far.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn look(&mut self, received: &[u8]) -> Result<(), String> {
+        while self.at < received.len() {
+            let rest = &received[self.at..];
+            if self.over {
+                return Err(format!("{} bytes behind the last answer: {}", rest.len(), show(rest)));
+            }
+            let Some(answer) = self.answers.get(self.complete) else {
+                return self.look_for_page(rest, "an answer to a request never sent");
+            };
+            match match_answer(answer, &answer.connection, rest) {
+                Match::Whole(bytes) => {
+                    self.over = answer.closes;
+                    self.complete += 1;
+                    self.at += bytes;
+                    continue;
+                }
+                Match::Part => return Ok(()),
+                Match::Wrong(why) => {
+                    if !self.allowed.any_may_close {
+                        return self.look_for_page(rest, &why);
+                    }
+                    match match_answer(answer, CLOSE, rest) {
+                        Match::Whole(bytes) => {
+                            self.over = true;
+                            self.complete += 1;
+                            self.at += bytes;
+                        }
+                        Match::Part => return Ok(()),
+                        Match::Wrong(_) => return self.look_for_page(rest, &why),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an error page stands where an answer was expected.
+    fn look_for_page(&mut self, rest: &[u8], instead: &str) -> Result<(), String> {
+        let expected = self.answers.get(self.complete);
+        let interim = expected.is_some_and(|answer| answer.start.starts_with(CONTINUE));
+        for &status in &self.allowed.pages {
+            let mut answer = page(status);
+            if interim && rest.starts_with(CONTINUE) {
+                // It came too late for the content that was asked for.
+                answer.start.splice(0..0, CONTINUE.iter().copied());
+            }
+            match match_answer(&answer, &answer.connection, rest) {
+                Match::Whole(bytes) if bytes == rest.len() => {
+                    self.at += bytes;
+                    self.over = true;
+                    self.page = Some(status);
+                    return Ok(());
+                }
+                Match::Part => return Ok(()),
+                Match::Whole(_) | Match::Wrong(_) => {}
+            }
+        }
+        Err(format!("answer {}: {instead}; received {}", self.complete + 1, show(rest)))
+    }
+}
+
+fn match_answer(answer: &Answer, connection: &[u8], received: &[u8]) -> Match {
+    let mut expected = answer.start.clone();
+    let dated = !matches!(answer.body, Body::Stream(_));
+    expected.extend_from_slice(connection);
+    let mut at = match match_bytes(&expected, received) {
+        Match::Whole(bytes) => bytes,
+        other => return other,
+    };
+    if dated {
+        at += match match_date(&received[at..]) {
+            Match::Whole(bytes) => bytes,
+            other => return other,
+        };
+    }
+    let body = match_body(&answer.body, &received[at..]);
+    if let Match::Whole(bytes) = body { Match::Whole(at + bytes) } else { body }
+}
+
+fn match_bytes(expected: &[u8], received: &[u8]) -> Match {
+    let common = expected.len().min(received.len());
+    if let Some(at) = (0..common).find(|&at| expected[at] != received[at]) {
+        return Match::Wrong(format!("differs at byte {at}, expected {}", show(&expected[at..])));
+    }
+    if common == expected.len() { Match::Whole(common) } else { Match::Part }
+}
+
+/// `Date`, of whatever second, and the end of the head.
+fn match_date(received: &[u8]) -> Match {
+    const NAME: &[u8] = b"Date: ";
+    let mut line = NAME.to_vec();
+    let Some(date) = received.get(NAME.len()..NAME.len() + DATE_BYTES) else {
+        let common = NAME.len().min(received.len());
+        return match match_bytes(&NAME[..common], received.get(..common).unwrap_or_default()) {
+            Match::Whole(_) => Match::Part,
+            other => other,
+        };
+    };
+    if pinion_http::date::parse(date, 1_790_000_000).is_none() {
+        return Match::Wrong(format!("no date: {}", show(date)));
+    }
+    line.extend_from_slice(date);
+    line.extend_from_slice(b"\r\n\r\n");
+    match_bytes(&line, received)
+}
+
+fn match_body(body: &Body, received: &[u8]) -> Match {
+    match body {
+        Body::Plain(content) | Body::Stream(content) => match_bytes(content, received),
+        Body::Broken(content) => match match_bytes(content, received) {
+            Match::Whole(bytes) if bytes < received.len() => {
+                Match::Wrong("more than was written".to_owned())
+            }
+            // What is missing never comes.
+            Match::Whole(_) => Match::Part,
+            other => other,
+        },
+        Body::Chunked(content, trailers) => match_chunks(content, trailers, received),
+        Body::BrokenChunks(content) => match match_chunks(content, b"", received) {
+            Match::Whole(_) => Match::Wrong("an answer that must not be whole".to_owned()),
+            other => other,
+        },
+    }
+}
+
+fn match_chunks(mut content: &[u8], trailers: &[u8], received: &[u8]) -> Match {
+    let mut at = 0;
+    loop {
+        let rest = &received[at..];
+        let Some(line) = rest.windows(2).position(|two| two == b"\r\n") else {
+            return Match::Part;
+        };
+        let size = std::str::from_utf8(&rest[..line]).ok();
+        let Some(size) = size.and_then(|size| usize::from_str_radix(size, 16).ok()) else {
+            return Match::Wrong(format!("no chunk size: {}", show(rest)));
+        };
+        at += line + 2;
+        if size == 0 {
+            break;
+        }
+        if size > content.len() {
+            return Match::Wrong(format!("{} bytes too much", size - content.len()));
+        }
+        let mut chunk = content[..size].to_vec();
+        chunk.extend_from_slice(b"\r\n");
+        match match_bytes(&chunk, &received[at..]) {
+            Match::Whole(bytes) => at += bytes,
+            other => return other,
+        }
+        content = &content[size..];
+    }
+    if !content.is_empty() {
+        return Match::Wrong(format!("{} bytes too few", content.len()));
+    }
+    let mut end = trailers.to_vec();
+    end.extend_from_slice(b"\r\n");
+    match match_bytes(&end, &received[at..]) {
+        Match::Whole(bytes) => Match::Whole(at + bytes),
+        other => other,
+    }
+}
+
+/// The beginning of some bytes, for a message.
+fn show(bytes: &[u8]) -> String {
+    let some = &bytes[..bytes.len().min(120)];
+    format!("{:?} ({} bytes)", String::from_utf8_lossy(some), bytes.len())
+}
+
+#[test]
+fn a_reader_finds_what_is_wrong() {
+    let answers = || vec![page(404)];
+    let whole = {
+        let mut whole = answers()[0].start.clone();
+        whole.extend_from_slice(CLOSE);
+        whole.extend_from_slice(b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n");
+        whole.extend_from_slice(pinion_http::page::page(404, false).body);
+        whole
+    };
+    for until in 0..whole.len() {
+        let mut reader = Reader::new(answers(), Allowed::default());
+        reader.look(&whole[..until]).expect("a part is no error");
+        assert_eq!(reader.complete, 0);
+        let mut wrong = whole.clone();
+        wrong[until] ^= 0x80;
+        let mut reader = Reader::new(answers(), Allowed::default());
+        assert!(reader.look(&wrong).is_err(), "byte {until} was changed unnoticed");
+    }
+    let mut reader = Reader::new(answers(), Allowed::default());
+    reader.look(&whole).expect("right");
+    assert_eq!((reader.complete, reader.over), (1, true));
+    assert!(reader.look(&[&whole[..], b"H"].concat()).is_err(), "a byte too much");
+}
+
+#[test]
+fn chunks_may_be_cut_anywhere_but_must_hold_the_content() {
+    let body = Body::Chunked(b"hello".to_vec(), b"");
+    for right in [&b"5\r\nhello\r\n0\r\n\r\n"[..], b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"] {
+        assert_eq!(match_body(&body, right), Match::Whole(right.len()));
+    }
+    for wrong in
+        [&b"4\r\nhell\r\n0\r\n\r\n"[..], b"6\r\nhello!\r\n0\r\n\r\n", b"x\r\n", b"5\r\nhelpo"]
+    {
+        assert!(matches!(match_body(&body, wrong), Match::Wrong(_)), "{}", show(wrong));
+    }
+}

@@ -1,0 +1,249 @@
+//! One run: clients and a worker take turns until all clients are gone and everything the worker
+//! held is given back. The laws are checked on the way and at the end.
+
+use std::sync::Arc;
+
+use pinion_engine::backend::sim::{Facts, Network, Random, Read};
+use pinion_engine::limits::{IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS};
+use pinion_engine::mapping::Mapping;
+use pinion_engine::stepped::{Holdings, Stepped};
+
+use crate::ask::mapped_file;
+use crate::client::{Actor, Ending, State};
+use crate::handlers::Handlers;
+use crate::scenario::Scenario;
+
+/// Simulated milliseconds after which nothing may be left of the longest script and all deadlines
+/// that follow it.
+const RUN_MAX_MS: u64 = 3 * 60 * 60 * 1000;
+
+/// What a run that kept all laws came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Of everything that happened.
+    pub(crate) digest: u64,
+    /// Fallible operations of the kernel.
+    pub(crate) operations: u64,
+    /// Answers that clients have read in full.
+    pub(crate) answers: u64,
+}
+
+/// Runs the scenario of a seed.
+///
+/// # Errors
+/// The law that was broken. Laws that the backend and the handlers watch over panic.
+pub(crate) fn run_seed(seed: u64) -> Result<Summary, String> {
+    let mut random = Random::new(seed);
+    let scenario = Scenario::draw(&mut random);
+    run(scenario, &mut random)
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// The law that was broken.
+pub(crate) fn run(scenario: Scenario, random: &mut Random) -> Result<Summary, String> {
+    if scenario.readiness {
+        Run::<true>::new(scenario, random).finish(random)
+    } else {
+        Run::<false>::new(scenario, random).finish(random)
+    }
+}
+
+struct Run<const READINESS: bool> {
+    network: Network,
+    worker: Stepped<READINESS, Handlers>,
+    actors: Vec<Actor>,
+    calm: bool,
+    leaps: bool,
+    late_ms: u64,
+    head_ms: u64,
+    drain_at_ms: Option<u64>,
+    stop_at_ms: Option<u64>,
+}
+
+impl<const READINESS: bool> Run<READINESS> {
+    fn new(scenario: Scenario, random: &mut Random) -> Self {
+        let Scenario { faults, settings, plans, calm, drain_after_ms, grace_ms, .. } = scenario;
+        let listeners = settings.listeners.len();
+        let (leaps, late_ms, head_ms) = (faults.leap > 0, faults.late_ms, settings.head_ms);
+        let network = Network::new(random.number(), faults, listeners);
+        let mapping = mapping();
+        let make_app = |poster| Handlers::new(poster, mapping);
+        let worker = Stepped::new(network.clone(), settings, make_app);
+        let start_ms = network.now().monotonic_ms;
+        let drain_at_ms = drain_after_ms.map(|after| start_ms + after);
+        Self {
+            network,
+            worker,
+            actors: plans.into_iter().map(|plan| Actor::new(plan, start_ms)).collect(),
+            calm,
+            leaps,
+            late_ms,
+            head_ms,
+            drain_at_ms,
+            stop_at_ms: drain_at_ms.map(|at| at + grace_ms),
+        }
+    }
+
+    fn finish(mut self, random: &mut Random) -> Result<Summary, String> {
+        let until_ms = self.network.now().monotonic_ms + RUN_MAX_MS;
+        let mut going_on = true;
+        while going_on && !self.is_over() {
+            for (index, actor) in self.actors.iter_mut().enumerate() {
+                actor.act(&self.network, random).map_err(|why| format!("client {index}: {why}"))?;
+            }
+            self.outside_events();
+            let next_ms = self.next_action_ms();
+            self.network.act_at(next_ms);
+            going_on = self.worker.pass().map_err(|error| error.to_string())?;
+            let too_long = self.network.now().monotonic_ms > until_ms && !self.leaps;
+            if too_long || self.network.is_stuck() {
+                return Err(format!("never over: {:?}, {}", self.worker.holdings(), self.states()));
+            }
+        }
+        // A last look at what arrived, now that the server is through.
+        for (index, actor) in self.actors.iter_mut().enumerate() {
+            actor.read_rest(&self.network).map_err(|why| format!("client {index}: {why}"))?;
+        }
+        self.check_holdings()?;
+        for index in 0..self.actors.len() {
+            let client = self.actors[index].client;
+            self.check_client(index).map_err(|why| format!("client {index}, {client:?}: {why}"))?;
+        }
+        Ok(Summary {
+            digest: self.network.digest(),
+            operations: self.network.operations(),
+            answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
+        })
+    }
+
+    /// Every client has done what it will ever do, and the server has nothing left of any.
+    fn is_over(&self) -> bool {
+        let over = |actor: &Actor| {
+            actor.state == State::Gone
+                || actor.state != State::NotYet && !actor.plan.ending.is_fair()
+        };
+        self.actors.iter().all(over)
+            && self.worker.holdings().connections == 0
+            && self.network.waiting() == 0
+    }
+
+    /// What other threads do: post messages, drain, stop.
+    fn outside_events(&mut self) {
+        let now_ms = self.network.now().monotonic_ms;
+        let app = self.worker.app();
+        let (due, later) =
+            std::mem::take(&mut app.posts).into_iter().partition(|post| post.at_ms <= now_ms);
+        app.posts = later;
+        let due: Vec<_> = due;
+        for post in due {
+            app.poster.post(post.to, Box::new(post.to));
+        }
+        if self.drain_at_ms.is_some_and(|at| at <= now_ms) {
+            self.drain_at_ms = None;
+            self.network.note(format_args!("drain"));
+            self.worker.drain();
+        }
+        if self.stop_at_ms.is_some_and(|at| at <= now_ms) {
+            self.stop_at_ms = None;
+            self.network.note(format_args!("stop"));
+            self.worker.stop();
+        }
+    }
+
+    fn next_action_ms(&mut self) -> Option<u64> {
+        let posts = self.worker.app().posts.iter().map(|post| post.at_ms).min();
+        let actors = self.actors.iter().filter_map(|actor| actor.next_ms).min();
+        [posts, actors, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
+    }
+
+    /// After the last client nothing is held: no connection, buffer, timer, slice, exchange.
+    fn check_holdings(&mut self) -> Result<(), String> {
+        let holdings = self.worker.holdings();
+        let app = self.worker.app();
+        if holdings != Holdings::default() {
+            return Err(format!("something is left: {holdings:?}"));
+        }
+        if app.begun != app.ended {
+            return Err(format!("{} exchanges began, {} ended", app.begun, app.ended));
+        }
+        Ok(())
+    }
+
+    fn check_client(&self, index: usize) -> Result<(), String> {
+        let actor = &self.actors[index];
+        let Some(client) = actor.client else { return Ok(()) };
+        let facts = self.network.facts(client);
+        self.check_deadline(actor, &facts)?;
+        if !self.calm || facts.hurt || !actor.plan.ending.is_fair() {
+            return Ok(());
+        }
+        let reader = &actor.plan.reader;
+        if reader.complete < reader.needed(actor.plan.in_turn) {
+            let (got, all) = (reader.complete, reader.expected());
+            return Err(format!("got {got} of {all} answers and saw {:?}", actor.saw));
+        }
+        if reader.over && reader.complete == reader.expected() && actor.saw != Some(Read::Ended) {
+            return Err(format!("after the last answer it saw {:?}", actor.saw));
+        }
+        Ok(())
+    }
+
+    /// A connection whose client does nothing ends in time.
+    fn check_deadline(&self, actor: &Actor, facts: &Facts) -> Result<(), String> {
+        let (Some(attached), Some(closed)) = (facts.attached_at_ms, facts.closed_at_ms) else {
+            return Ok(());
+        };
+        if self.leaps {
+            return Ok(());
+        }
+        let in_head = matches!(actor.plan.ending, Ending::Freezes { after_bytes }
+            if actor.plan.in_head(after_bytes));
+        let limit = match () {
+            // What the client has acknowledged is looked at once in that time.
+            () if facts.stalled => 2 * SEND_STALL_MS,
+            () if in_head => self.head_ms,
+            () => IDLE_TIMEOUT_MS,
+        };
+        let quiet_since = [attached, facts.taken_at_ms, facts.given_at_ms, actor.acted_at_ms]
+            .into_iter()
+            .max()
+            .unwrap_or(0);
+        let slack = 4 * TICK_MS + 20 * self.late_ms + 100;
+        let took = closed.saturating_sub(quiet_since);
+        if took > limit + slack {
+            return Err(format!("closed after {took} ms, allowed are {limit}"));
+        }
+        Ok(())
+    }
+
+    fn states(&self) -> String {
+        let state = |actor: &Actor| {
+            let facts = actor.client.map(|client| self.network.facts(client));
+            let (sent, all) = (actor.sent, actor.plan.wire.len());
+            let (complete, expected) = (actor.plan.reader.complete, actor.plan.reader.expected());
+            format!(
+                "\n  {:?} {:?} {:?}, sent {sent} of {all}, got {complete} of {expected}, {facts:?}",
+                actor.client, actor.state, actor.plan.ending
+            )
+        };
+        let left = |actor: &&Actor| {
+            let closed = |client| self.network.facts(client).closed_at_ms.is_some();
+            !actor.client.is_some_and(closed)
+        };
+        self.actors.iter().filter(left).map(state).collect()
+    }
+}
+
+/// The file behind the mapped answers, mapped once.
+fn mapping() -> Arc<Mapping> {
+    static MAPPING: std::sync::OnceLock<Arc<Mapping>> = std::sync::OnceLock::new();
+    let make = || {
+        let memfd = rustix::fs::memfd_create("sim", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = std::fs::File::from(memfd.expect("memfd"));
+        std::io::Write::write_all(&mut file, mapped_file()).expect("write");
+        Arc::new(Mapping::new(file, Vec::new()).expect("map"))
+    };
+    MAPPING.get_or_init(make).clone()
+}

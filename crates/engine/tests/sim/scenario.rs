@@ -1,0 +1,352 @@
+//! What a seed stands for: a shape of the backend, faults, settings, and clients with their plans.
+
+use pinion_engine::backend::sim::{Connect, Faults, Random};
+use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+
+use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
+use crate::client::{Ending, Pace, Plan};
+use crate::reading::{Allowed, Reader};
+
+/// Index of the listener that speaks HTTP, and of the one that speaks bytes.
+const HTTP: usize = 0;
+const RAW: usize = 1;
+
+/// Everything a run needs beside its chances.
+pub(crate) struct Scenario {
+    pub(crate) readiness: bool,
+    pub(crate) faults: Faults,
+    pub(crate) settings: Settings,
+    /// The first is the canary: it behaves well, and nothing breaks its connection.
+    pub(crate) plans: Vec<Plan>,
+    /// When the server begins to drain, in milliseconds from the start.
+    pub(crate) drain_after_ms: Option<u64>,
+    /// … and the grace that follows.
+    pub(crate) grace_ms: u64,
+    /// Nothing but what clients do, or what hits them, keeps an answer from them.
+    pub(crate) calm: bool,
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let leaps = random.chance(100);
+        let poor = random.chance(150);
+        let drain_after_ms = random.chance(200).then(|| random.between(0, 8000));
+        let settings = settings(random, poor);
+        let mut scenario = Self {
+            readiness: random.chance(500),
+            faults: faults(random, leaps),
+            settings,
+            plans: Vec::new(),
+            drain_after_ms,
+            grace_ms: random.between(0, 40_000),
+            calm: !leaps && !poor && drain_after_ms.is_none(),
+        };
+        for index in 0..random.between(1, 10) {
+            let plan = scenario.plan(random, index);
+            scenario.plans.push(plan);
+        }
+        scenario
+    }
+
+    /// A fixed script for sweeps: clients of many manners, no chances, and so many bytes of
+    /// buffers if they are to be scarce.
+    pub(crate) fn fixed(readiness: bool, faults: Faults, buffer_bytes: Option<usize>) -> Self {
+        let mut random = Random::new(20);
+        let mut scenario = Self::story(readiness, faults, Vec::new());
+        if let Some(bytes) = buffer_bytes {
+            scenario.settings.buffer_bytes = bytes;
+            scenario.calm = false;
+        }
+        for index in 0..8 {
+            let plan = scenario.plan(&mut random, index);
+            scenario.plans.push(plan);
+        }
+        scenario
+    }
+
+    /// These clients and these faults, and nothing else.
+    pub(crate) fn story(readiness: bool, faults: Faults, plans: Vec<Plan>) -> Self {
+        Self {
+            readiness,
+            faults,
+            settings: settings_of_two_listeners(),
+            plans,
+            drain_after_ms: None,
+            grace_ms: 0,
+            calm: true,
+        }
+    }
+
+    fn plan(&self, random: &mut Random, index: u64) -> Plan {
+        let id = index * 1000;
+        if index == 0 {
+            let mut plan = self.orderly(random, id, Ending::Leaves, &KEEPING);
+            plan.connect.protected = true;
+            return plan;
+        }
+        match random.below(14) {
+            0..=3 => self.orderly(random, id, Ending::Leaves, &ALL),
+            4 | 5 => self.orderly(random, id, Ending::HalfCloses, &ALL),
+            6 => self.orderly(random, id, Ending::Stays, &ALL),
+            7 => self.raw(random, id),
+            8 => self.refused(random, id),
+            9 => self.too_slow(random, id),
+            _ => self.disorderly(random, id),
+        }
+    }
+
+    fn connect(random: &mut Random, answer_bytes: usize, pace: Pace) -> Connect {
+        let few = answer_bytes < 3000;
+        Connect {
+            listener: HTTP,
+            window_bytes: *random.pick(&[if few { 1 } else { 200 }, 3000, 64_000, 400_000]),
+            // Without acknowledgements nobody sees how far a long send in flight has come, and a
+            // slow reader looks like none (io_uring on a Unix socket).
+            acknowledges: pace.gap_ms > 0 || random.chance(800),
+            protected: false,
+        }
+    }
+
+    /// Whole requests, one after the other.
+    fn orderly(&self, random: &mut Random, id: u64, ending: Ending, kinds: &[Kind]) -> Plan {
+        let pace = pace(random);
+        let mut script = Script::default();
+        for n in 0..random.between(1, 8) {
+            let mut request = Request::draw(random, kinds, id + n);
+            let pace_is_fast = pace.gap_ms == 0;
+            if request.kind == Kind::Unread && !pace_is_fast {
+                // A closing answer could be overtaken by the reset of a connection that still
+                // brings content two seconds later.
+                request.expects = false;
+                request.version = Version::Stays;
+            }
+            if script.add(&request, &self.settings) {
+                break;
+            }
+        }
+        let upgraded = script.last == Some(Kind::Upgrade);
+        let ending = if upgraded { Ending::HalfCloses } else { ending };
+        self.plan_of(random, script, ending, pace, Vec::new())
+    }
+
+    /// The same, but the client spoils it somewhere.
+    fn disorderly(&self, random: &mut Random, id: u64) -> Plan {
+        let mut plan = self.orderly(random, id, Ending::Leaves, &ALL);
+        let after_bytes = random.below(plan.wire.len() as u64 + 1) as usize;
+        plan.ending = match random.below(5) {
+            0 => Ending::Resets { after_bytes },
+            1 => Ending::Quits { after_bytes },
+            2 | 3 => Ending::Freezes { after_bytes },
+            _ => Ending::StopsReading { after_bytes: random.below(2000) as usize },
+        };
+        plan
+    }
+
+    /// A byte stream from the first byte on.
+    fn raw(&self, random: &mut Random, id: u64) -> Plan {
+        let content = pattern(id, random.part_of(20_000, 700));
+        let mut script = Script { wire: content.clone(), ..Script::default() };
+        script.ends.push(content.len());
+        script.answers.push(Answer {
+            start: b"".to_vec(),
+            connection: b"".to_vec(),
+            body: Body::Stream(content),
+            closes: true,
+        });
+        let pace = pace(random);
+        let mut plan = self.plan_of(random, script, Ending::HalfCloses, pace, Vec::new());
+        plan.connect.listener = RAW;
+        plan
+    }
+
+    /// Good requests, then bytes that must be refused.
+    fn refused(&self, random: &mut Random, id: u64) -> Plan {
+        let mut script = Script::default();
+        for n in 0..random.below(3) {
+            if script.add(&Request::draw(random, &KEEPING, id + n), &self.settings) {
+                break;
+            }
+        }
+        if !script.is_over() {
+            let (bytes, status) = random.pick(REFUSED);
+            script.wire.extend_from_slice(bytes);
+            script.ends.push(script.wire.len());
+            script.answers.push(page(*status));
+        }
+        let pace = pace(random);
+        self.plan_of(random, script, Ending::Stays, pace, Vec::new())
+    }
+
+    /// Good requests, then one that stops in the middle: 408 when its time is over.
+    fn too_slow(&self, random: &mut Random, id: u64) -> Plan {
+        let mut script = Script::default();
+        for n in 0..random.below(3) {
+            if script.add(&Request::draw(random, &KEEPING, id + n), &self.settings) {
+                break;
+            }
+        }
+        if !script.is_over() {
+            let mut request = Request::draw(random, &[Kind::Sum, Kind::Small], id + 9);
+            request.expects = false;
+            let (head, content) = request.wire();
+            let keep = if content.is_empty() {
+                random.between(1, head.len() as u64 - 1) as usize
+            } else {
+                head.len() + random.below(content.len() as u64) as usize
+            };
+            script.wire.extend_from_slice(&[head, content].concat()[..keep]);
+            script.ends.push(script.wire.len());
+            script.answers.push(page(408));
+        }
+        let pace = pace(random);
+        self.plan_of(random, script, Ending::Stays, pace, Vec::new())
+    }
+
+    fn plan_of(
+        &self,
+        random: &mut Random,
+        script: Script,
+        ending: Ending,
+        pace: Pace,
+        mut pages: Vec<u16>,
+    ) -> Plan {
+        if !self.calm {
+            pages.extend([408, 503]);
+        }
+        let any_may_close = self.drain_after_ms.is_some();
+        let allowed = Allowed { pages, any_may_close };
+        let answer_bytes = script.answers.iter().map(Answer::bytes).sum();
+        Plan {
+            connect: Self::connect(random, answer_bytes, pace),
+            starts_after_ms: random.part_of(5000, 900) as u64,
+            wire: script.wire,
+            ends: script.ends,
+            in_turn: random.chance(400),
+            pace,
+            ending,
+            reader: Reader::new(script.answers, allowed),
+        }
+    }
+}
+
+/// Kinds that leave the connection open.
+const KEEPING: [Kind; 9] = [
+    Kind::Small,
+    Kind::Mapped,
+    Kind::Echo,
+    Kind::Sum,
+    Kind::Sip,
+    Kind::Fill,
+    Kind::Posted,
+    Kind::Deadline,
+    Kind::Hints,
+];
+
+const ALL: [Kind; 14] = [
+    Kind::Small,
+    Kind::Mapped,
+    Kind::Echo,
+    Kind::Sum,
+    Kind::Sip,
+    Kind::Unread,
+    Kind::Fill,
+    Kind::Posted,
+    Kind::Deadline,
+    Kind::Hints,
+    Kind::Nothing,
+    Kind::Abort,
+    Kind::Short,
+    Kind::Upgrade,
+];
+
+/// Bytes no server may take for a request, and the status that says why.
+const REFUSED: &[(&[u8], u16)] = &[
+    (b"\0\x01\x02garbage\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\nHost: a\n\n", 400),
+    (b"GET / HTTP/1.1\r\n\r\n", 400),
+    (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+    (b"POST /sum/1/1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    (b"POST /sum/1/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n", 413),
+    (
+        b"POST /sum/1/1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n",
+        400,
+    ),
+];
+
+/// What a client sends and must get, as it is written.
+#[derive(Default)]
+struct Script {
+    wire: Vec<u8>,
+    ends: Vec<usize>,
+    answers: Vec<Answer>,
+    last: Option<Kind>,
+}
+
+impl Script {
+    /// Adds a request; true when nothing may follow it.
+    fn add(&mut self, request: &Request, settings: &Settings) -> bool {
+        let (head, content) = request.wire();
+        self.wire.extend_from_slice(&head);
+        self.wire.extend_from_slice(&content);
+        self.ends.push(self.wire.len());
+        self.answers.push(request.answer(self.answers.len() as u32 + 1, settings));
+        self.last = Some(request.kind);
+        self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        self.answers.last().is_some_and(|answer| answer.closes)
+    }
+}
+
+fn pace(random: &mut Random) -> Pace {
+    let (send_bytes, gap_ms) = *random.pick(&[
+        (usize::MAX, 0),
+        (usize::MAX, 0),
+        (usize::MAX, 50),
+        (1, 2),
+        (7, 20),
+        (100, 50),
+        (1500, 200),
+    ]);
+    let read_bytes = *random.pick(&[usize::MAX, 30_000, 3000, 700]);
+    Pace { send_bytes, read_bytes, gap_ms }
+}
+
+fn faults(random: &mut Random, leaps: bool) -> Faults {
+    let mut some = |per_mille: &[u32]| *random.pick(per_mille);
+    Faults {
+        short: some(&[0, 300, 900]),
+        late: some(&[0, 200, 700]),
+        late_ms: u64::from(some(&[1, 5, 40])),
+        interrupt: some(&[0, 0, 50, 300]),
+        accept: some(&[0, 0, 100, 500]),
+        attach: some(&[0, 0, 50]),
+        broken: some(&[0, 0, 0, 5, 50]),
+        disarm: some(&[0, 100, 500]),
+        buffers: some(&[0, 0, 1, 3, 10]) as u16,
+        leap: if leaps { 30 } else { 0 },
+        leap_ms: 100_000,
+        fail_at: None,
+    }
+}
+
+fn settings(random: &mut Random, poor: bool) -> Settings {
+    let settings = settings_of_two_listeners();
+    Settings {
+        connections: *random.pick(&[1, 2, 4, 100, 100, 100]),
+        requests_per_connection: random.chance(200).then(|| random.between(1, 6) as u32),
+        buffer_bytes: if poor { random.between(1000, 200_000) as usize } else { 64 << 20 },
+        ..settings
+    }
+}
+
+pub(crate) fn settings_of_two_listeners() -> Settings {
+    let listener = |protocol| ListenerSettings { protocol, fields: Vec::new() };
+    Settings {
+        listeners: vec![listener(Protocol::Http), listener(Protocol::Raw)],
+        ..Settings::default()
+    }
+}

@@ -1,0 +1,163 @@
+//! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
+
+use pinion_engine::backend::sim::{Connect, Faults, Random};
+
+use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
+use crate::client::{Ending, Pace, Plan};
+use crate::outcome;
+use crate::reading::{Allowed, Reader};
+use crate::run;
+use crate::scenario::{Scenario, settings_of_two_listeners};
+
+const AT_ONCE: Pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 };
+
+fn request(kind: Kind, size: u64, content: usize) -> Request {
+    Request {
+        kind,
+        id: 3,
+        size,
+        head_only: false,
+        version: Version::Stays,
+        content: pattern(4, content),
+        chunks: None,
+        expects: false,
+    }
+}
+
+/// A client that sends `requests` at once.
+fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
+    let settings = settings_of_two_listeners();
+    let (mut wire, mut ends, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+    for (nth, request) in (1..).zip(requests) {
+        let (head, content) = request.wire();
+        wire.extend([head, content].concat());
+        ends.push(wire.len());
+        answers.push(request.answer(nth, &settings));
+    }
+    Plan {
+        connect: Connect { listener: 0, window_bytes, acknowledges: true, protected: false },
+        starts_after_ms: 0,
+        wire,
+        ends,
+        in_turn: false,
+        pace: AT_ONCE,
+        ending,
+        reader: Reader::new(answers, Allowed::default()),
+    }
+}
+
+/// Runs a story with many chances of what comes first; all laws hold.
+fn told(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+    told_often(30, faults, plans);
+}
+
+fn told_often(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+    for readiness in [true, false] {
+        for seed in 0..times {
+            let scenario = Scenario::story(readiness, faults.clone(), plans());
+            outcome(|| run::run(scenario, &mut Random::new(seed)))
+                .unwrap_or_else(|why| panic!("readiness {readiness}, chance {seed}: {why}"));
+        }
+    }
+}
+
+/// Things come late, so that the end of a client overtakes what it asked for.
+fn late() -> Faults {
+    Faults { late: 500, late_ms: 30, short: 300, ..Faults::default() }
+}
+
+#[test]
+fn a_stream_hears_of_an_end_that_came_before_its_upgrade() {
+    told(&late(), || {
+        let requests = [request(Kind::Posted, 0, 0), request(Kind::Upgrade, 0, 900)];
+        vec![plan(&requests, 3000, Ending::HalfCloses)]
+    });
+}
+
+#[test]
+fn a_stream_hears_of_its_end_behind_the_last_byte() {
+    told(&late(), || {
+        let requests = [request(Kind::Upgrade, 0, 9000)];
+        vec![plan(&requests, 100, Ending::HalfCloses)]
+    });
+}
+
+#[test]
+fn content_that_is_there_is_used_although_the_client_has_ended() {
+    told(&late(), || {
+        let requests = [request(Kind::Sip, 0, 5000), request(Kind::Small, 10, 0)];
+        vec![plan(&requests, 3000, Ending::HalfCloses)]
+    });
+}
+
+#[test]
+fn a_stream_that_nobody_reads_is_closed_in_time() {
+    told(&Faults::default(), || {
+        let requests = [request(Kind::Fill, 100_000, 0)];
+        vec![plan(&requests, 500, Ending::StopsReading { after_bytes: 100 })]
+    });
+}
+
+#[test]
+fn a_large_answer_may_take_longer_than_an_idle_connection_lives() {
+    told(&Faults::default(), || {
+        let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 3000, Ending::Leaves);
+        slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 1000, gap_ms: 2000 };
+        vec![slow]
+    });
+}
+
+#[test]
+fn an_exchange_that_is_refused_in_the_middle_ends_once() {
+    told(&late(), || {
+        let mut echo = request(Kind::Echo, 0, 300);
+        echo.chunks = Some(vec![300]);
+        let mut plan = plan(&[echo], 3000, Ending::Stays);
+        let last_chunk = plan.wire.len() - b"0\r\nDropped: yes\r\n\r\n".len();
+        plan.wire.truncate(last_chunk);
+        plan.wire.extend_from_slice(b"no chunk\r\n");
+        plan.ends = vec![plan.wire.len()];
+        // The head is out when the mistake comes, so the answer must break off.
+        let start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n".to_vec();
+        let body = Body::BrokenChunks(pattern(4, 300));
+        let answer = Answer { start, connection: Vec::new(), body, closes: true };
+        plan.reader = Reader::new(vec![answer], Allowed::default());
+        vec![plan]
+    });
+}
+
+#[test]
+fn a_deadline_taken_back_by_an_answer_does_not_end_the_send_of_it() {
+    told(&Faults::default(), || {
+        // The handler of the second request sets a deadline and answers before it; the answers
+        // wait for a client that reads now and then.
+        let requests = [request(Kind::Fill, 3000, 0), request(Kind::Posted, 0, 0)];
+        let mut slow = plan(&requests, 700, Ending::Leaves);
+        slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 20_000 };
+        vec![slow]
+    });
+}
+
+#[test]
+fn lingering_lets_a_refusal_arrive() {
+    told(&late(), || {
+        let mut plan = plan(&[], 3000, Ending::Stays);
+        plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
+        plan.ends = vec![plan.wire.len()];
+        plan.pace = Pace { send_bytes: 1500, read_bytes: usize::MAX, gap_ms: 10 };
+        let answer = page(400);
+        assert_eq!(answer.connection, CLOSE);
+        plan.reader = Reader::new(vec![answer], Allowed::default());
+        vec![plan]
+    });
+}
+
+#[test]
+fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
+    told_often(2, &Faults::default(), || {
+        let requests = vec![request(Kind::Small, 1, 0); 20_000];
+        let mut flood = plan(&requests, 3000, Ending::Leaves);
+        flood.pace = Pace { send_bytes: usize::MAX, read_bytes: 3000, gap_ms: 0 };
+        vec![flood]
+    });
+}
