@@ -163,7 +163,8 @@ impl Reader {
             }
             // The test that runs this very moment, and what would take as long.
             ["cargo", "xtask", chore @ ..] => is_chore(&self.document, chore),
-            ["cargo", "build", rest @ ..] => is_build(&self.document, rest),
+            ["cargo", "build" | "test", rest @ ..] => is_build(&self.document, rest),
+            [setting, rest @ ..] if setting.starts_with("PINION_") => self.tries(&rest.join(" ")),
             [tool, rest @ ..] if measures(tool) => are_built(&self.document, rest),
             [program, ..] if program.starts_with(PROFILED) => {
                 are_built(&self.document, &own);
@@ -269,10 +270,20 @@ fn is_build(document: &Path, words: &[&str]) {
         let exists = match pair {
             ["-p" | "--package", name] => is_package(name),
             ["--profile", name] => workspace.contains(&format!("[profile.{name}]")),
+            ["--test", name] => is_test(name),
             _ => true,
         };
-        assert!(exists, "{}: cargo build {}", document.display(), words.join(" "));
+        assert!(exists, "{}: cargo … {}", document.display(), words.join(" "));
     }
+}
+
+/// Whether some crate has tests of that name.
+fn is_test(name: &str) -> bool {
+    let crates = fs::read_dir(source_root().join("crates")).expect("the crates");
+    crates.filter_map(Result::ok).any(|entry| {
+        let tests = entry.path().join("tests");
+        tests.join(name).join("main.rs").exists() || tests.join(format!("{name}.rs")).exists()
+    })
 }
 
 fn is_package(name: &str) -> bool {
