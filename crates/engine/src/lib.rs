@@ -17,6 +17,7 @@
 //! | [`residency`] | memory given back after a build |
 //! | [`footprint`] | what all of it takes at most |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
+//! | [`stderr`] | lines that nobody has to read |
 //! | [`settings`] | what a server can be told |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
@@ -45,6 +46,7 @@ pub mod server;
 mod service;
 pub mod settings;
 pub mod signals;
+pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
 mod wheel;

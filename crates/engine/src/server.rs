@@ -1,5 +1,6 @@
 //! The workers of a server as threads: started from a [`Kit`], restarted after a panic, drained.
 
+use crate::stderr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -153,8 +154,12 @@ impl Place {
             }));
             match outcome {
                 Ok(Ok(())) => return,
-                Ok(Err(error)) => eprintln!("worker {}: {error}; starting anew", self.index),
-                Err(_) => eprintln!("worker {}: panicked; starting anew", self.index),
+                Ok(Err(error)) => {
+                    stderr::line(format_args!("worker {}: {error}; starting anew", self.index))
+                }
+                Err(_) => {
+                    stderr::line(format_args!("worker {}: panicked; starting anew", self.index))
+                }
             }
             self.shared.loads[usize::from(self.index)].store(0, Ordering::Relaxed);
             if self.shared.draining.load(Ordering::Acquire) {

@@ -22,6 +22,7 @@ pub(crate) use ring::RING_BYTES;
 
 use crate::settings::LogFormat;
 use bell::Bell;
+use pinion_engine::stderr;
 use ring::Ring;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +98,9 @@ impl AccessLog {
         self.shared.bell.ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            eprintln!("pinion: the access log ended by a panic; its last lines are lost");
+            stderr::line(format_args!(
+                "pinion: the access log ended by a panic; its last lines are lost"
+            ));
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::settings::Content;
 use anyhow::anyhow;
 use pinion_build::{BuildError, Options};
+use pinion_engine::stderr;
 use pinion_http::date::UnixSeconds;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,10 +36,12 @@ pub(crate) fn failure(error: BuildError) -> Failure {
     match error {
         BuildError::Problems(problems) => {
             for problem in &problems {
-                eprintln!("pinion: {problem}");
+                stderr::line(format_args!("pinion: {problem}"));
             }
             let files = crate::terminal::counted(problems.len() as u64, "problem");
-            eprintln!("pinion: nothing was built because of {files}; --keep-going builds without");
+            stderr::line(format_args!(
+                "pinion: nothing was built because of {files}; --keep-going builds without"
+            ));
             Failure::Told
         }
         BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),

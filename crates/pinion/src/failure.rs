@@ -1,6 +1,7 @@
 //! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
 //! line or configuration is wrong. Every reason is told in one line that says what to do.
 
+use pinion_engine::stderr;
 use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
@@ -28,11 +29,11 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("pinion: {message}");
+                stderr::line(format_args!("pinion: {message}"));
                 ExitCode::from(2)
             }
             Self::Failed(error) => {
-                eprintln!("pinion: {}", one_line(&error));
+                stderr::line(format_args!("pinion: {}", one_line(&error)));
                 ExitCode::from(1)
             }
             Self::Told => ExitCode::from(1),

@@ -6,6 +6,7 @@ use super::record::Record;
 use super::ring::Consumer;
 use super::{Ring, Shared};
 use crate::settings::LogFormat;
+use pinion_engine::stderr;
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
@@ -71,7 +72,9 @@ impl Writer {
                 // What was logged before the rotation belongs to the old file.
                 any = self.drain();
                 if let Err(error) = self.output.reopen() {
-                    eprintln!("pinion: cannot reopen the access log, the old file stays: {error}");
+                    stderr::line(format_args!(
+                        "pinion: cannot reopen the access log, the old file stays: {error}"
+                    ));
                 }
             }
             any |= self.drain();
@@ -162,13 +165,17 @@ impl Writer {
         let dropped = trouble.dropped_before + rings.sum::<u64>();
         if dropped > trouble.dropped_told {
             let lines = dropped - trouble.dropped_told;
-            eprintln!("pinion: the access log could not keep up: {lines} lines dropped");
+            stderr::line(format_args!(
+                "pinion: the access log could not keep up: {lines} lines dropped"
+            ));
             trouble.dropped_told = dropped;
             trouble.told_at = Some(Instant::now());
         }
         if let Some(error) = trouble.last_error.take() {
             let lines = std::mem::take(&mut trouble.unwritten);
-            eprintln!("pinion: cannot write the access log: {error}; {lines} lines lost");
+            stderr::line(format_args!(
+                "pinion: cannot write the access log: {error}; {lines} lines lost"
+            ));
             trouble.told_at = Some(Instant::now());
         }
     }

@@ -1,6 +1,7 @@
 //! Why answers were 500, told on stderr so rarely that no damage can fill a disk.
 
 use pinion_engine::clock::Now;
+use pinion_engine::stderr;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +33,10 @@ impl DamageReport {
                 0 => String::new(),
                 count => format!(" (and {count} more answers of 500 before)"),
             };
-            eprintln!("pinion: 500 for {}{dots}: {why}{more}", shown.escape_ascii());
+            stderr::line(format_args!(
+                "pinion: 500 for {}{dots}: {why}{more}",
+                shown.escape_ascii()
+            ));
         }
     }
 

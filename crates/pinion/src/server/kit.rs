@@ -15,6 +15,7 @@ use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
+use pinion_engine::stderr;
 
 /// Everything a server needs.
 pub(crate) struct Kit {
@@ -97,7 +98,9 @@ fn choose_io(asked: settings::Io) -> Result<Io, Failure> {
             Err(anyhow!("io_uring does not work here: {reason}; use --io auto or epoll").into())
         }
         (Err(reason), _) => {
-            eprintln!("pinion: io_uring does not work here, epoll it is: {reason}");
+            stderr::line(format_args!(
+                "pinion: io_uring does not work here, epoll it is: {reason}"
+            ));
             Ok(Io::Epoll)
         }
     }

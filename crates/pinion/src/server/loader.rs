@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_build::Options;
 use pinion_engine::mapping::Mapping;
 use pinion_engine::residency;
+use pinion_engine::stderr;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io;
@@ -79,10 +80,10 @@ impl Loader {
         let built = pinion_build::build(path, &options, memory, &());
         let built = built.map_err(build_options::failure)?;
         for problem in &built.summary.problems {
-            eprintln!("pinion: left out {problem}");
+            stderr::line(format_args!("pinion: left out {problem}"));
         }
         for warning in &built.summary.warnings {
-            eprintln!("pinion: {warning}");
+            stderr::line(format_args!("pinion: {warning}"));
         }
         seal(&built.out).context("cannot seal the memory of the site")?;
         let mapping = Mapping::new(built.out, built.externals);

@@ -6,6 +6,7 @@ use super::generation::Published;
 use super::loader::Loader;
 use crate::terminal::counted;
 use pinion_engine::server::Control;
+use pinion_engine::stderr;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -39,7 +40,9 @@ impl Reloader {
         match self.asked.try_send(()) {
             // Full: the load that waits will see what we saw.
             Ok(()) | Err(TrySendError::Full(())) => {}
-            Err(TrySendError::Disconnected(())) => eprintln!("pinion: reloading has ended"),
+            Err(TrySendError::Disconnected(())) => {
+                stderr::line(format_args!("pinion: reloading has ended"))
+            }
         }
     }
 }
@@ -51,11 +54,14 @@ fn run(wishes: &Receiver<()>, loader: &Loader, published: &Published, control: &
                 let paths = counted(next.archive().layout().entry_count(), "path");
                 published.publish(next);
                 control.wake_all();
-                eprintln!("reloaded {}: {paths}", loader.source().path().display());
+                stderr::line(format_args!(
+                    "reloaded {}: {paths}",
+                    loader.source().path().display()
+                ));
             }
             Err(failure) => {
                 let what = loader.source().path().display();
-                eprintln!("pinion: cannot reload {what}, what was there stays");
+                stderr::line(format_args!("pinion: cannot reload {what}, what was there stays"));
                 failure.report();
             }
         }

@@ -16,6 +16,7 @@ use pinion_engine::listener::Listener;
 use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
+use pinion_engine::stderr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -41,7 +42,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         None => (start_dummy(engine, &log)?, None),
     };
     for url in urls {
-        eprintln!("listening {url}");
+        stderr::line(format_args!("listening {url}"));
     }
     let control = server.control();
     let ears = Ears { signals, control, reloader, log: log.clone(), grace: settings.grace };
@@ -60,11 +61,11 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
 
 fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capacity::Capacity) {
     if let Some(asked) = capacity.asked {
-        eprintln!(
+        stderr::line(format_args!(
             "pinion: --max-connections {asked}: the limit on open files allows {}; raise it \
              (ulimit -n) or ask for less",
             capacity.connections
-        );
+        ));
     }
     let bound_bytes = capacity.bound_bytes(workers, io, settings.access_log.is_some());
     let io = match io {
@@ -76,13 +77,13 @@ fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capaci
         (Some(path), _) => path.display().to_string(),
         (None, _) => "public".to_owned(),
     };
-    eprintln!(
+    stderr::line(format_args!(
         "pinion {}: {what}, {} on {io}, at most {} connections and {} beside the archive",
         env!("CARGO_PKG_VERSION"),
         counted(workers as u64, "worker"),
         count(capacity.connections),
         size(bound_bytes),
-    );
+    ));
 }
 
 fn engine_kit(
@@ -184,7 +185,10 @@ impl Ears {
     /// is over.
     fn drain(&self) {
         let open = counted(self.control.connections() as u64, "connection");
-        eprintln!("stopping; {open} open, at most {} seconds", self.grace.as_secs());
+        stderr::line(format_args!(
+            "stopping; {open} open, at most {} seconds",
+            self.grace.as_secs()
+        ));
         self.control.drain();
         let (control, grace) = (self.control.clone(), self.grace);
         let timer = thread::Builder::new().name("grace".to_owned()).spawn(move || {

@@ -9,6 +9,7 @@
 
 use crate::source::Source;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use pinion_engine::stderr;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -103,7 +104,10 @@ impl Watch {
                 // What is watched may be gone already; that is why we are here.
                 let _gone = self.watcher.unwatch(folder);
                 if let Err(error) = self.arm() {
-                    eprintln!("pinion: cannot watch {}: {error}", self.target.folder().display());
+                    stderr::line(format_args!(
+                        "pinion: cannot watch {}: {error}",
+                        self.target.folder().display()
+                    ));
                 }
                 true
             }

@@ -2,6 +2,7 @@
 
 use crate::terminal::{Style, counted, percent, size};
 use pinion_build::{BuildError, Problem, Summary, Warning};
+use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -12,16 +13,16 @@ const NAMED: usize = 10;
 pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {
-        eprintln!("{warning}: left out {problem}");
+        stderr::line(format_args!("{warning}: left out {problem}"));
     }
     for text in &summary.warnings {
-        eprintln!("{warning}: {text}");
+        stderr::line(format_args!("{warning}: {text}"));
     }
     let special: Vec<_> = summary.special.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "never served", &special);
     let shadowed: Vec<_> = summary.shadowed.iter().map(ToString::to_string).collect();
     name_some(style, "note", &shadowed);
-    eprintln!("{}", line(output, summary, style));
+    stderr::line(format_args!("{}", line(output, summary, style)));
 }
 
 /// The summary in one line.
@@ -51,11 +52,11 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
 
 fn name_some(style: Style, what: &str, names: &[String]) {
     for name in names.iter().take(NAMED) {
-        eprintln!("{}: {name}", style.dim(what));
+        stderr::line(format_args!("{}: {name}", style.dim(what)));
     }
     if names.len() > NAMED {
         let more = counted((names.len() - NAMED) as u64, "more path");
-        eprintln!("{}: and {more} (--json names all)", style.dim(what));
+        stderr::line(format_args!("{}: and {more} (--json names all)", style.dim(what)));
     }
 }
 
