@@ -155,10 +155,10 @@ impl Place {
             match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
-                    stderr::line(format_args!("worker {}: {error}; starting anew", self.index))
+                    stderr::line(format_args!("worker {}: {error}; starting anew", self.index));
                 }
                 Err(_) => {
-                    stderr::line(format_args!("worker {}: panicked; starting anew", self.index))
+                    stderr::line(format_args!("worker {}: panicked; starting anew", self.index));
                 }
             }
             self.shared.loads[usize::from(self.index)].store(0, Ordering::Relaxed);

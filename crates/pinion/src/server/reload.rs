@@ -41,7 +41,7 @@ impl Reloader {
             // Full: the load that waits will see what we saw.
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
-                stderr::line(format_args!("pinion: reloading has ended"))
+                stderr::line(format_args!("pinion: reloading has ended"));
             }
         }
     }
