@@ -25,7 +25,7 @@ const LATENCIES: &[(&str, Column)] = &[
 pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
     let rounds = results.cases.iter().map(|case| case.rounds.len()).max().unwrap_or(0);
     let mut text = format!(
-        "{} {} connections, {rounds} rounds of {} s. Figures are medians; in brackets the least \
+        "{}\n{} connections, {rounds} rounds of {} s. Figures are medians; in brackets the least \
          and the most.\n\n",
         scenario.about, scenario.connections, scenario.seconds,
     );
