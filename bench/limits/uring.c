@@ -40,6 +40,12 @@ static struct io_uring_sqe *next_sqe(void) {
     return sqe;
 }
 
+static void arm_accept(int listener) {
+    struct io_uring_sqe *sqe = next_sqe();
+    io_uring_prep_multishot_accept(sqe, listener, 0, 0, 0);
+    sqe->user_data = 0;
+}
+
 static void arm_receive(int fd) {
     struct io_uring_sqe *sqe = next_sqe();
     /* An armed multishot receive would hold a closed socket open. */
@@ -92,9 +98,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < BUFFERS; i++)
         io_uring_buf_ring_add(lent, in + (size_t)i * BUFFER_BYTES, BUFFER_BYTES, i, mask, i);
     io_uring_buf_ring_advance(lent, BUFFERS);
-    struct io_uring_sqe *sqe = next_sqe();
-    io_uring_prep_multishot_accept(sqe, listener, 0, 0, 0);
-    sqe->user_data = 0;
+    arm_accept(listener);
     const size_t response_bytes = sizeof kept - 1;
     for (;;) {
         io_uring_submit_and_wait(&ring, 1);
@@ -108,6 +112,8 @@ int main(int argc, char **argv) {
                     if (!out[cqe->res]) out[cqe->res] = malloc(OUT_BYTES);
                     arm_receive(cqe->res);
                 }
+                /* A kernel short of descriptors or of room for completions ends the series. */
+                if (!(cqe->flags & IORING_CQE_F_MORE)) arm_accept(listener);
                 continue;
             }
             if (cqe->user_data >> 32 != RECV) continue;

@@ -31,8 +31,22 @@ pub(crate) struct CaseResult {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     pub(crate) measured: Measured,
-    /// Microseconds of the server's CPU time for each answered request.
+    /// Microseconds of the server's CPU time for each answered request; no end of them when none
+    /// was answered.
     pub(crate) cpu: f64,
+}
+
+impl Round {
+    fn of(measured: Measured, nanoseconds: u64) -> Self {
+        let answers = measured.requests as f64;
+        let cpu = if answers > 0.0 { nanoseconds as f64 / 1e3 / answers } else { f64::INFINITY };
+        Self { measured, cpu }
+    }
+
+    /// Microseconds in which 99 of 100 answers came.
+    fn p99(&self) -> f64 {
+        if self.measured.requests > 0 { self.measured.p99.max(1) as f64 } else { f64::INFINITY }
+    }
 }
 
 /// A comparison over all rounds.
@@ -103,7 +117,8 @@ impl CaseResult {
         let refused = |measured: &Measured| if ask.status < 400 { measured.refusals } else { 0 };
         let failed = |round: &Round| {
             let measured = &round.measured;
-            measured.errors + measured.timeouts + refused(measured)
+            let silent = u64::from(measured.requests == 0);
+            measured.errors + measured.timeouts + refused(measured) + silent
         };
         self.rounds.iter().map(failed).sum()
     }
@@ -194,10 +209,7 @@ fn once(server: &Server, load: &Load) -> Result<Round> {
     let measured = wrk::run(load)?;
     thread::sleep(REST);
     let nanoseconds = server.cpu()?.since(&before);
-    if measured.requests == 0 {
-        bail!("no request was answered");
-    }
-    Ok(Round { measured, cpu: nanoseconds as f64 / 1e3 / measured.requests as f64 })
+    Ok(Round::of(measured, nanoseconds))
 }
 
 /// A comparison, round by round, with the best of the run; `None` if there is nothing to compare.
@@ -206,7 +218,7 @@ fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
         let case = cases.iter().find(|case| case.label == *label)?;
         let figure = |round: &Round| match comparison.figure {
             Figure::Cpu => round.cpu,
-            Figure::P99 => round.measured.p99.max(1) as f64,
+            Figure::P99 => round.p99(),
         };
         Some(case.rounds.iter().map(figure).collect())
     };
@@ -254,11 +266,27 @@ mod tests {
     fn refusals_fail_unless_they_are_asked_for() {
         let mut result = case("ours", &[1.0, 1.0]);
         for round in &mut result.rounds {
-            round.measured = Measured { errors: 1, timeouts: 2, refusals: 10, ..round.measured };
+            round.measured = Measured {
+                requests: 20,
+                errors: 1,
+                timeouts: 2,
+                refusals: 10,
+                ..Measured::default()
+            };
         }
         let ask = |status| Ask { status, ..Ask::new("/") };
         assert_eq!(result.failures(&ask(200)), 26);
         assert_eq!(result.failures(&ask(404)), 6);
+    }
+
+    #[test]
+    fn silence_is_a_failure_and_never_the_best() {
+        let silent = Round::of(Measured::default(), 5_000);
+        assert!(silent.cpu.is_infinite() && silent.p99().is_infinite());
+        let result = CaseResult { label: "ours".to_owned(), rounds: vec![silent] };
+        assert_eq!(result.failures(&Ask::new("/")), 1);
+        let answered = Measured { requests: 10, ..Measured::default() };
+        assert_eq!(Round::of(answered, 5_000).cpu, 0.5);
     }
 
     #[test]
