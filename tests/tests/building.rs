@@ -1,0 +1,180 @@
+//! What `pinion build` leaves behind when it is killed or the disk is full, and that the same input
+//! gives the same bytes.
+#![forbid(unsafe_code)]
+
+use pinion_tests::binary::pinion;
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{output, program};
+use pinion_tests::server::{build, run};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Pages that take a while to encode, different for each `edition`.
+fn write_site(folder: &Folder, name: &str, edition: &str) {
+    for page in 0..60 {
+        let line = |line: u32| format!("<p>{edition}, page {page}, {}</p>\n", line * line * 7919);
+        let text: String = (0..400).map(line).collect();
+        folder.write(format!("{name}/d{}/page{page}.html", page % 7), text);
+    }
+    // Larger than the buffer in front of the disk: written in the middle of a build.
+    folder.write(format!("{name}/noise.bin"), edition.repeat(400_000));
+}
+
+/// Visible names in a folder.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path()).expect("the folder");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("ASCII");
+    let mut names: Vec<String> = entries.flatten().map(name).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names
+}
+
+#[test]
+fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
+    const KILLS: u32 = 40;
+    let folder = Folder::new("killed");
+    write_site(&folder, "site", "first");
+    let archive = folder.join("site/site.pinion");
+    build(&folder.join("site"), &archive, &[]);
+    let old = fs::read(&archive).expect("the archive");
+    write_site(&folder, "site", "second");
+    let began = Instant::now();
+    build(&folder.join("site"), &archive, &[]);
+    let whole_build = began.elapsed();
+    let new = fs::read(&archive).expect("the archive");
+    assert!(old != new);
+
+    let mut survived = 0;
+    for kill in 0..KILLS {
+        fs::write(&archive, &old).expect("the old archive");
+        let mut building = Command::new(pinion())
+            .args(["build", ".", "-o", "site.pinion"])
+            .current_dir(folder.join("site"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("pinion starts");
+        // From at once to when it has ended long ago.
+        thread::sleep(whole_build * kill * 5 / (4 * KILLS));
+        building.kill().expect("killed, or ended before");
+        building.wait().expect("its end");
+        let left = fs::read(&archive).expect("the archive");
+        assert!(left == old || left == new, "kill {kill}: neither the old nor the new archive");
+        survived += u32::from(left == old);
+    }
+    assert!(survived > 0, "every build was over before it was killed");
+    // What killed builds have left beside the archive is not part of the next one.
+    build(&folder.join("site"), &archive, &[]);
+    assert!(fs::read(&archive).expect("the archive") == new);
+}
+
+/// `pinion build` with room for so many bytes in a file. Where the signal is ignored a write
+/// beyond them fails, as on a full disk; else it ends the program.
+fn build_with_room(folder: &Folder, bytes: usize, signal_ignored: bool) -> std::process::Output {
+    let room = format!("--fsize={bytes}:{bytes}");
+    let trap = if signal_ignored { "trap '' XFSZ;" } else { "ulimit -c 0;" };
+    let script = format!("{trap} exec prlimit {room} \"$0\" build site -o site.pinion");
+    let mut shell = program("sh", "dash");
+    shell.arg("-c").arg(script).arg(pinion()).current_dir(folder.path());
+    output(&mut shell)
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_archive_and_says_why() {
+    let folder = Folder::new("full");
+    write_site(&folder, "site", "first");
+    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+    let bytes = fs::metadata(folder.join("site.pinion")).expect("the archive").len() as usize;
+    for room in [0, 1, 4095, 4096, bytes / 3, bytes / 2, bytes - 4096, bytes - 1] {
+        folder.write("site.pinion", "old");
+        let failed = build_with_room(&folder, room, true);
+        let said = String::from_utf8(failed.stderr).expect("text");
+        assert_eq!(failed.status.code(), Some(1), "room for {room} bytes: {said}");
+        assert!(said.starts_with("pinion: ") && said.lines().count() == 1, "{said:?}");
+        assert!(said.contains("File too large"), "{said:?}");
+        assert_eq!(fs::read(folder.join("site.pinion")).expect("a file"), b"old");
+        let hidden = fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(hidden, 2, "litter beside the site and the archive");
+
+        let killed = build_with_room(&folder, room, false);
+        assert_eq!(killed.status.code(), None, "ended by a signal");
+        assert_eq!(fs::read(folder.join("site.pinion")).expect("a file"), b"old");
+        assert_eq!(names(&folder), ["site", "site.pinion"]);
+        remove_drafts(&folder);
+    }
+    assert!(build_with_room(&folder, bytes, true).status.success(), "it fits exactly");
+    assert_eq!(run(&["verify".as_ref(), folder.join("site.pinion").as_os_str()]).code, Some(0));
+}
+
+/// What a build that was killed has left behind, hidden.
+fn remove_drafts(folder: &Folder) {
+    for entry in fs::read_dir(folder.path()).expect("the folder").flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b".site.pinion.") {
+            fs::remove_file(entry.path()).expect("removed");
+        }
+    }
+}
+
+/// The archive that this command line makes of `site` below `folder`.
+fn archive_of(folder: &Path, before: &[&str], flags: &[&str], epoch: Option<&str>) -> Vec<u8> {
+    let out = Folder::new("out");
+    let pinion = pinion().to_str().expect("a path in UTF-8");
+    let words: Vec<&str> = before.iter().copied().chain([pinion, "build"]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(folder.join("site")).arg("-o").arg(out.join("a")).args(flags);
+    // The clock's zone and the language are none of the archive's business.
+    command.env("TZ", format!("Zone{}", flags.len())).env("LC_ALL", "de_DE.UTF-8");
+    match epoch {
+        Some(epoch) => command.env("SOURCE_DATE_EPOCH", epoch),
+        None => command.env_remove("SOURCE_DATE_EPOCH"),
+    };
+    let ended = output(&mut command);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    fs::read(out.join("a")).expect("the archive")
+}
+
+/// Sets the modification time of every file below `folder`.
+fn touch(folder: &Path, time: SystemTime) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.path() {
+            path if path.is_dir() => touch(&path, time),
+            path => File::options()
+                .write(true)
+                .open(path)
+                .expect("a file")
+                .set_modified(time)
+                .expect("a time"),
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    let (one, other) = (Folder::new("one"), Folder::new("another-place"));
+    for folder in [&one, &other] {
+        write_site(folder, "site", "first");
+        touch(&folder.join("site"), time);
+    }
+    let archive = archive_of(one.path(), &[], &[], None);
+    for (what, again) in [
+        ("again", archive_of(one.path(), &[], &[], None)),
+        ("elsewhere", archive_of(other.path(), &[], &[], None)),
+        ("one worker", archive_of(one.path(), &[], &["-j", "1"], None)),
+        ("seven workers", archive_of(one.path(), &[], &["-j", "7"], None)),
+        ("one core", archive_of(other.path(), &["taskset", "-c", "0"], &[], None)),
+        ("a later epoch", archive_of(one.path(), &[], &[], Some("1600000000"))),
+    ] {
+        assert!(again == archive, "other bytes: {what}");
+    }
+
+    // The epoch caps times, so touched files make no difference any more.
+    let capped = archive_of(one.path(), &[], &[], Some("1400000000"));
+    touch(&other.join("site"), time + Duration::from_secs(1000));
+    assert!(archive_of(other.path(), &[], &[], Some("1400000000")) == capped);
+    assert!(archive_of(other.path(), &[], &[], None) != archive, "times are input");
+    assert!(capped != archive, "the epoch is input");
+}

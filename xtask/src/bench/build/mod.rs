@@ -1,0 +1,271 @@
+//! `cargo xtask bench build`: what a build costs, beside kawipiko's archiver.
+//!
+//! The measure is CPU time, user and system, of the whole process, and the size of what clients
+//! would get: of each content its coded form, or the content itself where that is not smaller.
+//! Both programs take turns; only ratios within a round count.
+
+mod kawipiko;
+mod report;
+
+use super::cost::{self, Cost};
+use super::runs::Run;
+use super::{release, trees};
+use crate::debian::{self, Need, Proof};
+use crate::process;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "\
+usage: cargo xtask bench build [OPTIONS]
+  --only SITE    only this site: python-docs or pages
+  --cores WHICH  only on one core, or only on all
+  --rounds N     how often the programs take turns [python-docs 5, pages 1]
+  --name NAME    the run's name [the host's]";
+
+/// Where python3.11-doc lies.
+const DOCS: &str = "/usr/share/doc/python3.11/html";
+const NEEDS: &[Need] = &[Need {
+    package: "python3.11-doc",
+    proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
+}];
+
+/// One coding at one level, as both programs name it, and the goal: our CPU time over theirs.
+struct Coding {
+    ours: &'static str,
+    theirs: &'static str,
+    level: &'static str,
+    goal: f64,
+}
+
+const CODINGS: [Coding; 2] = [
+    Coding { ours: "gzip", theirs: "gzip", level: "6", goal: 0.4 },
+    Coding { ours: "br", theirs: "brotli", level: "6", goal: 1.0 },
+];
+
+/// What is built, and how many rounds are worth their time.
+struct Site {
+    name: &'static str,
+    about: &'static str,
+    rounds: usize,
+}
+
+const SITES: [Site; 2] = [
+    Site {
+        name: "python-docs",
+        about: "Debian's `python3.11-doc`: 1 065 files, 67 MB.",
+        rounds: 5,
+    },
+    Site {
+        name: "pages",
+        about: "100 000 generated pages in 1 000 folders, median 1.5 KiB.",
+        rounds: 1,
+    },
+];
+
+/// Where the programs run.
+#[derive(Clone, Copy, PartialEq)]
+enum Cores {
+    One,
+    All,
+}
+
+/// The rounds of one coding.
+struct Case {
+    coding: &'static Coding,
+    ours: Vec<Made>,
+    /// None where kawipiko is not installed.
+    theirs: Vec<Made>,
+}
+
+/// One archive.
+#[derive(Clone, Copy)]
+struct Made {
+    cost: Cost,
+    /// What clients would get of it, in bytes.
+    sent_bytes: u64,
+}
+
+/// Measures what the command line names and records each site as a part of today's run.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    debian::install(NEEDS)?;
+    let bench = Bench {
+        pinion: release::binary()?,
+        state: release::state()?,
+        archiver: kawipiko::archiver(),
+    };
+    if bench.archiver.is_none() {
+        eprintln!(
+            "kawipiko's archiver is not here, so nothing is compared with it; \
+             KAWIPIKO_ARCHIVER or PATH can name it"
+        );
+    }
+    let mut run = Run::open(options.name.as_deref())?;
+    for site in SITES.iter().filter(|site| options.only.is_none_or(|only| only == site.name)) {
+        for cores in [Cores::One, Cores::All] {
+            if options.cores.is_some_and(|only| only != cores) {
+                continue;
+            }
+            let cases = bench.site(site, cores, options.rounds.unwrap_or(site.rounds))?;
+            let text = report::markdown(site, &cases, bench.archiver.is_some());
+            let part = format!("build {}, {}", site.name, cores.shown());
+            println!("\n== {part}\n\n{text}");
+            run.record(&part, &text, &report::data(&cases))?;
+        }
+    }
+    eprintln!("recorded in {}", run.shown());
+    Ok(())
+}
+
+/// The programs and where they write.
+struct Bench {
+    pinion: PathBuf,
+    state: PathBuf,
+    archiver: Option<PathBuf>,
+}
+
+impl Bench {
+    fn site(&self, site: &Site, cores: Cores, rounds: usize) -> Result<Vec<Case>> {
+        let root = match site.name {
+            "pages" => trees::pages(&self.state)?.root,
+            _ => PathBuf::from(DOCS),
+        };
+        let case = |coding| Case { coding, ours: Vec::new(), theirs: Vec::new() };
+        let mut cases: Vec<Case> = CODINGS.iter().map(case).collect();
+        // Both read the same files; the first reading is nobody's.
+        self.ours(&root, &CODINGS[0], cores)?;
+        for round in 0..rounds {
+            for case in &mut cases {
+                // Who is first in one round is second in the next.
+                let ours_first = round % 2 == 0;
+                if ours_first {
+                    case.ours.push(self.ours(&root, case.coding, cores)?);
+                }
+                if let Some(archiver) = &self.archiver {
+                    case.theirs.push(self.theirs(archiver, &root, case.coding, cores)?);
+                }
+                if !ours_first {
+                    case.ours.push(self.ours(&root, case.coding, cores)?);
+                }
+                let last = |made: &[Made]| made.last().map_or(f64::NAN, |m| m.cost.cpu_seconds);
+                let (ours, theirs) = (last(&case.ours), last(&case.theirs));
+                let (name, coding) = (site.name, case.coding.ours);
+                let done = round + 1;
+                eprintln!("  {name} {coding} {done}/{rounds}: {ours:.2} s, kawipiko {theirs:.2} s");
+            }
+        }
+        Ok(cases)
+    }
+
+    fn ours(&self, root: &Path, coding: &Coding, cores: Cores) -> Result<Made> {
+        let archive = self.state.join("build.pinion");
+        let level = format!("{}:{}", coding.ours, coding.level);
+        let mut build = Command::new(&self.pinion);
+        build.arg("build").arg(root).arg("-o").arg(&archive).args(["--codings", &level]);
+        let cost = cost::of(&build, cores.pinned(), &self.state.join("build.log"))?;
+        let mut inspect = Command::new(&self.pinion);
+        let figures = process::output(inspect.arg("inspect").arg(&archive).arg("--json"))?;
+        fs::remove_file(&archive)?;
+        Ok(Made { cost, sent_bytes: sent_bytes(&figures, coding.ours)? })
+    }
+
+    fn theirs(&self, archiver: &Path, root: &Path, coding: &Coding, cores: Cores) -> Result<Made> {
+        let archive = self.state.join("build.cdb");
+        let mut build = Command::new(archiver);
+        build.arg("--sources").arg(root).arg("--archive").arg(&archive);
+        build.args(["--compress", coding.theirs, "--compress-level", coding.level]);
+        let cost = cost::of(&build, cores.pinned(), &self.state.join("build.log"))?;
+        let sent_bytes = kawipiko::content_bytes(&archive)?;
+        fs::remove_file(&archive)?;
+        Ok(Made { cost, sent_bytes })
+    }
+}
+
+/// All stored bodies, less the plain form of what has a coded one. A content that several resources
+/// share is stored once; the figures count its forms once, too.
+fn sent_bytes(figures: &str, coding: &str) -> Result<u64> {
+    let figures: Value = serde_json::from_str(figures)?;
+    let stored = figures["bodies"]["stored_bytes"].as_u64();
+    let plain = figures["codings"][coding]["identity_bytes"].as_u64();
+    let (Some(stored), Some(plain)) = (stored, plain) else {
+        bail!("pinion inspect tells no sizes: {figures}");
+    };
+    Ok(stored.saturating_sub(plain))
+}
+
+impl Cores {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::One => "one core",
+            Self::All => "all cores",
+        }
+    }
+
+    /// The core to run on, if there is to be one only.
+    fn pinned(self) -> Option<u32> {
+        (self == Self::One).then_some(0)
+    }
+}
+
+impl Coding {
+    fn shown(&self) -> String {
+        format!("{} {}", self.ours, self.level)
+    }
+}
+
+struct Options<'w> {
+    only: Option<&'w str>,
+    cores: Option<Cores>,
+    rounds: Option<usize>,
+    name: Option<String>,
+}
+
+impl<'w> Options<'w> {
+    fn parse(arguments: &[&'w str]) -> Result<Self> {
+        let mut options = Self { only: None, cores: None, rounds: None, name: None };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let value = *words.next().with_context(|| format!("{word} needs a value\n{USAGE}"))?;
+            match *word {
+                "--only" if SITES.iter().any(|site| site.name == value) => {
+                    options.only = Some(value);
+                }
+                "--cores" if value == "one" => options.cores = Some(Cores::One),
+                "--cores" if value == "all" => options.cores = Some(Cores::All),
+                "--rounds" => {
+                    let count = value.parse().ok().filter(|&count| count > 0);
+                    options.rounds = Some(count.with_context(|| format!("not a count: {value}"))?);
+                }
+                "--name" => options.name = Some(value.to_owned()),
+                _ => bail!("not an option: {word} {value}\n{USAGE}"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_get_is_what_is_stored_less_what_is_coded() {
+        let figures = r#"{"bodies":{"stored_bytes":1100},"codings":{"br":{"identity_bytes":900}}}"#;
+        assert_eq!(sent_bytes(figures, "br").unwrap(), 200);
+        assert!(sent_bytes(figures, "gzip").is_err());
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let options = Options::parse(&["--only", "pages", "--rounds", "2"]).unwrap();
+        assert_eq!((options.only, options.rounds), (Some("pages"), Some(2)));
+        for wrong in
+            [&["--only", "nothing"][..], &["--rounds", "0"], &["--name"], &["--cores", "2"]]
+        {
+            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

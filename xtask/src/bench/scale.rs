@@ -1,0 +1,247 @@
+//! `cargo xtask bench scale`: what an archive of very many files takes: bytes, memory of its
+//! build, and time until a server that was started just now has answered from it.
+
+use super::runs::Run;
+use super::statistics::Spread;
+use super::trees::{self, Tree};
+use super::{cost, release};
+use crate::process;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "\
+usage: cargo xtask bench scale [OPTIONS]
+  --rounds N     how often the server is started [15]
+  --name NAME    the run's name [the host's]";
+
+/// How many bytes 1 000 000 notes may take.
+const NOTES_GOAL_MB: f64 = 300.0;
+/// How long a server may take from its start to its first answer.
+const START_GOAL_MS: f64 = 20.0;
+/// What an archive may take beside its bodies, in bytes for each path.
+const PATH_GOAL_BYTES: f64 = 256.0;
+
+/// How long a server may take until it answers, before it counts as broken.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// A figure and the most it may be.
+struct Figure {
+    name: &'static str,
+    value: f64,
+    shown: String,
+    goal: Option<f64>,
+}
+
+/// An archive that was built.
+struct Archive {
+    path: PathBuf,
+    bytes: u64,
+    body_bytes: u64,
+    paths: u64,
+    build_peak_bytes: u64,
+}
+
+/// Measures and records both sites as one part of today's run.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let (rounds, name) = options(arguments)?;
+    let (pinion, state) = (release::binary()?, release::state()?);
+    let mut figures = Vec::new();
+
+    let notes = build(&pinion, &state, &trees::notes(&state)?)?;
+    let starts = starts(&pinion, &notes.path, rounds)?;
+    figures.push(
+        Figure::of("1 000 000 notes: archive, MB", notes.bytes as f64 / 1e6).at_most(NOTES_GOAL_MB),
+    );
+    figures.push(Figure {
+        shown: starts.shown(2),
+        ..Figure::of("1 000 000 notes: ms from start to the first answer", starts.median)
+            .at_most(START_GOAL_MS)
+    });
+    figures.push(notes.build_peak("1 000 000 notes: most memory of the build, MB"));
+
+    let tiles = build(&pinion, &state, &trees::tiles(&state)?)?;
+    figures.push(
+        Figure::of("250 000 tiles: bytes for each path beside the bodies", tiles.each())
+            .at_most(PATH_GOAL_BYTES),
+    );
+    figures.push(tiles.build_peak("250 000 tiles: most memory of the build, MB"));
+
+    let report = markdown(&figures, rounds);
+    let mut run = Run::open(name)?;
+    let data = json!({
+        "start_ms": starts.data(), "notes": notes.data(), "tiles": tiles.data(),
+    });
+    run.record("scale", &report, &data)?;
+    println!("\n== scale\n\n{report}");
+    eprintln!("recorded in {}", run.shown());
+    fs::remove_file(notes.path)?;
+    fs::remove_file(tiles.path)?;
+    Ok(())
+}
+
+fn options<'w>(arguments: &[&'w str]) -> Result<(usize, Option<&'w str>)> {
+    let (mut rounds, mut name) = (15, None);
+    for pair in arguments.chunks(2) {
+        match pair {
+            ["--rounds", count] => {
+                let count = count.parse().ok().filter(|&count| count > 0);
+                rounds = count.with_context(|| format!("not a count\n{USAGE}"))?;
+            }
+            ["--name", value] => name = Some(*value),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    Ok((rounds, name))
+}
+
+/// Builds a site with the codings that are the default.
+fn build(pinion: &Path, state: &Path, tree: &Tree) -> Result<Archive> {
+    let path = state.join(format!("scale-{}.pinion", tree.files));
+    let mut command = Command::new(pinion);
+    let build_peak_bytes =
+        cost::peak_bytes(command.arg("build").arg(&tree.root).arg("-o").arg(&path))?;
+    let mut inspect = Command::new(pinion);
+    let figures = process::output(inspect.arg("inspect").arg(&path).arg("--json"))?;
+    let figures: Value = serde_json::from_str(&figures)?;
+    let figure = |part: &Value| part.as_u64().context("pinion inspect tells no such figure");
+    Ok(Archive {
+        bytes: figure(&figures["bytes"])?,
+        body_bytes: figure(&figures["bodies"]["stored_bytes"])?,
+        paths: figure(&figures["paths"]["total"])?,
+        path,
+        build_peak_bytes,
+    })
+}
+
+impl Archive {
+    /// Bytes for each path beside the bodies.
+    fn each(&self) -> f64 {
+        (self.bytes - self.body_bytes) as f64 / self.paths as f64
+    }
+
+    fn build_peak(&self, name: &'static str) -> Figure {
+        Figure::of(name, self.build_peak_bytes as f64 / 1e6)
+    }
+
+    fn data(&self) -> Value {
+        json!({
+            "archive_bytes": self.bytes,
+            "body_bytes": self.body_bytes,
+            "paths": self.paths,
+            "build_peak_bytes": self.build_peak_bytes,
+        })
+    }
+}
+
+impl Figure {
+    fn of(name: &'static str, value: f64) -> Self {
+        Self { name, value, shown: format!("{value:.1}"), goal: None }
+    }
+
+    fn at_most(self, goal: f64) -> Self {
+        Self { goal: Some(goal), ..self }
+    }
+}
+
+fn markdown(figures: &[Figure], rounds: usize) -> String {
+    let mut text = format!(
+        "The server was started {rounds} times, its archive in the page cache; the median counts, \
+         in brackets the least and the most.\n\n| Figure | | goal | |\n|---|---|---|---|\n"
+    );
+    for figure in figures {
+        let (goal, verdict) = match figure.goal {
+            Some(goal) if figure.value <= goal => (format!("≤ {goal}"), "met"),
+            Some(goal) => (format!("≤ {goal}"), "**missed**"),
+            None => (String::new(), ""),
+        };
+        let _ = writeln!(text, "| {} | {} | {goal} | {verdict} |", figure.name, figure.shown);
+    }
+    text
+}
+
+/// Milliseconds from the start of a server to its first answer.
+fn starts(pinion: &Path, archive: &Path, rounds: usize) -> Result<Spread> {
+    let times: Result<Vec<f64>> = (0..rounds as u64)
+        .map(|round| {
+            // Another file each time: the pages of one alone would always be warm.
+            let path = format!("/{:03}/{:03}.json", round * 67 % 1000, round * 389 % 1000);
+            Ok(start(pinion, archive, &path)?.as_secs_f64() * 1e3)
+        })
+        .collect();
+    Spread::of(times?).context("at least one start")
+}
+
+fn start(pinion: &Path, archive: &Path, path: &str) -> Result<Duration> {
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let mut command = Command::new(pinion);
+    command.arg("serve").arg(archive).args(["--listen", &address.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let began = Instant::now();
+    let mut server = Killed(command.spawn()?);
+    let answer = loop {
+        if let Ok(answer) = ask(address, path) {
+            break answer;
+        }
+        if began.elapsed() > START_MAX || server.0.try_wait()?.is_some() {
+            bail!("{} does not answer", process::shown(&command));
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    };
+    let took = began.elapsed();
+    if !answer.starts_with(b"HTTP/1.1 200 ") {
+        bail!("{path}: {}", answer.escape_ascii());
+    }
+    Ok(took)
+}
+
+fn ask(address: SocketAddr, path: &str) -> Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(START_MAX))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// A process that ends when this is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_beyond_its_goal_is_missed() {
+        let figures = [
+            Figure::of("small", 1.0).at_most(2.0),
+            Figure::of("large", 3.0).at_most(2.0),
+            Figure::of("free", 9.0),
+        ];
+        let text = markdown(&figures, 1);
+        for line in ["| small | 1.0 | ≤ 2 | met |", "| large | 3.0 | ≤ 2 | **missed** |"] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(text.ends_with("| free | 9.0 |  |  |\n"), "{text}");
+    }
+
+    #[test]
+    fn options_are_checked() {
+        assert_eq!(options(&["--rounds", "3", "--name", "x"]).unwrap(), (3, Some("x")));
+        assert!(options(&["--rounds", "0"]).is_err() && options(&["--rounds"]).is_err());
+    }
+}
