@@ -26,7 +26,7 @@ usage: cargo xtask bench load [OPTIONS]
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
-  --seconds N          how long each load lasts [2; twice that from 2048 connections on]
+  --seconds N          how long each load lasts [2; one more for each 4096 connections]
   --name NAME          the run's name [the host's]
   --json               the data on stdout";
 

@@ -70,8 +70,8 @@ const CONNECTIONS: u32 = 64;
 /// The connection counts of the sweep.
 pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_384];
 
-/// From here on, opening the connections takes a good part of a short load.
-const MANY_CONNECTIONS: u32 = 2048;
+/// So many connections take wrk up to a second to open, which its load must outlast.
+const OPENED_PER_SECOND: u32 = 4096;
 
 const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
 
@@ -120,7 +120,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
 
 /// One step of the sweep: every server with so many connections.
 pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
-    let seconds = if connections < MANY_CONNECTIONS { seconds } else { seconds * 2 };
+    let seconds = seconds + connections / OPENED_PER_SECOND;
     let page = Ask::new("/hello.txt");
     let compare = |program: &Program| Comparison {
         figure: Figure::P99,
