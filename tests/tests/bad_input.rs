@@ -89,9 +89,15 @@ fn requests_before_a_refused_one_are_answered_first() {
 fn an_error_page_is_small_and_clean() {
     every_way(&site(), |server| {
         for (status, bytes) in refused() {
-            let mut connection = server.connect();
-            connection.send_if_open(bytes);
-            is_a_clean_page(&connection.receive(), status);
+            let refusal = |bytes: &[u8]| {
+                let mut connection = server.connect();
+                connection.send_if_open(bytes);
+                connection.receive()
+            };
+            is_a_clean_page(&refusal(&bytes), status);
+            if let Some(asks_for_text) = with_field(&bytes, "Accept: text/plain") {
+                is_a_clean_text(&refusal(&asks_for_text), status);
+            }
         }
         for (status, request) in answered_by_an_error() {
             is_a_clean_page(&server.exchange(&request), status);
@@ -99,13 +105,46 @@ fn an_error_page_is_small_and_clean() {
             is_a_clean_page(&server.exchange(&html), status);
 
             let text = request.field("Accept", "text/plain");
-            let response = server.exchange(&text);
-            assert_eq!(response.field("Content-Type"), Some("text/plain; charset=utf-8"));
-            let start = format!("{status} {}\n", response.reason);
-            assert!(response.text().starts_with(&start), "{response}");
-            assert!(!response.text().contains('<'), "{response}");
+            is_a_clean_text(&server.exchange(&text), status);
         }
     });
+}
+
+/// A refusal of the wire is an answer of the site like any other: its security fields stand in it,
+/// and HEAD gets no content (RFC 9110 §9.3.2).
+#[test]
+fn a_refusal_has_the_fields_of_the_site() {
+    every_way(&site(), |server| {
+        let fields_of = |response: &Response| {
+            let own = ["content-type", "content-length", "date", "connection", "allow"];
+            let mut fields: Vec<_> = response.fields.clone();
+            fields.retain(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
+            fields
+        };
+        let by_the_site = fields_of(&server.exchange(&Request::get("/nothing")));
+        for name in ["X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"] {
+            assert!(by_the_site.iter().any(|(found, _)| found == name), "{by_the_site:?}");
+        }
+        for (status, bytes) in refused() {
+            let mut connection = server.connect();
+            connection.send_if_open(&bytes);
+            let response = connection.receive();
+            assert_eq!(fields_of(&response), by_the_site, "{status}: {response}");
+        }
+        let mut connection = server.connect();
+        connection.send("HEAD / HTTP/1.1\r\n\r\n");
+        let response = connection.receive_to(&Request::head("/"));
+        assert_eq!(response.status, 400, "{response}");
+        assert_ne!(response.field("Content-Length"), Some("0"), "{response}");
+        connection.expect_close();
+    });
+}
+
+/// A refused request with one more field, behind its request line; `None` when it has no line.
+fn with_field(bytes: &[u8], line: &str) -> Option<Vec<u8>> {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
+    let (front, rest) = bytes.split_at(end);
+    Some([front, line.as_bytes(), b"\r\n", rest].concat())
 }
 
 /// Requests that are right as such.
@@ -137,6 +176,16 @@ fn is_a_clean_page(response: &Response, status: u16) {
     for name in ["ETag", "Last-Modified", "Content-Encoding", "Accept-Ranges", "Server"] {
         assert_eq!(response.field(name), None, "{response}");
     }
+}
+
+/// The same as text.
+#[track_caller]
+fn is_a_clean_text(response: &Response, status: u16) {
+    assert_eq!(response.status, status, "{response}");
+    assert_eq!(response.field("Content-Type"), Some("text/plain; charset=utf-8"), "{response}");
+    let start = format!("{status} {}\n", response.reason);
+    assert!(response.text().starts_with(&start), "{response}");
+    assert!(!response.text().contains('<'), "{response}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::net::SocketAddr;
 
+use pinion_http::page;
 use pinion_http::request::RequestHead;
 
 use crate::address::Address;
@@ -95,6 +96,12 @@ pub trait App {
     /// Called once at the top of every pass, before any event: the place to take up a new
     /// generation of what is served.
     fn pass(&mut self, now: Now, mappings: &mut Mappings);
+
+    /// Field lines for the error pages that the engine answers with by itself, whole lines in the
+    /// form of the wire.
+    fn page_fields(&self) -> &[u8] {
+        page::BUILT_IN_FIELDS
+    }
 
     /// The engine has answered by itself.
     fn answered(&mut self, connection: Address, answer: OwnAnswer) {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
+use pinion_http::h1::glance::PageForm;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 
 use crate::address::Address;
@@ -16,7 +17,7 @@ use crate::mapping::{MappingId, Mappings};
 
 /// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
 /// connection's own fields. Checked by a test against the longest head.
-const HEAD_FIXED_BYTES: usize = 512;
+pub(crate) const HEAD_FIXED_BYTES: usize = 512;
 
 /// How far an exchange has come. One per connection; HTTP/1 has one exchange at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(crate) struct ExchangeState {
     pub(crate) open: bool,
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
+    /// An error page of the engine goes out as plain text, because the client prefers it.
+    pub(crate) text_page: bool,
     /// The client speaks HTTP/1.0.
     pub(crate) http10: bool,
     /// The connection may live on after this answer.
@@ -70,6 +73,11 @@ impl ExchangeState {
     /// What a byte stream begins with; the peer may have `ended` already.
     pub(crate) fn of_stream(ended: bool) -> Self {
         Self { stage: Stage::Open, open: true, owes_end: ended, ..Self::default() }
+    }
+
+    /// How the client can read an error page.
+    pub(crate) fn page_form(&self) -> PageForm {
+        PageForm { head_only: self.head_only, text: self.text_page }
     }
 }
 

@@ -1,13 +1,16 @@
 //! HTTP/1 on one connection: bytes in, exchanges with the application, bytes queued. The wire
 //! machine itself is `pinion_http::h1`; here it meets the connection.
 
+use pinion_http::field::KnownField;
 use pinion_http::h1::body::{BodyReader, Step};
 use pinion_http::h1::encode::{self, ConnectionFields};
+use pinion_http::h1::glance::{PageForm, glance};
 use pinion_http::h1::head::{self, Parsed};
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
-use pinion_http::page::page;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::negotiate::prefers_text;
+use pinion_http::page;
+use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
@@ -16,7 +19,7 @@ use crate::app::{App, Event, Gone, OwnAnswer, RawEvent};
 use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
-use crate::exchange::{Exchange, ExchangeState, Stage};
+use crate::exchange::{Exchange, ExchangeState, HEAD_FIXED_BYTES, Stage};
 use crate::limits::{LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::raw::RawStream;
 
@@ -71,7 +74,7 @@ fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> us
             0
         }
         Err(refusal) => {
-            refuse(app, core, slot, refusal.status());
+            refuse(app, core, slot, refusal.status(), glance(input));
             0
         }
     };
@@ -105,6 +108,7 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
         Framing::None => Phase::Answer,
         framing => {
             conn.body = BodyReader::new(framing, body_max);
+            conn.exchange.text_page = prefers_text(head.values(KnownField::Accept));
             Phase::Body
         }
     };
@@ -202,11 +206,12 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, discard: bool) -> 
 fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
     let state = &mut core.conns.get(slot).exchange;
     let stage = state.stage;
+    let form = state.page_form();
     if std::mem::take(&mut state.open) {
         app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot });
     }
     match stage {
-        Stage::Open => refuse(app, core, slot, refusal.status()),
+        Stage::Open => refuse(app, core, slot, refusal.status(), form),
         Stage::None => core.conns.get(slot).end(true),
         _ => core.conns.get(slot).exchange.stage = Stage::Aborted,
     }
@@ -235,35 +240,38 @@ pub(crate) fn after_raw(core: &mut Core, slot: Slot) {
 
 /// Refuses the bytes of the peer: an error page, then no more (RFC 9112 §2.2, §9.6).
 #[cold]
-pub(crate) fn refuse<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
+pub(crate) fn refuse<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    status: u16,
+    form: PageForm,
+) {
+    let PageForm { head_only, text: text_page } = form;
     let conn = core.conns.get(slot);
-    conn.exchange = ExchangeState { stage: Stage::Open, ..ExchangeState::default() };
+    conn.exchange =
+        ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
     answer_page(app, core, slot, status);
 }
 
 /// Answers the open exchange with a built-in page and ends the connection.
 #[cold]
 fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
-    const FIELDS: &[u8] = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
     let conn = core.conns.get(slot);
-    let (head_only, peer) = (conn.exchange.head_only, conn.peer);
+    let (PageForm { head_only, text }, peer) = (conn.exchange.page_form(), conn.peer);
     conn.end(true);
     let queued_bytes = core.queued_bytes(slot);
-    let page = page(status, false);
-    let answer = Prepared {
-        shared: SharedFields { h1: FIELDS },
-        content_type: Some(page.content_type),
-        content_length: Some(page.body.len() as u64),
-        ..Prepared::empty(status)
-    };
+    let answer = page::answer(status, text, app.page_fields());
+    let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
     let (output, pool, tail) = core.output_and_tail(slot);
-    let wrote = output.append(pool, 512 + tail.len(), |out| {
+    let room = HEAD_FIXED_BYTES + answer.shared.h1.len() + tail.len();
+    let wrote = output.append(pool, room, |out| {
         encode::prepared(out, &answer, ConnectionFields::Close, tail);
     });
-    if !wrote || !(head_only || output.append_bytes(pool, page.body)) {
+    if !wrote || !(head_only || output.append_bytes(pool, body)) {
         core.overloaded(slot);
     }
-    let body_bytes = if head_only { 0 } else { page.body.len() as u64 };
+    let body_bytes = if head_only { 0 } else { body.len() as u64 };
     let bytes = core.queued_bytes(slot) - queued_bytes;
     app.answered(core.address(slot), OwnAnswer { status, peer, body_bytes, bytes });
 }

@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 
+use pinion_http::h1::glance::glance;
 use pinion_http::prepared::ExternalRange;
 use rustix::io::Errno;
 
@@ -333,15 +334,19 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Nothing => {}
             Watch::Idle | Watch::Linger => return self.cut(slot, Gone::Stalled),
             Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
-            Watch::Head => http1::refuse(&mut self.app, &mut self.core, slot, 408),
+            Watch::Head => {
+                let form = glance(&conn.stash);
+                http1::refuse(&mut self.app, &mut self.core, slot, 408, form);
+            }
             Watch::Discard => return self.cut(slot, Gone::Stalled),
             Watch::Body => {
                 let answered = conn.exchange.stage != Stage::Open;
+                let form = conn.exchange.page_form();
                 self.notify_gone(slot, false, Gone::Stalled);
                 if answered {
                     self.core.conns.get(slot).exchange.stage = Stage::Aborted;
                 } else {
-                    http1::refuse(&mut self.app, &mut self.core, slot, 408);
+                    http1::refuse(&mut self.app, &mut self.core, slot, 408, form);
                 }
             }
             Watch::Send => {
@@ -435,8 +440,10 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 /// No memory for a half request: tell the client, if nothing else is under way.
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    if core.conns.get(slot).phase == Phase::Head {
-        http1::refuse(app, core, slot, 503);
+    let conn = core.conns.get(slot);
+    if conn.phase == Phase::Head {
+        let form = glance(&conn.stash);
+        http1::refuse(app, core, slot, 503, form);
     } else {
         core.overloaded(slot);
     }

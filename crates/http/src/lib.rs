@@ -6,6 +6,7 @@
 //! | In | Module | Out |
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
 //! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
 //! | `Host` or an authority | [`host`] | host and port |

@@ -1,5 +1,7 @@
 //! The built-in error pages: small static bytes, as HTML or as text.
 
+use crate::prepared::{Prepared, PreparedBody, SharedFields};
+
 /// A page and its media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
@@ -7,6 +9,26 @@ pub struct Page {
     pub content_type: &'static [u8],
     /// The content.
     pub body: &'static [u8],
+}
+
+/// Field lines of a generated answer where no site brings its own: never cached, and the security
+/// fields that every answer has by default.
+pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
+    X-Content-Type-Options: nosniff\r\n\
+    Referrer-Policy: strict-origin-when-cross-origin\r\n\
+    X-Frame-Options: SAMEORIGIN\r\n";
+
+/// The answer that is the built-in page of a status, as HTML or as plain text, with `fields`.
+#[must_use]
+pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
+    let page = page(status, text);
+    Prepared {
+        shared: SharedFields { h1: fields },
+        content_type: Some(page.content_type),
+        content_length: Some(page.body.len() as u64),
+        body: PreparedBody::Bytes(page.body),
+        ..Prepared::empty(status)
+    }
 }
 
 macro_rules! html {
@@ -83,7 +105,7 @@ pages! {
 
 #[cfg(test)]
 mod tests {
-    use super::{CODES, page};
+    use super::{BUILT_IN_FIELDS, CODES, answer, page};
 
     #[test]
     fn every_page_says_its_status_and_reason() {
@@ -96,6 +118,18 @@ mod tests {
             assert!(text.starts_with(&format!("{title}\n")), "{code}");
             assert!(page(code, false).content_type.starts_with(b"text/html"));
             assert!(page(code, true).content_type.starts_with(b"text/plain"));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_the_page_with_its_type_and_length() {
+        let answer = answer(431, true, BUILT_IN_FIELDS);
+        assert_eq!(answer.status, 431);
+        assert_eq!(answer.content_type, Some(&b"text/plain; charset=utf-8"[..]));
+        assert_eq!(answer.content_length, Some(page(431, true).body.len() as u64));
+        let fields = core::str::from_utf8(answer.shared.h1).unwrap();
+        for line in ["Cache-Control: no-store", "X-Content-Type-Options: nosniff"] {
+            assert!(fields.split_terminator("\r\n").any(|found| found == line), "{fields}");
         }
     }
 

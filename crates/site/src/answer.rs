@@ -90,7 +90,8 @@ fn outcome_answer<'x>(
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
 fn slash_redirect<'x>(question: &Question<'_, 'x>, path: &'x [u8]) -> Prepared<'x> {
     let shared = question.archive.shared_for(Role::SlashRedirect);
-    let fields = shared.map_or(generated::fields(&question.archive), |block| block.without_type());
+    let fields =
+        shared.map_or(generated::generated_fields(&question.archive), |block| block.without_type());
     Prepared {
         shared: SharedFields { h1: fields },
         location: Some(Location { path, query: question.head.target.query }),
@@ -113,7 +114,7 @@ fn redirect<'x>(
         None => {
             let shared = match entry.shared() {
                 Some(id) => question.archive.shared(id)?.without_type(),
-                None => generated::fields(&question.archive),
+                None => generated::generated_fields(&question.archive),
             };
             let shared = SharedFields { h1: shared };
             Prepared { shared, content_length: Some(0), ..Prepared::empty(entry.status()) }

@@ -26,5 +26,5 @@ mod resource;
 mod work;
 
 pub use answer::answer;
-pub use generated::error_page;
+pub use generated::generated_fields;
 pub use work::{Pieces, Work};

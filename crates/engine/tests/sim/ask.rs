@@ -110,6 +110,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The same to a HEAD request.
+    pub(crate) fn of_head(self) -> Answer {
+        Answer { body: Body::Plain(Vec::new()), ..self }
+    }
+
     /// About how many bytes it has.
     pub(crate) fn bytes(&self) -> usize {
         let (Body::Plain(content)
@@ -331,11 +336,9 @@ impl Request {
 pub(crate) fn page(status: u16) -> Answer {
     let page = pinion_http::page::page(status, false);
     let reason = pinion_http::status::reason(status);
-    let mut start = format!(
-        "HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nContent-Type: "
-    )
-    .into_bytes();
+    let mut start = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
+    start.extend_from_slice(pinion_http::page::BUILT_IN_FIELDS);
+    start.extend_from_slice(b"Content-Type: ");
     start.extend_from_slice(page.content_type);
     start.extend_from_slice(format!("\r\nContent-Length: {}\r\n", page.body.len()).as_bytes());
     Answer {

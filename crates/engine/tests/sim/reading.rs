@@ -34,14 +34,12 @@ pub(crate) struct Reader {
     pub(crate) complete: usize,
     /// The last answer said, or showed, that nothing follows.
     pub(crate) over: bool,
-    /// The error page that took the place of an answer.
-    pub(crate) page: Option<u16>,
     at: usize,
 }
 
 impl Reader {
     pub(crate) fn new(answers: Vec<Answer>, allowed: Allowed) -> Self {
-        Self { answers, allowed, complete: 0, over: false, page: None, at: 0 }
+        Self { answers, allowed, complete: 0, over: false, at: 0 }
     }
 
     /// How many answers there are to come in all.
@@ -115,7 +113,6 @@ impl Reader {
                 Match::Whole(bytes) if bytes == rest.len() => {
                     self.at += bytes;
                     self.over = true;
-                    self.page = Some(status);
                     return Ok(());
                 }
                 Match::Part => return Ok(()),

@@ -195,9 +195,11 @@ impl Scenario {
             } else {
                 head.len() + random.below(content.len() as u64) as usize
             };
-            script.wire.extend_from_slice(&[head, content].concat()[..keep]);
+            let sent = &[head, content].concat()[..keep];
+            script.wire.extend_from_slice(sent);
             script.ends.push(script.wire.len());
-            script.answers.push(page(408));
+            let page = page(408);
+            script.answers.push(if sent.starts_with(b"HEAD ") { page.of_head() } else { page });
         }
         let pace = pace(random);
         self.plan_of(random, script, Ending::Stays, pace, Vec::new())

@@ -2,5 +2,6 @@
 
 pub mod body;
 pub mod encode;
+pub mod glance;
 pub mod head;
 mod scan;

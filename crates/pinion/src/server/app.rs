@@ -2,6 +2,7 @@
 
 use super::generation::{Generation, Published};
 use super::journal::Journal;
+use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
@@ -10,9 +11,10 @@ use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::KnownField;
 use pinion_http::negotiate::prefers_text;
+use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
-use pinion_site::{Pieces, Work, answer, error_page};
+use pinion_site::{Pieces, Work, answer, generated_fields};
 use std::fmt;
 use std::sync::Arc;
 
@@ -50,10 +52,10 @@ impl StaticApp {
         let mut pieces = Pieces::new();
         let answer = match generation.is_damaged() {
             false => answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces),
-            true => broken(head),
+            true => broken(&archive, head),
         };
         let outdated = generation.is_outdated(&answer);
-        let answer = if outdated { broken(head) } else { answer };
+        let answer = if outdated { broken(&archive, head) } else { answer };
         exchange.prepared(&answer, Some(serving.mapping));
         let status = answer.status;
         if let (Some(journal), Some(began)) = (&mut self.journal, began) {
@@ -84,8 +86,10 @@ impl StaticApp {
     }
 }
 
-fn broken(head: &RequestHead<'_>) -> Prepared<'static> {
-    error_page(500, prefers_text(head.values(KnownField::Accept)))
+/// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
+fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
+    let text = prefers_text(head.values(KnownField::Accept));
+    page::answer(500, text, generated_fields(archive))
 }
 
 impl App for StaticApp {
@@ -119,6 +123,13 @@ impl App for StaticApp {
         let mapping = mappings.add(Arc::clone(generation.mapping()));
         if let Some(old) = self.serving.replace(Serving { number, generation, mapping }) {
             mappings.retire(old.mapping);
+        }
+    }
+
+    fn page_fields(&self) -> &[u8] {
+        match &self.serving {
+            Some(serving) => generated_fields(&serving.generation.archive()),
+            None => page::BUILT_IN_FIELDS,
         }
     }
 

@@ -1,7 +1,6 @@
 //! Methods, and the pages the server makes itself.
 
 use crate::site::{ask, ask_archive};
-use pinion_site::error_page;
 
 const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
@@ -62,17 +61,6 @@ fn generated_answers_have_the_archives_fields() {
         assert_eq!(response.field("X-Generated"), Some("yes"), "{request}");
         assert_eq!(response.field("Cache-Control"), Some("no-store"), "{request}");
     }
-}
-
-#[test]
-fn refusals_have_the_built_in_fields() {
-    let page = error_page(431, true);
-    assert_eq!(page.status, 431);
-    let fields = String::from_utf8_lossy(page.shared.h1);
-    assert!(fields.contains("Cache-Control: no-store\r\n"));
-    assert!(fields.contains("X-Content-Type-Options: nosniff\r\n"));
-    assert!(fields.lines().all(|line| line.contains(": ")), "{fields}");
-    assert_eq!(page.content_type, Some(&b"text/plain; charset=utf-8"[..]));
 }
 
 #[test]
