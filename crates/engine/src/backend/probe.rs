@@ -1,8 +1,9 @@
 //! Whether io_uring works here, found out by doing: containers forbid it, older kernels lack parts
 //! of it, and no version number tells.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use super::uring::Uring;
 use super::{Backend, Completion};
@@ -10,7 +11,8 @@ use super::{Backend, Completion};
 /// Milliseconds to wait for a byte that is already there.
 const PATIENCE_MS: u64 = 1_000;
 
-/// Sets a ring up and receives two bytes through one multishot receive into lent buffers.
+/// Sets a ring up, receives two bytes into lent buffers, the second by a multishot receive, and
+/// closes.
 ///
 /// # Errors
 /// The first thing that did not work, in words for the log.
@@ -25,7 +27,30 @@ pub fn probe_uring() -> Result<(), String> {
             return Err(format!("multishot receive: sent {byte}, got {got:?}"));
         }
     }
-    Ok(())
+    close(&mut ring, &mut far).map_err(|error| format!("closing a socket: {error}"))
+}
+
+/// Closes the slot 0, whose peer is `far`.
+fn close(ring: &mut Uring, far: &mut UnixStream) -> io::Result<()> {
+    let mut released = ring.close(0, false);
+    while !released {
+        ring.wait(Some(PATIENCE_MS))?;
+        let mut none = true;
+        while let Some(completion) = ring.next() {
+            none = false;
+            released |= matches!(completion, Completion::Released { .. });
+        }
+        if none {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    // What was asked for is handed over by a wait.
+    ring.wait(Some(0))?;
+    far.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS)))?;
+    match far.read(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
 }
 
 fn receive(ring: &mut Uring) -> io::Result<Vec<u8>> {

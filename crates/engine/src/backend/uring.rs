@@ -21,7 +21,7 @@ mod receive;
 mod send;
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ pub struct Uring {
     lent: LentRing,
     listeners: Vec<Listener>,
     accepting: bool,
+    /// A hint that goes with every accept; 0 when the kernel does not know it.
+    accept_hint: u16,
     entries: Vec<Entry>,
     /// Results of this pass, taken off the ring before any is looked at.
     ready: Vec<(u64, i32, u32)>,
@@ -108,6 +110,7 @@ impl Uring {
             lent,
             listeners: listeners.into_iter().map(Listener::new).collect(),
             accepting: false,
+            accept_hint: accept::POLL_FIRST,
             entries: Vec::new(),
             ready: Vec::with_capacity(COMPLETIONS as usize / 8),
             position: 0,
@@ -123,10 +126,16 @@ impl Uring {
         Ok(uring)
     }
 
-    /// Queues an entry; hands the queue over when it is full.
+    /// Queues an entry that has a completion.
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
         self.outstanding += 1;
+        self.queue(entry);
+    }
+
+    /// Queues an entry; hands the queue over when it is full.
+    #[inline]
+    fn queue(&mut self, entry: &squeue::Entry) {
         loop {
             // SAFETY: the memory an entry names lives until its completion; see the module's head.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
@@ -142,7 +151,9 @@ impl Uring {
     /// Takes completions off the ring.
     fn reap(&mut self) {
         for entry in self.ring.completion() {
-            if !cqueue::more(entry.flags()) {
+            // A close has no completion, unless it fails.
+            let counts = Op::of(entry.user_data()) != Some(Op::Close);
+            if counts && !cqueue::more(entry.flags()) {
                 self.outstanding -= 1;
             }
             self.ready.push((entry.user_data(), entry.result(), entry.flags()));
@@ -172,8 +183,17 @@ impl Uring {
         if entry.is_busy() {
             return None;
         }
-        entry.fd = None;
+        self.close_socket(slot);
         Some(Completion::Released { slot })
+    }
+
+    /// Has the socket of a quiet slot closed with all that is handed over next. A system call of
+    /// its own costs as much again as what it does.
+    fn close_socket(&mut self, slot: Slot) {
+        let Some(fd) = self.entries[slot as usize].fd.take() else { return };
+        let close = opcode::Close::new(Fd(fd.into_raw_fd())).build();
+        let close = close.flags(squeue::Flags::SKIP_SUCCESS);
+        self.queue(&close.user_data(user_data(Op::Close, 0, 0)));
     }
 }
 
@@ -237,7 +257,7 @@ impl Backend for Uring {
                     self.arm_wake();
                     Some(Completion::Woken)
                 }
-                Some(Op::Cancel) | None => None,
+                Some(Op::Cancel | Op::Close) | None => None,
             };
             if completion.is_some() {
                 return completion;
@@ -312,7 +332,7 @@ impl Backend for Uring {
             let _ = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO));
         }
         if !entry.is_busy() {
-            entry.fd = None;
+            self.close_socket(slot);
             return true;
         }
         let all = CancelBuilder::fd(Fd(fd.as_raw_fd())).all();

@@ -12,14 +12,15 @@ pub(super) enum Op {
     Wake = 4,
     Cancel = 5,
     Poll = 6,
+    Close = 7,
 }
 
 impl Op {
     #[inline]
     pub(super) fn of(user_data: u64) -> Option<Self> {
-        [Self::Accept, Self::Receive, Self::Send, Self::Wake, Self::Cancel, Self::Poll]
-            .into_iter()
-            .find(|op| *op as u64 == user_data >> 56)
+        const ALL: [Op; 7] =
+            [Op::Accept, Op::Receive, Op::Send, Op::Wake, Op::Cancel, Op::Poll, Op::Close];
+        ALL.into_iter().find(|op| *op as u64 == user_data >> 56)
     }
 }
 
