@@ -34,9 +34,10 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: || cargo(&["test", "--workspace", "--profile", "ci"]) },
 ];
 
-/// What `--long` adds: the same laws over more cases.
+/// What `--long` adds: the same laws over more cases, and over more bytes.
 const LONG_STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
+    Step { name: "large", run: large },
     Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
 ];
 
@@ -78,7 +79,9 @@ fn needs() -> Result<()> {
 
 /// Clippy over everything. The profile is that of the tests, so that both share what they can.
 fn lints() -> Result<()> {
-    cargo(&["clippy", "--workspace", "--all-targets", "--profile", "ci", "--", "-D", "warnings"])?;
+    let long = ["--features", "pinion-tests/long"];
+    let all = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
+    cargo(&[&all[..], &long, &["--", "-D", "warnings"]].concat())?;
     fuzz::lint()
 }
 
@@ -89,6 +92,21 @@ fn more_cases() -> Result<()> {
     command.env("PROPTEST_CASES", LONG_PROPERTY_CASES.to_string());
     command.env("PINION_SIM_SEEDS", LONG_SIMULATOR_SEEDS.to_string());
     process::run(&mut command)
+}
+
+/// The black-box tests that take minutes.
+fn large() -> Result<()> {
+    cargo(&[
+        "test",
+        "--profile",
+        "ci",
+        "-p",
+        "pinion-tests",
+        "--features",
+        "long",
+        "--test",
+        "large",
+    ])
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -86,6 +86,10 @@ pub const SPARE_CHUNKS: usize = 32;
 /// per megabyte, and a buffer of the worker that stays in its cache.
 pub const EXTERNAL_READ_BYTES: usize = 64 * 1024;
 
+/// Bytes of one send at most. The kernel counts what a call has moved in 31 bits: it cuts a larger
+/// `sendfile` off, and ends a larger send of the ring with an error.
+pub const SEND_MAX_BYTES: usize = 1 << 30;
+
 /// Bytes sent for one connection before the others of its worker have their turn.
 pub const TURN_BYTES: usize = 1024 * 1024;
 

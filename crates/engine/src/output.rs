@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use pinion_http::prepared::ExternalRange;
 
-use crate::limits::{LARGE_MIN_BYTES, SEND_PARTS_MAX};
+use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
 use crate::mapping::{ExternalFile, MappingId, Mappings};
 use crate::pool::Pool;
 
@@ -218,7 +218,8 @@ impl Output {
                 Segment::Owned { bytes, start } => &bytes[*start..],
                 Segment::Mapped { mapping, offset, bytes } => {
                     let Some(held) = mappings.get(*mapping) else { return Next::Changed };
-                    let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
+                    let now = (*bytes).min(SEND_MAX_BYTES as u64);
+                    let Some(slice) = cut(held.bytes(), *offset, now) else {
                         return Next::Changed;
                     };
                     if *bytes >= LARGE_MIN_BYTES && parts.count > 0 {
@@ -245,7 +246,7 @@ impl Output {
             }
             parts.slices[parts.count] = IoSlice::new(slice);
             parts.count += 1;
-            if parts.count == SEND_PARTS_MAX {
+            if parts.count == SEND_PARTS_MAX || slice.len() == SEND_MAX_BYTES {
                 break;
             }
         }

@@ -17,7 +17,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, Soc
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES};
+use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_MAX_BYTES};
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;
@@ -319,8 +319,7 @@ impl Backend for Epoll {
         let Some(fd) = &self.sockets[slot as usize].fd else {
             return Sending::Failed(Errno::BADF);
         };
-        // The kernel sends at most 0x7ffff000 bytes per call.
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 30);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(SEND_MAX_BYTES);
         let mut position = offset;
         match rustix::fs::sendfile(fd, file, Some(&mut position), bytes) {
             // Nothing sent although bytes are left: the file is shorter than it was.

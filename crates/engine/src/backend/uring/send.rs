@@ -12,6 +12,7 @@ use super::super::{Completion, Sending, Slot};
 use super::Uring;
 use super::entry::Message;
 use super::operation::{Op, user_data};
+use crate::limits::SEND_MAX_BYTES;
 
 impl Uring {
     /// Queues one send; see [`super::super::Backend::send`].
@@ -26,7 +27,8 @@ impl Uring {
         // WAITALL: the kernel goes on after a short send by itself.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         if let [one] = parts {
-            let bytes = u32::try_from(one.len()).unwrap_or(1 << 30);
+            // The rest of a longer one waits in the queue like that of any send.
+            let bytes = one.len().min(SEND_MAX_BYTES) as u32;
             let send = opcode::Send::new(fd, one.as_ptr(), bytes).flags(flags).build();
             return self.queue_send(slot, &send);
         }
