@@ -1,11 +1,13 @@
 //! `cargo xtask bench build`: what a build costs, beside kawipiko's archiver.
 //!
 //! The measure is CPU time, user and system, of the whole process, and the size of what clients
-//! would get: of each content its coded form, or the content itself where that is not smaller.
-//! Both programs take turns; only ratios within a round count.
+//! would get: of each content its coded form, or the content itself where no coded one is kept.
+//! The archives as files are no measure: ours has the plain form of every content beside the coded
+//! one, theirs only one of them. Both programs take turns; only ratios within a round count.
 
 mod kawipiko;
 mod report;
+mod split;
 
 use super::cost::{self, Cost};
 use super::runs::Run;
@@ -14,6 +16,7 @@ use crate::debian::{self, Need, Proof};
 use crate::process;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use split::Split;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,17 +35,20 @@ const NEEDS: &[Need] = &[Need {
     proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
 }];
 
-/// One coding at one level, as both programs name it, and the goal: our CPU time over theirs.
+/// One coding as both programs name it, and the goal: our CPU time over theirs. Ours is at its
+/// default level and theirs at its own, which is 6 for both codings.
 struct Coding {
     ours: &'static str,
     theirs: &'static str,
-    level: &'static str,
     goal: f64,
 }
 
+/// kawipiko's level.
+const THEIR_LEVEL: &str = "6";
+
 const CODINGS: [Coding; 2] = [
-    Coding { ours: "gzip", theirs: "gzip", level: "6", goal: 0.4 },
-    Coding { ours: "br", theirs: "brotli", level: "6", goal: 1.0 },
+    Coding { ours: "gzip", theirs: "gzip", goal: 0.4 },
+    Coding { ours: "br", theirs: "brotli", goal: 1.0 },
 ];
 
 /// What is built, and how many rounds are worth their time.
@@ -75,9 +81,13 @@ enum Cores {
 /// The rounds of one coding.
 struct Case {
     coding: &'static Coding,
+    /// Our coding and its level, such as `br:6`.
+    level: String,
     ours: Vec<Made>,
     /// None where kawipiko is not installed.
     theirs: Vec<Made>,
+    /// None where kawipiko is not installed.
+    split: Option<Split>,
 }
 
 /// One archive.
@@ -86,6 +96,10 @@ struct Made {
     cost: Cost,
     /// What clients would get of it, in bytes.
     sent_bytes: u64,
+    /// The length of the file.
+    archive_bytes: u64,
+    /// What of it is no stored form of a content: paths, fields, index, padding.
+    other_bytes: u64,
 }
 
 /// Measures what the command line names and records each site as a part of today's run.
@@ -110,7 +124,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
                 continue;
             }
             let cases = bench.site(site, cores, options.rounds.unwrap_or(site.rounds))?;
-            let text = report::markdown(site, &cases, bench.archiver.is_some());
+            let text = report::markdown(site, &cases);
             let part = format!("build {}, {}", site.name, cores.shown());
             println!("\n== {part}\n\n{text}");
             run.record(&part, &text, &report::data(&cases))?;
@@ -133,10 +147,12 @@ impl Bench {
             "pages" => trees::pages(&self.state)?.root,
             _ => PathBuf::from(DOCS),
         };
-        let case = |coding| Case { coding, ours: Vec::new(), theirs: Vec::new() };
-        let mut cases: Vec<Case> = CODINGS.iter().map(case).collect();
         // Both read the same files; the first reading is nobody's.
         self.ours(&root, &CODINGS[0], cores)?;
+        let mut cases = Vec::new();
+        for coding in &CODINGS {
+            cases.push(self.case(&root, coding)?);
+        }
         for round in 0..rounds {
             for case in &mut cases {
                 // Who is first in one round is second in the next.
@@ -152,7 +168,7 @@ impl Bench {
                 }
                 let last = |made: &[Made]| made.last().map_or(f64::NAN, |m| m.cost.cpu_seconds);
                 let (ours, theirs) = (last(&case.ours), last(&case.theirs));
-                let (name, coding) = (site.name, case.coding.ours);
+                let (name, coding) = (site.name, &case.level);
                 let done = round + 1;
                 eprintln!("  {name} {coding} {done}/{rounds}: {ours:.2} s, kawipiko {theirs:.2} s");
             }
@@ -160,40 +176,75 @@ impl Bench {
         Ok(cases)
     }
 
+    /// A case without its rounds: what both archives hold, which no round changes.
+    fn case(&self, root: &Path, coding: &'static Coding) -> Result<Case> {
+        self.ours(root, coding, Cores::All)?;
+        let figures: Value = serde_json::from_str(&self.asked("inspect")?)?;
+        let level = figures["build"]["codings"].as_str().unwrap_or(coding.ours).to_owned();
+        let mut split = None;
+        if let Some(archiver) = &self.archiver {
+            self.theirs(archiver, root, coding, Cores::All)?;
+            let theirs = kawipiko::Archive::read(&self.their_archive())?;
+            split = Some(Split::of(&self.asked("ls")?, coding.ours, &theirs.files)?);
+        }
+        Ok(Case { coding, level, ours: Vec::new(), theirs: Vec::new(), split })
+    }
+
     fn ours(&self, root: &Path, coding: &Coding, cores: Cores) -> Result<Made> {
-        let archive = self.state.join("build.pinion");
-        let level = format!("{}:{}", coding.ours, coding.level);
+        let archive = self.our_archive();
         let mut build = Command::new(&self.pinion);
-        build.arg("build").arg(root).arg("-o").arg(&archive).args(["--codings", &level]);
-        let cost = cost::of(&build, cores.pinned(), &self.state.join("build.log"))?;
-        let mut inspect = Command::new(&self.pinion);
-        let figures = process::output(inspect.arg("inspect").arg(&archive).arg("--json"))?;
-        fs::remove_file(&archive)?;
-        Ok(Made { cost, sent_bytes: sent_bytes(&figures, coding.ours)? })
+        build.arg("build").arg(root).arg("-o").arg(&archive).args(["--codings", coding.ours]);
+        let cost = self.cost(&build, cores, &archive)?;
+        let (stored_bytes, sent_bytes) = stored_and_sent(&self.asked("inspect")?, coding.ours)?;
+        let archive_bytes = fs::metadata(archive)?.len();
+        let other_bytes = archive_bytes.saturating_sub(stored_bytes);
+        Ok(Made { cost, sent_bytes, archive_bytes, other_bytes })
     }
 
     fn theirs(&self, archiver: &Path, root: &Path, coding: &Coding, cores: Cores) -> Result<Made> {
-        let archive = self.state.join("build.cdb");
+        let archive = self.their_archive();
         let mut build = Command::new(archiver);
         build.arg("--sources").arg(root).arg("--archive").arg(&archive);
-        build.args(["--compress", coding.theirs, "--compress-level", coding.level]);
-        let cost = cost::of(&build, cores.pinned(), &self.state.join("build.log"))?;
-        let sent_bytes = kawipiko::content_bytes(&archive)?;
-        fs::remove_file(&archive)?;
-        Ok(Made { cost, sent_bytes })
+        build.args(["--compress", coding.theirs, "--compress-level", THEIR_LEVEL]);
+        let cost = self.cost(&build, cores, &archive)?;
+        let sent_bytes = kawipiko::Archive::read(&archive)?.content_bytes;
+        let archive_bytes = fs::metadata(archive)?.len();
+        let other_bytes = archive_bytes.saturating_sub(sent_bytes);
+        Ok(Made { cost, sent_bytes, archive_bytes, other_bytes })
+    }
+
+    /// What a build costs that finds no older archive to replace.
+    fn cost(&self, build: &Command, cores: Cores, archive: &Path) -> Result<Cost> {
+        if archive.exists() {
+            fs::remove_file(archive)?;
+        }
+        cost::of(build, cores.pinned(), &self.state.join("build.log"))
+    }
+
+    /// What a verb of ours tells about our last archive.
+    fn asked(&self, verb: &str) -> Result<String> {
+        process::output(Command::new(&self.pinion).arg(verb).arg(self.our_archive()).arg("--json"))
+    }
+
+    fn our_archive(&self) -> PathBuf {
+        self.state.join("build.pinion")
+    }
+
+    fn their_archive(&self) -> PathBuf {
+        self.state.join("build.cdb")
     }
 }
 
-/// All stored bodies, less the plain form of what has a coded one. A content that several resources
-/// share is stored once; the figures count its forms once, too.
-fn sent_bytes(figures: &str, coding: &str) -> Result<u64> {
+/// All stored bodies, and the same less the plain form of what has a coded one: what clients get.
+/// A content that several resources share is stored once; the figures count its forms once, too.
+fn stored_and_sent(figures: &str, coding: &str) -> Result<(u64, u64)> {
     let figures: Value = serde_json::from_str(figures)?;
     let stored = figures["bodies"]["stored_bytes"].as_u64();
     let plain = figures["codings"][coding]["identity_bytes"].as_u64();
     let (Some(stored), Some(plain)) = (stored, plain) else {
         bail!("pinion inspect tells no sizes: {figures}");
     };
-    Ok(stored.saturating_sub(plain))
+    Ok((stored, stored.saturating_sub(plain)))
 }
 
 impl Cores {
@@ -207,12 +258,6 @@ impl Cores {
     /// The core to run on, if there is to be one only.
     fn pinned(self) -> Option<u32> {
         (self == Self::One).then_some(0)
-    }
-}
-
-impl Coding {
-    fn shown(&self) -> String {
-        format!("{} {}", self.ours, self.level)
     }
 }
 
@@ -254,8 +299,8 @@ mod tests {
     #[test]
     fn what_clients_get_is_what_is_stored_less_what_is_coded() {
         let figures = r#"{"bodies":{"stored_bytes":1100},"codings":{"br":{"identity_bytes":900}}}"#;
-        assert_eq!(sent_bytes(figures, "br").unwrap(), 200);
-        assert!(sent_bytes(figures, "gzip").is_err());
+        assert_eq!(stored_and_sent(figures, "br").unwrap(), (1100, 200));
+        assert!(stored_and_sent(figures, "gzip").is_err());
     }
 
     #[test]
