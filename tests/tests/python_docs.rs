@@ -8,7 +8,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, WAYS};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::server::{Server, Start, build};
+use pinion_tests::server::{Server, Start, build, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,27 @@ fn check_site(server: &Server, form: Form, files: &BTreeMap<String, PathBuf>) {
         }
     }
     assert!(served > 1000 && coded > 900, "{served} files, {coded} of them coded");
+}
+
+/// What kawipiko's archiver makes of the site at its default levels, gzip 6 and brotli 6: bytes a
+/// client gets of all files, of each million plain ones. `cargo xtask bench build` measures it.
+const PEER: [(&str, u64); 2] = [("gzip", 190_930), ("br", 170_261)];
+
+#[test]
+fn default_levels_send_no_more_than_a_peer_does() {
+    let folder = Folder::new("python-docs-sizes");
+    let archive = folder.join("site.pinion");
+    for (coding, of_a_million) in PEER {
+        build(Path::new(SITE), &archive, &["--codings", coding]);
+        let ended = run(&["inspect", archive.to_str().expect("ASCII"), "--json"]);
+        let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("figures");
+        let figure = |path: &str| figures.pointer(path).and_then(serde_json::Value::as_u64);
+        let stored = figure("/bodies/stored_bytes").expect("the bytes of all forms");
+        let plain = figure("/codings/identity/bytes").expect("the bytes of plain forms");
+        let coded = figure(&format!("/codings/{coding}/identity_bytes"));
+        let sent = stored - coded.expect("the bytes of plain forms beside coded ones");
+        assert!(sent * 1_000_000 <= plain * of_a_million, "{coding}: {sent} of {plain} bytes");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Every bound of the build, one constant each, with its reason.
 
+use std::ops::Range;
+
 /// Names that one walk looks at. A file takes about 800 bytes while building, so this is 13 GiB;
 /// links that point at each other can name far more paths than a disk has files.
 pub const FILES_MAX: usize = 1 << 24;
@@ -37,6 +39,11 @@ pub const CODING_OVERHEAD_BYTES: u64 = 64;
 
 /// See [`CODING_OVERHEAD_BYTES`].
 pub const KEEP_PERCENT: u64 = 95;
+
+/// Lengths of content for which gzip's level 6 takes libdeflate's 7. That makes shorter content
+/// smaller by less than 1 %, and costs twice as much time for each byte saved of longer content
+/// (docs/decisions/0007).
+pub const GZIP_HARDER_BYTES: Range<usize> = 64 * 1024..1024 * 1024;
 
 /// Output memory that a worker keeps for its next file; after a larger file it is given back.
 pub const SCRATCH_KEPT_BYTES: usize = 4 * 1024 * 1024;

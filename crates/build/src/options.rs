@@ -72,7 +72,8 @@ impl Options {
 pub struct CodingLevel {
     /// The coding, never the identity.
     pub coding: Coding,
-    /// gzip 1 to 12 (libdeflate's scale), br 0 to 11, zstd 1 to 22.
+    /// gzip 1 to 12 (libdeflate's scale; 6 is 7 for content of middle length), br 0 to 11, zstd 1
+    /// to 22.
     pub level: u8,
 }
 
@@ -159,7 +160,7 @@ fn levels(coding: Coding) -> (u8, u8) {
     }
 }
 
-/// What a little more work would hardly make smaller (docs/decisions/0003).
+/// What a little more work would hardly make smaller (docs/decisions/0003, 0007).
 fn default_level(coding: Coding) -> CodingLevel {
     let level = match coding {
         Coding::Identity => 0,

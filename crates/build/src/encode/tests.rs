@@ -95,10 +95,14 @@ fn zstd_windows_stay_within_the_standard() {
 
 /// The same with memory that is fresh every time.
 fn brotli_with_fresh_memory(level: i32, content: &[u8]) -> Option<Vec<u8>> {
+    brotli_with_hint(level, content, brotli_hint(content.len()))
+}
+
+fn brotli_with_hint(level: i32, content: &[u8], size_hint: usize) -> Option<Vec<u8>> {
     let params = BrotliEncoderParams {
         quality: level,
         lgwin: BROTLI_WINDOW_LOG,
-        size_hint: content.len(),
+        size_hint,
         ..BrotliEncoderParams::default()
     };
     let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
@@ -120,10 +124,10 @@ fn brotli_with_fresh_memory(level: i32, content: &[u8]) -> Option<Vec<u8>> {
     (encoded && state.is_finished()).then_some(out)
 }
 
-/// The encoder has one kind of table up to 1 MiB of content, one up to 4 MiB and one beyond.
+/// The encoder has one kind of table below 1 MiB of content and one from there on.
 #[test]
 fn tables_of_all_lengths_are_only_memory() {
-    for level in [5, 9] {
+    for level in [5, 7, 9] {
         let mut encoders = Encoders::new(&parse_codings(&format!("br:{level}")).unwrap());
         for bytes in [3_000, 1_100_000, 4_000, 4_300_000, 1_000_000, 4_200_000, 1_200_000, 3_000] {
             let content = text(bytes, bytes as u64);
@@ -132,6 +136,69 @@ fn tables_of_all_lengths_are_only_memory() {
             assert!(*encoded.stored == *expected, "br:{level}, {bytes} bytes");
         }
     }
+}
+
+/// Level 6 is libdeflate's 6 or 7, the other levels are themselves.
+#[test]
+fn content_of_middle_length_is_searched_harder() {
+    let alone = |level: i32, content: &[u8]| {
+        let mut compressor = Compressor::new(CompressionLvl::new(level).unwrap());
+        let mut out = vec![0; compressor.gzip_compress_bound(content.len())];
+        let bytes = compressor.gzip_compress(content, &mut out).unwrap();
+        out.truncate(bytes);
+        out
+    };
+    let content = index(GZIP_HARDER_BYTES.end);
+    let mut encoders = Encoders::new(&parse_codings("gzip:6").unwrap());
+    for (bytes, level) in [
+        (GZIP_HARDER_BYTES.start - 1, 6),
+        (GZIP_HARDER_BYTES.start, 7),
+        (GZIP_HARDER_BYTES.end - 1, 7),
+        (GZIP_HARDER_BYTES.end, 6),
+    ] {
+        let content = &content[..bytes];
+        let [six, seven] = [6, 7].map(|level| alone(level, content));
+        assert!(seven.len() < six.len(), "{bytes} bytes");
+        let expected = if level == 7 { seven } else { six };
+        assert!(*encoders.encode(content)[0].stored == *expected, "{bytes} bytes");
+    }
+    let middle = &content[..GZIP_HARDER_BYTES.start];
+    for level in [1, 5, 7] {
+        let mut encoders = Encoders::new(&parse_codings(&format!("gzip:{level}")).unwrap());
+        assert_eq!(*encoders.encode(middle)[0].stored, *alone(level, middle), "{level}");
+    }
+}
+
+/// Rows of an index, as a search page has them: what hashes of four bytes are bad at.
+fn index(bytes: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut index = Vec::with_capacity(bytes + 32);
+    while index.len() < bytes {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (term, first, second) = (state >> 52, (state >> 40) % 700, (state >> 30) % 700);
+        index.extend_from_slice(format!("w{term:x}:[{first},{second}],").as_bytes());
+    }
+    index.truncate(bytes);
+    index
+}
+
+/// Told its true length, the encoder would be worse by 3 % here.
+#[test]
+fn large_content_is_searched_by_longer_hashes() {
+    let bytes = 1 << 20;
+    let content = index(bytes);
+    for level in 5..=8 {
+        let mut encoders = Encoders::new(&parse_codings(&format!("br:{level}")).unwrap());
+        let [large] = &encoders.encode(&content)[..] else { panic!("br:{level}") };
+        let by_its_length = brotli_with_hint(level, &content, bytes).unwrap();
+        let saved = by_its_length.len() - large.stored.len();
+        assert!(saved * 100 > by_its_length.len() * 2, "br:{level}: {saved} bytes saved");
+        assert_eq!(decoded(large), content, "br:{level}");
+    }
+    let smaller = content.get(1..).unwrap();
+    let by_its_length = brotli_with_hint(6, smaller, smaller.len()).unwrap();
+    let mut encoders = Encoders::new(&parse_codings("br:6").unwrap());
+    assert_eq!(*encoders.encode(smaller)[0].stored, *by_its_length);
 }
 
 proptest! {
