@@ -31,6 +31,7 @@ pub mod backend;
 pub mod clock;
 mod conn;
 mod core;
+mod drain;
 pub mod exchange;
 pub mod footprint;
 mod http1;

@@ -2,7 +2,6 @@
 
 use crate::stderr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,9 +53,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// No new connections; open exchanges go on, idle connections close.
+    /// Takes whoever has connected by now, and then nobody: the listening sockets are closed. Open
+    /// exchanges go on, idle connections close.
     pub fn drain(&self) {
-        self.shared.draining.store(true, Ordering::Release);
+        self.shared.drain();
         self.wake_all();
     }
 
@@ -95,13 +95,12 @@ impl Server {
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers));
+        let shared = Arc::new(Shared::new(workers, sockets));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         for index in 0..workers {
             let place = Place {
                 index: index as u16,
-                sockets: sockets.clone(),
                 settings: settings.clone(),
                 shared: shared.clone(),
                 processor: pin.then_some(index),
@@ -136,7 +135,6 @@ impl Server {
 /// What one worker's thread starts from, again after a panic.
 struct Place {
     index: u16,
-    sockets: Vec<Arc<OwnedFd>>,
     settings: Arc<Settings>,
     shared: Arc<Shared>,
     processor: Option<usize>,
@@ -149,8 +147,8 @@ impl Place {
         }
         loop {
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
-                Io::Epoll => self.run(Epoll::new(self.sockets.clone())?, make_app),
-                Io::Uring => self.run(Uring::new(self.sockets.clone())?, make_app),
+                Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app),
+                Io::Uring => self.run(Uring::new(self.shared.listening())?, make_app),
             }));
             match outcome {
                 Ok(Ok(())) => return,

@@ -36,7 +36,7 @@ pub struct Holdings {
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     /// A worker on `network`; its application gets what posts messages to it.
     pub fn new(network: Network, settings: Settings, make_app: impl FnOnce(Poster) -> A) -> Self {
-        let shared = Arc::new(Shared::new(1));
+        let shared = Arc::new(Shared::new(1, Vec::new()));
         let app = make_app(Poster { inboxes: shared.inboxes.clone() });
         let worker = Worker::new(0, Sim::new(network), app, Arc::new(settings), shared.clone());
         Self { worker, shared }
@@ -52,7 +52,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
 
     /// No new connections; open exchanges go on, idle connections close.
     pub fn drain(&self) {
-        self.shared.draining.store(true, Ordering::Release);
+        self.shared.drain();
         self.shared.inboxes[0].wake();
     }
 

@@ -2,8 +2,9 @@
 //! completions one by one, expire deadlines. Nothing in it blocks but the wait.
 
 use std::io;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
 
@@ -12,6 +13,7 @@ use crate::app::{App, Event, Gone, Message, RawEvent};
 use crate::backend::{Backend, Completion, Slot};
 use crate::conn::Phase;
 use crate::core::Core;
+use crate::drain::Ending;
 use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::inbox::Inbox;
@@ -29,16 +31,31 @@ pub(crate) struct Shared {
     /// The grace is over: end all.
     pub(crate) stopping: AtomicBool,
     pub(crate) inboxes: Arc<[Inbox]>,
+    /// What a worker starts with; empty once the server drains, so that the last worker which gives
+    /// them up closes them.
+    pub(crate) sockets: Mutex<Vec<Arc<OwnedFd>>>,
 }
 
 impl Shared {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, sockets: Vec<Arc<OwnedFd>>) -> Self {
         Self {
             loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
+            sockets: Mutex::new(sockets),
         }
+    }
+
+    /// The listening sockets for a worker.
+    pub(crate) fn listening(&self) -> Vec<Arc<OwnedFd>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes every worker drain, soon after it is woken.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn connections(&self) -> usize {
@@ -51,8 +68,9 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) backend: B,
     pub(crate) app: A,
     pub(crate) core: Core,
-    shared: Arc<Shared>,
-    accepting: bool,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) accepting: bool,
+    pub(crate) ending: Ending,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
     due: Vec<Slot>,
@@ -75,6 +93,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             app,
             shared,
             accepting: false,
+            ending: Ending::No,
             accept_pause_until_ms: 0,
             due: Vec::new(),
             messages: Vec::new(),
@@ -97,19 +116,23 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.now = self.backend.now();
         self.core.tails.refresh(self.core.now.unix_seconds);
         self.app.pass(self.core.now, &mut self.core.mappings);
+        let mut brought = false;
         while let Some(completion) = self.backend.next() {
+            brought |= Self::brings(&completion);
             self.complete(completion);
         }
         self.expire();
-        Ok(!self.drained())
+        Ok(!self.drained(brought))
     }
 
     /// How long the next wait may take.
     fn patience_ms(&self) -> Option<u64> {
-        let deadline = self.core.wheel.wait_ms(self.core.now.monotonic_ms);
+        let now = self.core.now.monotonic_ms;
+        let deadline = self.core.wheel.wait_ms(now);
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
-        deadline.into_iter().chain(accept).min()
+        let patience = deadline.into_iter().chain(accept).min();
+        if let Ending::Emptying { .. } = self.ending { Some(0) } else { patience }
     }
 
     /// Turns accepting on or off (design §4.2).
@@ -122,7 +145,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.loads[index].store(own, Ordering::Relaxed);
         let all = self.shared.connections();
         let mean = all / self.shared.loads.len();
-        let open = !self.core.draining
+        let open = !matches!(self.ending, Ending::Finishing { .. })
             && self.core.now.monotonic_ms >= self.accept_pause_until_ms
             && all < self.core.settings.connections
             && own <= mean + mean / 4 + ACCEPT_SLACK_CONNECTIONS;
@@ -194,7 +217,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.posted(to, message);
         }
         self.messages = messages;
-        if self.shared.draining.load(Ordering::Acquire) && !self.core.draining {
+        if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }
     }
@@ -218,38 +241,6 @@ impl<B: Backend, A: App> Worker<B, A> {
             },
         );
         self.settle(slot);
-    }
-
-    /// Takes no more connections and ends those between two requests.
-    fn drain(&mut self) {
-        self.core.draining = true;
-        self.accepting = false;
-        self.backend.accept(false);
-        for slot in self.core.conns.slots() {
-            let conn = self.core.conns.get(slot);
-            conn.exchange.keep_alive = false;
-            if conn.phase == Phase::Head && conn.stash.is_empty() && !conn.close_when_sent {
-                let queued = self.core.queued_bytes(slot);
-                if queued == 0 {
-                    self.cut(slot, Gone::Stopping);
-                } else {
-                    self.core.conns.get(slot).end(true);
-                }
-            }
-        }
-    }
-
-    fn drained(&mut self) -> bool {
-        if self.core.draining && self.shared.stopping.load(Ordering::Acquire) {
-            for slot in self.core.conns.slots() {
-                self.cut(slot, Gone::Stopping);
-            }
-        }
-        let index = usize::from(self.core.worker);
-        self.core.draining && self.core.conns.len() == 0 && {
-            self.shared.loads[index].store(0, Ordering::Relaxed);
-            true
-        }
     }
 
     fn expire(&mut self) {

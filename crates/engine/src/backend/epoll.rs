@@ -145,7 +145,9 @@ impl Epoll {
         let (data, flags) = (event.data.u64(), event.flags);
         if data & LISTENER_BIT != 0 {
             self.position += 1;
-            self.accept_from = Some(((data & !LISTENER_BIT) as usize, ACCEPTS_PER_PASS));
+            let listener = (data & !LISTENER_BIT) as usize;
+            // An event may be older than the end of accepting.
+            self.accept_from = self.accepting.then_some((listener, ACCEPTS_PER_PASS));
             return None;
         }
         if data == WAKE_BIT {
@@ -213,6 +215,10 @@ impl Backend for Epoll {
         if !on {
             self.accept_from = None;
         }
+    }
+
+    fn close_listeners(&mut self) {
+        self.listeners.clear();
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {

@@ -123,6 +123,9 @@ pub trait Backend: Sized {
     /// Turns accepting on or off for all listeners.
     fn accept(&mut self, on: bool);
 
+    /// Gives the listeners up; accepting is off, and stays so.
+    fn close_listeners(&mut self);
+
     /// Hands what was asked for to the kernel and waits until something is ready, or for
     /// `timeout_ms` (`None`: as long as it takes; `Some(0)`: not at all).
     ///

@@ -217,6 +217,12 @@ impl Backend for Uring {
         self.accept_all(on);
     }
 
+    fn close_listeners(&mut self) {
+        // What is queued names descriptors; it must reach the kernel before they are closed.
+        let _ = self.ring.submit();
+        self.listeners.iter_mut().for_each(Listener::close);
+    }
+
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
         self.feed_starved();
         self.arm_ended();

@@ -304,6 +304,10 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         self.accepting = on;
     }
 
+    fn close_listeners(&mut self) {
+        assert!(!self.accepting, "listeners are given up when accepting is off");
+    }
+
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
         assert!(self.ready.is_empty(), "the engine takes every completion of a pass");
         self.buffers.check_none_lent();

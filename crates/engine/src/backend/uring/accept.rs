@@ -23,7 +23,8 @@ pub(super) const POLL_FIRST: u16 = 1 << 2;
 
 /// A listener and the accepts that are armed on it.
 pub(super) struct Listener {
-    socket: Arc<OwnedFd>,
+    /// `None` once the listener is given up.
+    socket: Option<Arc<OwnedFd>>,
     peers: Box<[Peer; ACCEPTS]>,
     /// The hints that the accepts under way went with.
     armed: [Option<u16>; ACCEPTS],
@@ -38,7 +39,12 @@ struct Peer {
 impl Listener {
     pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
         let peers = Box::new([const { Peer::EMPTY }; ACCEPTS]);
-        Self { socket, peers, armed: [None; ACCEPTS] }
+        Self { socket: Some(socket), peers, armed: [None; ACCEPTS] }
+    }
+
+    /// Gives the socket up; the addresses stay for accepts that are still under way.
+    pub(super) fn close(&mut self) {
+        self.socket = None;
     }
 }
 
@@ -64,11 +70,13 @@ impl Uring {
 
     fn arm_accept(&mut self, listener: usize, place: usize) {
         let at = &mut self.listeners[listener];
+        let Some(socket) = &at.socket else { return };
+        let socket = Fd(socket.as_raw_fd());
         at.armed[place] = Some(self.accept_hint);
         let peer = &mut at.peers[place];
         peer.bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         let address = (&raw mut peer.address).cast();
-        let accept = opcode::Accept::new(Fd(at.socket.as_raw_fd()), address, &raw mut peer.bytes)
+        let accept = opcode::Accept::new(socket, address, &raw mut peer.bytes)
             .flags(libc::SOCK_CLOEXEC)
             .build();
         let data = user_data(Op::Accept, place as u32, listener as u32);

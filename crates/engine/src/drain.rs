@@ -1,0 +1,118 @@
+//! The end of a worker. A client that came in time is not turned away, and the port is free for a
+//! successor as soon as the last of them has been taken.
+//!
+//! 1. *Emptying.* Clients that connected before the end began wait in the queue of a listener, and
+//!    a request may stand unread in a socket that looks idle. The worker goes on as before, but
+//!    without waiting, until passes bring neither. Answers say from now on that the connection
+//!    closes.
+//! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
+//!    newcomers have a moment to speak, and what runs is finished.
+
+use std::sync::atomic::Ordering;
+
+use crate::app::{App, Gone};
+use crate::backend::{Backend, Completion, Slot};
+use crate::conn::Phase;
+use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PASSES_MAX, DRAIN_QUIET_PASSES};
+use crate::worker::Worker;
+
+/// How far the end of a worker has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It has not begun.
+    No,
+    /// Whoever waits is taken.
+    Emptying {
+        /// How many passes that took so far.
+        passes: u32,
+        /// How many passes, one after the other, brought nothing.
+        quiet: u32,
+    },
+    /// What runs is finished. Newcomers that have not spoken are closed at this time, in
+    /// milliseconds; `u64::MAX` once that is done.
+    Finishing { newcomers_until_ms: u64 },
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Begins the end, once.
+    pub(crate) fn drain(&mut self) {
+        if self.ending != Ending::No {
+            return;
+        }
+        self.ending = Ending::Emptying { passes: 0, quiet: 0 };
+        self.core.draining = true;
+        for slot in self.core.conns.slots() {
+            self.core.conns.get(slot).exchange.keep_alive = false;
+        }
+    }
+
+    /// Whether a completion brings what the end waits for.
+    pub(crate) fn brings(completion: &Completion<B::Socket>) -> bool {
+        matches!(completion, Completion::Accepted { .. } | Completion::Received { .. })
+    }
+
+    /// Moves the end on behind a pass, which has `brought` somebody or a request.
+    pub(crate) fn drained(&mut self, brought: bool) -> bool {
+        match self.ending {
+            Ending::No => return false,
+            Ending::Emptying { passes, quiet } => {
+                let quiet = if brought { 0 } else { quiet + 1 };
+                self.ending = Ending::Emptying { passes: passes + 1, quiet };
+                if quiet >= DRAIN_QUIET_PASSES || passes >= DRAIN_PASSES_MAX {
+                    self.finish();
+                }
+            }
+            Ending::Finishing { newcomers_until_ms } => {
+                if newcomers_until_ms <= self.core.now.monotonic_ms {
+                    self.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+                    self.close_idle(|_requests| true);
+                }
+            }
+        }
+        if self.shared.stopping.load(Ordering::Acquire) {
+            self.finish();
+            for slot in self.core.conns.slots() {
+                self.cut(slot, Gone::Stopping);
+            }
+        }
+        let index = usize::from(self.core.worker);
+        let finishing = matches!(self.ending, Ending::Finishing { .. });
+        finishing && self.core.conns.len() == 0 && {
+            self.shared.loads[index].store(0, Ordering::Relaxed);
+            true
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Ending::Finishing { .. } = self.ending {
+            return;
+        }
+        let newcomers_until_ms = self.core.now.monotonic_ms + DRAIN_NEWCOMER_MS;
+        self.ending = Ending::Finishing { newcomers_until_ms };
+        self.accepting = false;
+        self.backend.accept(false);
+        self.backend.close_listeners();
+        self.close_idle(|requests| requests > 0);
+    }
+
+    /// Closes the connections between two requests that have had so many as `which` says.
+    fn close_idle(&mut self, which: impl Fn(u32) -> bool) {
+        let is_idle = |worker: &mut Self, slot: Slot| {
+            let conn = worker.core.conns.get(slot);
+            conn.phase == Phase::Head
+                && conn.stash.is_empty()
+                && !conn.close_when_sent
+                && which(conn.requests)
+        };
+        for slot in self.core.conns.slots() {
+            if !is_idle(self, slot) {
+                continue;
+            }
+            if self.core.queued_bytes(slot) == 0 {
+                self.cut(slot, Gone::Stopping);
+            } else {
+                self.core.conns.get(slot).end(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! SIGTERM: whoever came in time is answered, the port is free at once, and what runs is finished.
+#![forbid(unsafe_code)]
+
+use pinion_tests::client::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Io, Matrix};
+use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+use pinion_tests::wait_for;
+use rustix::process::Signal;
+
+/// Both ways to talk to the kernel.
+const IO: [Io; 2] = [Io::Epoll, Io::Uring];
+const LARGE_BYTES: usize = 30 << 20;
+
+#[test]
+fn whoever_came_before_the_stop_is_answered() {
+    const CLIENTS: usize = 40;
+    let folder = Folder::with("in-time", [("index.html", "home")]);
+    Matrix::of(folder.path()).run_and_stop(|mut server| {
+        let mut kept: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for connection in &mut kept {
+            assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
+        }
+        // While the server stands still, requests arrive on connections that were idle, and
+        // clients in the queue of the listener. Then it hears of all at once.
+        server.signal(Signal::STOP);
+        let mut queued: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for connection in kept.iter_mut().chain(&mut queued) {
+            connection.send(Request::get("/").bytes());
+        }
+        server.signal(Signal::TERM);
+        server.signal(Signal::CONT);
+        for connection in kept.iter_mut().chain(&mut queued) {
+            assert_eq!(connection.receive().text(), "home");
+            connection.expect_close();
+        }
+        assert!(server.wait().success());
+    });
+}
+
+#[test]
+fn a_stopping_server_leaves_its_port_to_the_next() {
+    let folder = Folder::with("port", [("index.html", "home")]);
+    folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
+    for io in IO {
+        let mut server = Start::site(folder.path()).flags(&["--io", io.as_str()]).start();
+        let mut slow = server.connect();
+        slow.send(Request::get("/large.bin").bytes());
+        slow.read_some(1000).expect("the first bytes");
+        server.signal(Signal::TERM);
+        let address = server.address();
+        wait_for("a closed port", || Connection::try_open(address).err());
+        let flags = ["--io", io.as_str(), "--listen", &address.to_string()];
+        let next = Start::site(folder.path()).flags(&flags).start();
+        assert_eq!(Connection::open(address).exchange(&Request::get("/")).text(), "home");
+        assert!(server.is_running(), "the old one still serves the slow client");
+        assert_eq!(slow.receive().body.len(), LARGE_BYTES);
+        drop(slow);
+        assert!(server.wait().success());
+        next.stop();
+    }
+}
+
+#[test]
+fn a_stopping_server_finishes_what_is_running() {
+    let folder = Folder::with("stopping", [("index.html", "home")]);
+    folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
+    // One worker: when it has ended the idle connection, it has heard of the stop.
+    Matrix::of(folder.path()).serve(&["--workers", "1"]).run_and_stop(|mut server| {
+        let mut idle = server.connect();
+        assert_eq!(idle.exchange(&Request::get("/")).status, 200);
+        let mut slow = server.connect();
+        slow.send(Request::get("/large.bin").bytes().repeat(3));
+        slow.read_some(1000).expect("the first bytes");
+        server.signal(Signal::TERM);
+        idle.expect_close();
+        let running = slow.receive();
+        assert!(running.body.len() == LARGE_BYTES && !running.says_close(), "{running}");
+        // The next request was there before the stop. Its answer says that it is the last
+        // (RFC 9112 §9.6), so the client knows which of its requests to send again.
+        let last = slow.receive();
+        assert!(last.body.len() == LARGE_BYTES && last.says_close(), "{last}");
+        slow.expect_close();
+        drop(slow);
+        assert!(server.wait().success());
+    });
+}
+
+#[test]
+fn the_grace_ends_what_does_not_end() {
+    let folder = Folder::new("grace");
+    folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
+    for io in IO {
+        let start = Start::serve(&[folder.path()]).grace(1).flags(&["--io", io.as_str()]);
+        let mut server = start.start();
+        let mut slow = server.connect();
+        slow.send(Request::get("/large.bin").bytes());
+        slow.read_some(1000).expect("the first bytes");
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+        assert!(slow.try_receive(false).is_err(), "an answer that was cut off looks so");
+    }
+}
