@@ -93,8 +93,8 @@ pub const SEND_MAX_BYTES: usize = 1 << 30;
 /// Bytes sent for one connection before the others of its worker have their turn.
 pub const TURN_BYTES: usize = 1024 * 1024;
 
-/// Passes without a new client or a request after which a server that stops takes nobody waits any
-/// more. Two: an accept over io_uring may need one to find out and one to tell.
+/// Passes that bring neither a client nor a request, after which a server that stops takes it that
+/// nobody waits. Two: an accept over io_uring may need one to find out and one to tell.
 pub(crate) const DRAIN_QUIET_PASSES: u32 = 2;
 
 /// Passes after which it stops taking clients although they still come: some thousands of them were
@@ -102,7 +102,7 @@ pub(crate) const DRAIN_QUIET_PASSES: u32 = 2;
 pub(crate) const DRAIN_PASSES_MAX: u32 = 256;
 
 /// Milliseconds that a client has to speak which had connected, and sent nothing, when a server
-/// began to stop: enough for a request that is on its way, short for a browser that connected ahead.
+/// began to stop: enough for a request on its way, and short for a browser that connected ahead.
 pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;
 
 /// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
