@@ -45,9 +45,32 @@ pub enum BuildError {
         /// Why.
         error: io::Error,
     },
+    /// What stands under the archive's name is not to be lost.
+    #[error("{}: will not replace {by}", Shown(path))]
+    Occupied {
+        /// The archive.
+        path: PathBuf,
+        /// What is there.
+        by: Occupant,
+    },
     /// [`Progress::cancelled`](crate::Progress::cancelled) said so.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// What an archive does not replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupant {
+    /// A block or character device.
+    Device,
+    /// A folder.
+    Folder,
+    /// A file that is neither empty nor an archive.
+    OtherFile,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
 }
 
 /// A file that cannot become a resource.
@@ -81,6 +104,18 @@ pub enum Reason {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", Shown(&self.path), self.reason)
+    }
+}
+
+impl fmt::Display for Occupant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Occupant::Device => "a device",
+            Occupant::Folder => "a folder",
+            Occupant::OtherFile => "a file that is no archive",
+            Occupant::Pipe => "a named pipe",
+            Occupant::Socket => "a socket",
+        })
     }
 }
 

@@ -12,7 +12,7 @@
 //! | 5 | `encode` | content → gzip, br, zstd, where that pays |
 //! | 6 | `assemble` | results → bodies, shared blocks, entities with their tags |
 //! | 7 | `keys` | paths → aliases: `/dir/`, `/name`; nearest not-found pages |
-//! | 8 | `publish` | a file appears under its name complete, or not at all |
+//! | 8 | `place`, `publish` | a file appears under its name complete, or not at all |
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 3 to 5).
@@ -40,6 +40,7 @@ mod media;
 mod names;
 mod options;
 mod pipeline;
+mod place;
 mod progress;
 mod publish;
 mod source;
@@ -48,7 +49,7 @@ mod walk;
 mod work;
 
 pub use build::{Built, build};
-pub use error::{BuildError, Problem, Reason};
+pub use error::{BuildError, Occupant, Problem, Reason};
 pub use options::{CodingError, CodingLevel, Options, parse_codings};
 pub use progress::Progress;
 pub use publish::build_file;

@@ -6,6 +6,9 @@ use std::ops::Range;
 /// links that point at each other can name far more paths than a disk has files.
 pub const FILES_MAX: usize = 1 << 24;
 
+/// Links from the name of an archive to its place: as many as Linux follows (path_resolution(7)).
+pub const LINKS_MAX: usize = 40;
+
 /// Content, stored codings included, that is read but not yet written. Enough to keep all cores
 /// busy while one of them is at a large file; the memory a build needs is this and little more.
 pub const WINDOW_BYTES: u64 = 256 * 1024 * 1024;

@@ -9,8 +9,8 @@ use pinion_http::date::UnixSeconds;
 
 use crate::limits::EXTERNAL_MIN_BYTES;
 
-/// How a folder becomes an archive. All but `threads`, `keep_going` and `now` is input: it
-/// decides the bytes (and see the crate's promises for `now`).
+/// How a folder becomes an archive. All but `threads`, `keep_going`, `force` and `now` is
+/// input: it decides the bytes (and see the crate's promises for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Codings to try, each at most once. The identity is always stored.
@@ -21,6 +21,9 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Builds without the files that have a problem; otherwise they fail the build at its end.
     pub keep_going: bool,
+    /// Lets an archive file replace a file that is no archive. Folders, pipes, sockets and devices
+    /// are never replaced.
+    pub force: bool,
     /// Workers; `None` is one per core.
     pub threads: Option<NonZeroUsize>,
     /// The current time, only asked whether a modification time lies in the future.
@@ -44,6 +47,7 @@ impl Options {
             codings: vec![Coding::Gzip, Coding::Brotli].into_iter().map(default_level).collect(),
             exclude: Vec::new(),
             keep_going: false,
+            force: false,
             threads: None,
             now,
             source_date_epoch: None,

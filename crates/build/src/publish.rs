@@ -14,33 +14,36 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::build::build_beside;
 use crate::error::BuildError;
 use crate::options::Options;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::walk::id_of;
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
 /// whole, until the new one takes its place; it is not part of the new one even if it lies in the
-/// folder.
+/// folder. A link stays, and the archive goes to where it leads. Whatever is neither an archive nor
+/// an empty file is not replaced; see [`Options::force`].
 ///
 /// # Errors
-/// As [`build`](crate::build()), and [`BuildError::Output`]. After an error `out` is as it was, but
-/// for one: if the folder cannot be synced, the new archive is in place and may be lost in a crash.
+/// As [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`]. After an error
+/// `out` is as it was, but for one: if the folder cannot be synced, the new archive is in place and
+/// may be lost in a crash.
 pub fn build_file(
     source: &Path,
     options: &Options,
     out: &Path,
     progress: &dyn Progress,
 ) -> Result<Summary, BuildError> {
-    let cannot = |error| BuildError::Output { path: out.to_owned(), error };
-    if out.is_dir() {
-        return Err(cannot(io::ErrorKind::IsADirectory.into()));
-    }
+    let place = Place::find(out, options.force)?;
+    let out = place.path();
     let draft = Draft::create(out).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => cannot(io::Error::new(error.kind(), "no such folder")),
-        _ => cannot(error),
+        io::ErrorKind::NotFound => place.cannot(io::Error::new(error.kind(), "no such folder")),
+        _ => place.cannot(error),
     })?;
     let summary = build_beside(source, options, id_of(out), &draft.file, progress)?.summary;
-    draft.publish(out).map_err(cannot)?;
+    // Once more: a build can take long enough for others to put something here.
+    place.check()?;
+    draft.publish(out).map_err(|error| place.cannot(error))?;
     Ok(summary)
 }
 

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::settings::Content;
 use anyhow::anyhow;
-use pinion_build::{BuildError, Options};
+use pinion_build::{BuildError, Occupant, Options};
 use pinion_engine::stderr;
 use pinion_http::date::UnixSeconds;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,6 +44,10 @@ pub(crate) fn failure(error: BuildError) -> Failure {
             ));
             Failure::Told
         }
+        BuildError::Occupied { by: Occupant::OtherFile, .. } => {
+            anyhow!("{error}; give -o another name, or --force").into()
+        }
+        BuildError::Occupied { .. } => anyhow!("{error}; give -o another name").into(),
         BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
         BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),

@@ -41,6 +41,8 @@ pub(crate) struct Build {
     pub(crate) source: PathBuf,
     /// The archive.
     pub(crate) output: PathBuf,
+    /// Replace a file that is no archive.
+    pub(crate) force: bool,
     /// What goes in, and how.
     pub(crate) content: Content,
     /// `--json`
@@ -190,6 +192,7 @@ fn build(low: &Low) -> Result<Build, Failure> {
         source: operand(low, "SRC")?,
         output: path(low, "output")?
             .ok_or_else(|| Failure::usage("say where the archive goes: -o site.pinion"))?,
+        force: low.given("force"),
         content: content(low)?,
         json: low.given("json"),
     })
@@ -401,9 +404,10 @@ mod tests {
 
     #[test]
     fn the_other_verbs_are_taken() {
-        let Ok(Settings::Build(build)) = settings("pinion build src -o out --json") else {
+        let Ok(Settings::Build(build)) = settings("pinion build src -o out --json --force") else {
             panic!("build");
         };
+        assert!(build.force);
         assert_eq!((build.source, build.output, build.json), ("src".into(), "out".into(), true));
         let Ok(Settings::Cat(cat)) = settings("pinion cat f /a --coding br") else {
             panic!("cat");

@@ -5,6 +5,7 @@ mod codings;
 mod failures;
 mod folder;
 mod large;
+mod places;
 mod reader;
 mod same_bytes;
 mod walk;

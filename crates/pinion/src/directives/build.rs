@@ -19,7 +19,21 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "The archive to write",
         long: "It is written under another name in the same folder, synced to the disk and then \
-               renamed, so that the name always leads to a whole archive.",
+               renamed, so that the name always leads to a whole archive. A link stays, and what \
+               it leads to is replaced.",
+    },
+    Directive {
+        name: "force",
+        short: None,
+        verbs: BUILD,
+        level: Level::Build,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Replace a file that is no archive",
+        long: "Without it only an archive or an empty file is replaced. A folder, pipe, socket or \
+               device never is.",
     },
     Directive {
         name: "codings",

@@ -19,6 +19,7 @@ use std::thread;
 /// Builds, and tells what was built.
 pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let options = build_options::options(&build.content, Options::new)?;
+    let options = Options { force: build.force, ..options };
     let watcher =
         Watcher { bar: Bar::new(build.json), cancelled: hear_signals()?, total: Cell::default() };
     let result = build_file(&build.source, &options, &build.output, &watcher);

@@ -1,7 +1,7 @@
 //! `pinion build`: what it tells, and what it leaves behind when it fails.
 
 use crate::folder::Folder;
-use crate::program::{command, members, run};
+use crate::program::{build_site, command, members, run};
 use std::os::unix::fs::symlink;
 
 #[test]
@@ -91,10 +91,29 @@ fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
 #[test]
 fn an_older_archive_stays_when_a_build_fails() {
     let folder = Folder::with_site();
-    folder.write("site.pinion", "older");
+    build_site(&folder);
+    let older = folder.read("site.pinion");
     symlink("nowhere", folder.join("site/a")).expect("a link");
     assert_eq!(run(&folder, "build site -o site.pinion").code, 1);
-    assert_eq!(folder.read("site.pinion"), b"older");
+    assert!(folder.read("site.pinion") == older);
+}
+
+/// What the mistyped name of an archive must not cost: a page, a pipe that others read.
+#[test]
+fn what_is_no_archive_is_not_replaced() {
+    let folder = Folder::with_site();
+    let page = folder.read("site/index.html");
+    let to_the_page = "build site -o site/index.html";
+    run(&folder, to_the_page).refused(1, "site/index.html: will not replace a file that is no");
+    run(&folder, to_the_page).refused(1, "give -o another name, or --force");
+    assert!(folder.read("site/index.html") == page);
+    let listener = std::os::unix::net::UnixListener::bind(folder.join("socket")).expect("bound");
+    let to_the_socket = "build site -o socket --force";
+    run(&folder, to_the_socket).refused(1, "will not replace a socket; give -o another name\n");
+    drop(listener);
+    assert_eq!(folder.names(), ["site", "socket"]);
+    assert_eq!(run(&folder, &format!("{to_the_page} --force")).code, 0);
+    assert_eq!(run(&folder, "verify site/index.html").code, 0);
 }
 
 #[test]
@@ -102,7 +121,8 @@ fn what_is_wrong_is_one_line() {
     let folder = Folder::with_site();
     run(&folder, "build none -o out").refused(1, "none");
     run(&folder, "build site -o no/such/out").refused(1, "no/such/out: no such folder");
-    run(&folder, "build site -o site").refused(1, "site: is a directory");
+    run(&folder, "build site -o site")
+        .refused(1, "site: will not replace a folder; give -o another name");
     run(&folder, "build site -o out --exclude [").refused(2, "--exclude: \"[\": unclosed");
     let epoch = command(&folder, "build site -o out").env("SOURCE_DATE_EPOCH", "today").output();
     let epoch = epoch.expect("it runs");
