@@ -46,7 +46,7 @@ pub const KEEP_PERCENT: u64 = 95;
 /// Lengths of content for which gzip's level 6 takes libdeflate's 7. That makes shorter content
 /// smaller by less than 1 %, and costs twice as much time for each byte saved of longer content
 /// (docs/decisions/0007).
-pub const GZIP_HARDER_BYTES: Range<usize> = 64 * 1024..1024 * 1024;
+pub const GZIP_HARDER_BYTES: Range<usize> = 96 * 1024..1024 * 1024;
 
 /// Output memory that a worker keeps for its next file; after a larger file it is given back.
 pub const SCRATCH_KEPT_BYTES: usize = 4 * 1024 * 1024;

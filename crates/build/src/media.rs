@@ -166,7 +166,7 @@ impl Utf8Check {
                 return;
             }
         };
-        self.failed = piece.contains(&0x1b);
+        self.failed = memchr::memchr(0x1b, piece).is_some();
         self.open = rest;
     }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use pinion_archive::Digest;
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 
 use crate::error::Reason;
@@ -47,14 +48,18 @@ impl Source {
     }
 
     /// All of the content.
-    pub(crate) fn read(mut self) -> Result<Vec<u8>, Reason> {
+    pub(crate) fn read(self) -> Result<Vec<u8>, Reason> {
         let length = usize::try_from(self.stamp.bytes).map_err(|_| Reason::Changed)?;
         let mut content = Vec::with_capacity(length);
-        // Not a byte further: growth shows in the stamp, and asking for the end costs a call.
-        (&mut self.file)
-            .take(self.stamp.bytes)
-            .read_to_end(&mut content)
-            .map_err(Reason::Unreadable)?;
+        // Not further: growth shows in the stamp, and asking for the end costs a call.
+        while content.len() < length {
+            let read = || rustix::io::read(&self.file, spare_capacity(&mut content));
+            match rustix::io::retry_on_intr(read) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(Reason::Unreadable(error.into())),
+            }
+        }
         if content.len() != length {
             return Err(Reason::Changed);
         }
