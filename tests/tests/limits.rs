@@ -142,9 +142,54 @@ fn a_server_out_of_descriptors_goes_on() {
     }
 }
 
+#[test]
+fn a_server_out_of_memory_goes_on() {
+    /// Each takes about 100 KiB of buffers.
+    const CONNECTIONS: usize = 400;
+    /// What the server may take beside what it has when it is idle; its budget allows far more.
+    const ROOM_BYTES: u64 = 4 << 20;
+    for io in IO {
+        let folder = site();
+        let log = folder.join("access.log");
+        let flags = ["--memory-budget", "1024", "--access-log", log.to_str().expect("a path")];
+        let mut server = start(io, &folder, &flags).start();
+        let mut idle = server.connect();
+        assert_eq!(idle.exchange(&Request::get("/")).text(), "home");
+        let data_bytes = server.memory_bytes("VmData") + ROOM_BYTES;
+        limit(&server, &format!("--data={data_bytes}:"));
+        let slow: Vec<Connection> = (0..CONNECTIONS)
+            .filter_map(|number| {
+                let mut connection = Connection::try_open(server.address()).ok()?;
+                connection.send_if_open(slow_client(number));
+                Some(connection)
+            })
+            .collect();
+        wait_for("somebody who is turned away", || slow.iter().any(is_cut_off).then_some(()));
+        drop(slow);
+        is_answered(&server);
+        // It has asked for nothing meanwhile.
+        assert_eq!(idle.exchange(&Request::get("/")).text(), "home");
+        assert!(server.is_running());
+        server.stop();
+    }
+}
+
 fn set_open_files(server: &Server, count: usize) {
+    limit(server, &format!("--nofile={count}:"));
+}
+
+/// Whether the server has ended or reset a connection that nobody reads.
+fn is_cut_off(connection: &Connection) -> bool {
+    let stream = connection.stream();
+    stream.set_nonblocking(true).expect("a socket");
+    let ended = matches!(stream.peek(&mut [0]), Ok(0));
+    ended || stream.take_error().expect("a socket").is_some()
+}
+
+/// Sets a limit of the running server, in the words of `prlimit`.
+fn limit(server: &Server, limit: &str) {
     let mut prlimit = program("prlimit", "util-linux");
-    prlimit.arg(format!("--pid={}", server.id())).arg(format!("--nofile={count}:"));
+    prlimit.arg(format!("--pid={}", server.id())).arg(limit);
     let output = output(&mut prlimit);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

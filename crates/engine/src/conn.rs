@@ -10,6 +10,7 @@ use pinion_http::request::Framing;
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
 use crate::output::NO_OUTPUT;
+use crate::tables::has_places;
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,23 +176,21 @@ pub(crate) struct Conns {
 }
 
 impl Conns {
-    /// A fresh connection in phase `phase`; `None` when there is no memory for one more.
-    pub(crate) fn open(
-        &mut self,
-        phase: Phase,
-        listener: u16,
-        peer: Option<SocketAddr>,
-    ) -> Option<Slot> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.try_reserve(1).ok()?;
-                // A slot must always find its way back.
-                self.free.try_reserve(self.slots.len() + 1).ok()?;
-                self.slots.push(Conn::empty());
-                (self.slots.len() - 1) as Slot
-            }
-        };
+    /// Makes room for one connection more and says how many places a table needs that has one for
+    /// each; `None` when there is no memory for it.
+    pub(crate) fn make_room(&mut self) -> Option<usize> {
+        let places = if self.free.is_empty() { self.slots.len() + 1 } else { self.slots.len() };
+        // A slot must always find its way back.
+        (has_places(&mut self.slots, places) && has_places(&mut self.free, places))
+            .then_some(places)
+    }
+
+    /// A fresh connection in phase `phase`; [`Self::make_room`] has made room for it.
+    pub(crate) fn open(&mut self, phase: Phase, listener: u16, peer: Option<SocketAddr>) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Conn::empty());
+            (self.slots.len() - 1) as Slot
+        });
         let conn = &mut self.slots[slot as usize];
         let generation = conn.generation.wrapping_add(1);
         *conn = Conn {
@@ -204,7 +203,7 @@ impl Conns {
             ..Conn::empty()
         };
         self.live += 1;
-        Some(slot)
+        slot
     }
 
     /// Gives a slot back for reuse. Its buffers must have been taken out before.
@@ -234,10 +233,10 @@ impl Conns {
         self.live
     }
 
-    /// The slots in use.
-    pub(crate) fn slots(&self) -> Vec<Slot> {
-        let live = self.slots.iter().enumerate().filter(|(_, conn)| conn.live);
-        live.map(|(slot, _)| slot as Slot).collect()
+    /// The first slot in use from `from` on.
+    pub(crate) fn next_live(&self, from: Slot) -> Option<Slot> {
+        let rest = self.slots.get(from as usize..)?;
+        rest.iter().position(|conn| conn.live).map(|at| from + at as Slot)
     }
 }
 

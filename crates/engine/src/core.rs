@@ -88,10 +88,18 @@ impl Core {
             mappings: Mappings::default(),
             external: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
-            heads: HeadStorage::new(),
+            heads: HeadStorage::reserved(),
             draining: false,
             settings,
         }
+    }
+
+    /// Makes room for one connection more in all tables that have a place for each. False when
+    /// there is no memory for it.
+    pub(crate) fn make_room(&mut self) -> bool {
+        self.conns
+            .make_room()
+            .is_some_and(|places| self.outputs.make_room(places) && self.wheel.make_room(places))
     }
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {

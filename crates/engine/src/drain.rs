@@ -41,7 +41,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.ending = Ending::Emptying { passes: 0, quiet: 0 };
         self.core.draining = true;
-        for slot in self.core.conns.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.core.conns.next_live(from) {
+            from = slot + 1;
             self.core.conns.get(slot).exchange.keep_alive = false;
         }
     }
@@ -71,7 +73,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if self.shared.stopping.load(Ordering::Acquire) {
             self.finish();
-            for slot in self.core.conns.slots() {
+            let mut from = 0;
+            while let Some(slot) = self.core.conns.next_live(from) {
+                from = slot + 1;
                 self.cut(slot, Gone::Stopping);
             }
         }
@@ -104,7 +108,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 && !conn.close_when_sent
                 && which(conn.requests)
         };
-        for slot in self.core.conns.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.core.conns.next_live(from) {
+            from = slot + 1;
             if !is_idle(self, slot) {
                 continue;
             }

@@ -367,8 +367,7 @@ impl Exchange<'_> {
             }
             (Piece::External(range), Some(mapping)) => {
                 let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_external(pool, mappings, mapping, range);
-                true
+                output.push_external(pool, mappings, mapping, range)
             }
             (Piece::Archive(_) | Piece::External(_), None) => {
                 debug_assert!(false, "archive ranges need their mapping");
@@ -384,8 +383,8 @@ impl Exchange<'_> {
         let conn = core.conns.get(self.slot);
         let output = core.outputs.of(&mut conn.output);
         if bytes > COPY_BODY_MAX_BYTES {
-            output.push_mapped(&mut core.pool, &mut core.mappings, mapping, offset, bytes);
-            return true;
+            let Core { pool, mappings, .. } = core;
+            return output.push_mapped(pool, mappings, mapping, offset, bytes);
         }
         let Some(held) = core.mappings.get(mapping) else { return false };
         let (from, length) = (offset as usize, bytes as usize);

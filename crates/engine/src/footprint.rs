@@ -6,6 +6,7 @@ use crate::app::Message;
 use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::limits::{EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
+use crate::output;
 use crate::server::Io;
 use crate::wheel;
 
@@ -18,14 +19,18 @@ pub const fn worker_bytes(io: Io) -> usize {
     WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + backend
 }
 
-/// Bytes of one connection, beside its buffers: its slot, its deadline, its entry in the backend,
-/// and a place in each of the lists that may name it.
+/// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the
+/// backend, and a place in each of the lists that may name it.
 pub const fn connection_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::CONNECTION_BYTES,
         Io::Uring => uring::CONNECTION_BYTES,
     };
-    conn::SLOT_BYTES + wheel::NODE_BYTES + backend + size_of::<(Address, Message)>()
+    conn::SLOT_BYTES
+        + output::QUEUE_BYTES
+        + wheel::NODE_BYTES
+        + backend
+        + size_of::<(Address, Message)>()
 }
 
 /// An idle connection is promised to cost no more than this (design §6).

@@ -31,9 +31,9 @@ impl Inbox {
         self.wake();
     }
 
-    /// Moves all messages into `to`, in the order they came.
-    pub(crate) fn take(&self, to: &mut Vec<(Address, Message)>) {
-        to.append(&mut self.lock().messages);
+    /// Gives all messages, in the order they came, for a list that is `empty`.
+    pub(crate) fn take(&self, empty: Vec<(Address, Message)>) -> Vec<(Address, Message)> {
+        std::mem::replace(&mut self.lock().messages, empty)
     }
 
     pub(crate) fn wake(&self) {

@@ -12,6 +12,7 @@
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `output` | a worker's connections and their send queues |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
+//! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`residency`] | memory given back after a build |
@@ -50,6 +51,7 @@ pub mod signals;
 pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
+mod tables;
 mod wheel;
 pub mod worker;
 

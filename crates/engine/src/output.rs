@@ -12,6 +12,7 @@ use pinion_http::prepared::ExternalRange;
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
 use crate::mapping::{ExternalFile, MappingId, Mappings};
 use crate::pool::Pool;
+use crate::tables::has_places;
 
 /// A piece of output.
 pub(crate) enum Segment {
@@ -115,8 +116,8 @@ impl Output {
                 if chunk.capacity() - chunk.len() >= room)
     }
 
-    /// Lets `write` append to a chunk that has `room` bytes free. False when the budget for buffers
-    /// is spent; nothing was written then.
+    /// Lets `write` append at most `room` bytes. False when the budget for buffers is spent;
+    /// nothing was written then.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -125,12 +126,16 @@ impl Output {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
         if !self.tail_has_room(room) {
-            let Some(chunk) = pool.take_chunk() else { return false };
-            self.push(pool, Segment::Chunk { chunk, start: 0 });
+            if !self.has_place(pool) {
+                return false;
+            }
+            let Some(chunk) = pool.take_chunk(room) else { return false };
+            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
         }
         let Some(Segment::Chunk { chunk, .. }) = self.segments.back_mut() else { return false };
         let before = chunk.len();
         write(chunk);
+        debug_assert!(chunk.len() - before <= room, "growing could fail");
         self.bytes += (chunk.len() - before) as u64;
         true
     }
@@ -156,27 +161,31 @@ impl Output {
 
     /// Queues bytes without copying them. False when the budget is spent; they are dropped then.
     pub(crate) fn push_owned(&mut self, pool: &mut Pool, bytes: Box<[u8]>) -> bool {
-        if !pool.reserve(bytes.len()) {
+        if !self.has_place(pool) || !pool.reserve(bytes.len()) {
             return false;
         }
         self.bytes += bytes.len() as u64;
-        self.push(pool, Segment::Owned { bytes, start: 0 });
+        self.segments.push_back(Segment::Owned { bytes, start: 0 });
         true
     }
 
-    /// Queues a segment. The queue's own memory counts against the budget once it has grown beyond
-    /// what every queue has.
+    /// Makes room for one more segment; false when there is no memory for it. What the queue itself
+    /// takes counts against the budget, and the next who asks feels it.
     #[inline]
-    fn push(&mut self, pool: &mut Pool, segment: Segment) {
+    fn has_place(&mut self, pool: &mut Pool) -> bool {
         let before = self.segments.capacity();
-        self.segments.push_back(segment);
-        let grown = self.segments.capacity() - before;
-        if grown > 0 {
-            pool.count(grown * size_of::<Segment>());
+        if self.segments.len() < before {
+            return true;
         }
+        if self.segments.try_reserve(1).is_err() {
+            return false;
+        }
+        pool.count((self.segments.capacity() - before) * size_of::<Segment>());
+        true
     }
 
-    /// Queues a range of a mapping, which stays alive until it has left.
+    /// Queues a range of a mapping, which stays alive until it has left. False when there is no
+    /// memory for it.
     pub(crate) fn push_mapped(
         &mut self,
         pool: &mut Pool,
@@ -184,23 +193,31 @@ impl Output {
         mapping: MappingId,
         offset: u64,
         bytes: u64,
-    ) {
+    ) -> bool {
+        if !self.has_place(pool) {
+            return false;
+        }
         mappings.slice_taken(mapping);
         self.bytes += bytes;
-        self.push(pool, Segment::Mapped { mapping, offset, bytes });
+        self.segments.push_back(Segment::Mapped { mapping, offset, bytes });
+        true
     }
 
-    /// Queues a range of an external file.
+    /// Queues a range of an external file. False when there is no memory for it.
     pub(crate) fn push_external(
         &mut self,
         pool: &mut Pool,
         mappings: &mut Mappings,
         mapping: MappingId,
         range: ExternalRange,
-    ) {
+    ) -> bool {
+        if !self.has_place(pool) {
+            return false;
+        }
         mappings.slice_taken(mapping);
         self.bytes += range.bytes;
-        self.push(pool, Segment::External { mapping, range });
+        self.segments.push_back(Segment::External { mapping, range });
+        true
     }
 
     /// What to send next: as much memory as fits into one call, or the file at the front. `files`:
@@ -314,11 +331,20 @@ pub(crate) struct Outputs {
     free: Vec<u32>,
 }
 
+/// Bytes of the queue of one connection, with its place in the list of free ones.
+pub(crate) const QUEUE_BYTES: usize = size_of::<Output>() + size_of::<u32>();
+
 /// "No queue": nothing waits.
 pub(crate) const NO_OUTPUT: u32 = u32::MAX;
 
 impl Outputs {
-    /// The queue of a connection, taken up when it has none yet.
+    /// Makes room for the queues of so many connections; false when there is no memory for them.
+    pub(crate) fn make_room(&mut self, connections: usize) -> bool {
+        has_places(&mut self.queues, connections) && has_places(&mut self.free, connections)
+    }
+
+    /// The queue of a connection, taken up when it has none yet. [`Self::make_room`] has made room
+    /// for it.
     #[inline]
     pub(crate) fn of(&mut self, index: &mut u32) -> &mut Output {
         if *index == NO_OUTPUT {

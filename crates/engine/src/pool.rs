@@ -18,31 +18,40 @@ impl Pool {
         Self { spare: Vec::with_capacity(SPARE_CHUNKS), used_bytes: 0, budget_bytes }
     }
 
-    /// An empty output chunk of [`CHUNK_BYTES`], or `None` when the budget is spent.
+    /// An empty output chunk of [`CHUNK_BYTES`], or of `room` bytes if that is more, or `None` when
+    /// the budget is spent.
     #[inline]
-    pub(crate) fn take_chunk(&mut self) -> Option<Vec<u8>> {
-        if let Some(chunk) = self.spare.pop() {
+    pub(crate) fn take_chunk(&mut self, room: usize) -> Option<Vec<u8>> {
+        if room <= CHUNK_BYTES
+            && let Some(chunk) = self.spare.pop()
+        {
             return Some(chunk);
         }
-        if !self.reserve(CHUNK_BYTES) {
+        self.fresh_chunk(room.max(CHUNK_BYTES))
+    }
+
+    fn fresh_chunk(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        if !self.reserve(bytes) {
             return None;
         }
         let mut chunk = Vec::new();
-        if chunk.try_reserve_exact(CHUNK_BYTES).is_err() {
-            self.release(CHUNK_BYTES);
+        if chunk.try_reserve_exact(bytes).is_err() {
+            self.release(bytes);
             return None;
         }
+        // The allocator may give more than was asked for; count what is really held.
+        self.count(chunk.capacity() - bytes);
         Some(chunk)
     }
 
-    /// Takes a chunk back. One that had to grow for an outsized head is not kept.
+    /// Takes a chunk back. One that was made for an outsized head is not kept.
     #[inline]
     pub(crate) fn give_chunk(&mut self, mut chunk: Vec<u8>) {
         if self.spare.len() < SPARE_CHUNKS && chunk.capacity() == CHUNK_BYTES {
             chunk.clear();
             self.spare.push(chunk);
         } else {
-            self.used_bytes -= CHUNK_BYTES;
+            self.used_bytes -= chunk.capacity();
         }
     }
 
@@ -116,14 +125,26 @@ mod tests {
     #[test]
     fn a_spent_budget_gives_nothing_and_a_returned_chunk_is_reused() {
         let mut pool = Pool::new(2 * CHUNK_BYTES);
-        let first = pool.take_chunk().expect("within budget");
-        let _second = pool.take_chunk().expect("within budget");
-        assert!(pool.take_chunk().is_none());
+        let first = pool.take_chunk(1).expect("within budget");
+        let _second = pool.take_chunk(1).expect("within budget");
+        assert!(pool.take_chunk(1).is_none());
         let mut stash = Vec::new();
         assert!(!pool.stash(&mut stash, b"x"), "the budget is spent");
         pool.give_chunk(first);
-        assert!(pool.take_chunk().is_some());
+        assert!(pool.take_chunk(1).is_some());
         assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
+    }
+
+    #[test]
+    fn an_outsized_chunk_is_counted_and_not_kept() {
+        let mut pool = Pool::new(10 * CHUNK_BYTES);
+        let chunk = pool.take_chunk(3 * CHUNK_BYTES).expect("within budget");
+        assert!(chunk.capacity() >= 3 * CHUNK_BYTES);
+        assert_eq!(pool.used_bytes(), chunk.capacity());
+        pool.give_chunk(chunk);
+        assert_eq!(pool.used_bytes(), 0);
+        assert!(pool.take_chunk(11 * CHUNK_BYTES).is_none(), "beyond the budget");
+        assert_eq!(pool.used_bytes(), 0);
     }
 
     #[test]

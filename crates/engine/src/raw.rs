@@ -39,8 +39,7 @@ impl RawStream<'_> {
             Slice::Owned(bytes) => output.push_owned(pool, bytes),
             Slice::Mapped { mapping, offset, bytes } => {
                 let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_mapped(pool, mappings, mapping, offset, bytes);
-                true
+                output.push_mapped(pool, mappings, mapping, offset, bytes)
             }
         };
         if !queued {

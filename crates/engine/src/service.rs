@@ -410,6 +410,7 @@ fn send_external<B: Backend>(
         let whole = file.is_unchanged(range);
         return whole.then(|| backend.send_file(slot, file.file(), range.offset, bytes));
     }
+    buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
     buffer.resize(EXTERNAL_READ_BYTES, 0);
     let piece = &mut buffer[..range.bytes.min(last) as usize];
     file.read_unchanged(range, piece).ok()?;

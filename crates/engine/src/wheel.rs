@@ -5,6 +5,7 @@
 //! 74 h. A deadline beyond that waits in the last bucket and is looked at again.
 
 use crate::limits::TICK_MS;
+use crate::tables::has_places;
 
 const LEVELS: usize = 4;
 const BUCKET_BITS: u32 = 6;
@@ -12,8 +13,8 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 const NONE: u32 = u32::MAX;
 const UNLINKED: u16 = u16::MAX;
 
-/// Bytes of one deadline.
-pub(crate) const NODE_BYTES: usize = size_of::<Node>();
+/// Bytes of one deadline, with its place among those that have passed.
+pub(crate) const NODE_BYTES: usize = size_of::<Node>() + size_of::<u32>();
 
 /// One slot's place in the wheel: 24 bytes.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub(crate) struct Wheel {
     occupied: [u64; LEVELS],
     /// The last tick that was expired.
     tick: u64,
+    /// Slots whose deadline has passed; each once, because it has none while it is here.
+    due: Vec<u32>,
 }
 
 impl Wheel {
@@ -43,11 +46,17 @@ impl Wheel {
             heads: [[NONE; BUCKETS]; LEVELS],
             occupied: [0; LEVELS],
             tick: now_ms / TICK_MS,
+            due: Vec::new(),
         }
     }
 
+    /// Makes room for the deadlines of so many slots; false when there is no memory for them.
+    pub(crate) fn make_room(&mut self, slots: usize) -> bool {
+        has_places(&mut self.nodes, slots) && has_places(&mut self.due, slots)
+    }
+
     /// Sets the deadline of `slot`. Moving it later is one store; the node stays where it is linked
-    /// and moves on when that bucket expires.
+    /// and moves on when that bucket expires. [`Self::make_room`] has made room for the slot.
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, deadline_ms: u64) {
         if slot as usize >= self.nodes.len() {
@@ -78,8 +87,8 @@ impl Wheel {
         self.nodes.iter().filter(|node| node.place != UNLINKED).count()
     }
 
-    /// Moves every slot whose deadline is not after `now_ms` into `due`, without deadline.
-    pub(crate) fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
+    /// Takes every deadline away that is not after `now_ms`; [`Self::next_due`] gives their slots.
+    pub(crate) fn expire(&mut self, now_ms: u64) {
         let target = now_ms / TICK_MS;
         while self.tick < target {
             if self.occupied.iter().all(|&bits| bits == 0) {
@@ -87,9 +96,14 @@ impl Wheel {
                 return;
             }
             self.tick += 1;
-            self.turn_upper_levels(due, now_ms);
-            self.empty_bucket(0, (self.tick as usize) % BUCKETS, due, now_ms);
+            self.turn_upper_levels(now_ms);
+            self.empty_bucket(0, (self.tick as usize) % BUCKETS, now_ms);
         }
+    }
+
+    /// A slot whose deadline has passed.
+    pub(crate) fn next_due(&mut self) -> Option<u32> {
+        self.due.pop()
     }
 
     /// Milliseconds from `now_ms` until [`Self::expire`] may have something to do; `None` if no
@@ -113,18 +127,18 @@ impl Wheel {
         nearest.map(|tick| (tick * TICK_MS).saturating_sub(now_ms))
     }
 
-    fn turn_upper_levels(&mut self, due: &mut Vec<u32>, now_ms: u64) {
+    fn turn_upper_levels(&mut self, now_ms: u64) {
         for level in 1..LEVELS {
             let below = BUCKET_BITS * level as u32;
             if self.tick & ((1 << below) - 1) != 0 {
                 break;
             }
-            self.empty_bucket(level, ((self.tick >> below) as usize) % BUCKETS, due, now_ms);
+            self.empty_bucket(level, ((self.tick >> below) as usize) % BUCKETS, now_ms);
         }
     }
 
     /// Takes every node out of a bucket: due ones go to `due`, the others are linked anew.
-    fn empty_bucket(&mut self, level: usize, bucket: usize, due: &mut Vec<u32>, now_ms: u64) {
+    fn empty_bucket(&mut self, level: usize, bucket: usize, now_ms: u64) {
         let mut slot = std::mem::replace(&mut self.heads[level][bucket], NONE);
         self.occupied[level] &= !(1 << bucket);
         while slot != NONE {
@@ -133,7 +147,7 @@ impl Wheel {
             node.place = UNLINKED;
             if node.deadline_ms / TICK_MS <= self.tick && node.deadline_ms <= now_ms {
                 node.deadline_ms = 0;
-                due.push(slot);
+                self.due.push(slot);
             } else {
                 self.link(slot);
             }
@@ -231,9 +245,8 @@ mod tests {
                     }
                     Step::Pass(ms) => {
                         now += ms;
-                        let mut due = Vec::new();
-                        wheel.expire(now, &mut due);
-                        for slot in due {
+                        wheel.expire(now);
+                        while let Some(slot) = wheel.next_due() {
                             let deadline = model.remove(&slot);
                             prop_assert!(deadline.is_some_and(|d| d <= now), "{slot} fired early");
                         }

@@ -73,7 +73,6 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) ending: Ending,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
-    due: Vec<Slot>,
     messages: Vec<(Address, Message)>,
 }
 
@@ -95,7 +94,6 @@ impl<B: Backend, A: App> Worker<B, A> {
             accepting: false,
             ending: Ending::No,
             accept_pause_until_ms: 0,
-            due: Vec::new(),
             messages: Vec::new(),
         }
     }
@@ -162,9 +160,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Accepted { listener, socket, peer } => {
                 let protocol = self.core.settings.listeners[listener].protocol;
                 let phase = if protocol == Protocol::Raw { Phase::Raw } else { Phase::Head };
-                let Some(slot) = self.core.conns.open(phase, listener as u16, peer) else {
+                if !self.core.make_room() {
                     return self.accept_failed(Errno::NOMEM);
-                };
+                }
+                let slot = self.core.conns.open(phase, listener as u16, peer);
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
@@ -211,8 +210,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn woken(&mut self) {
         let index = usize::from(self.core.worker);
-        let mut messages = std::mem::take(&mut self.messages);
-        self.shared.inboxes[index].take(&mut messages);
+        let mut messages = self.shared.inboxes[index].take(std::mem::take(&mut self.messages));
         for (to, message) in messages.drain(..) {
             self.posted(to, message);
         }
@@ -244,11 +242,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     fn expire(&mut self) {
-        let mut due = std::mem::take(&mut self.due);
-        self.core.wheel.expire(self.core.now.monotonic_ms, &mut due);
-        for slot in due.drain(..) {
+        self.core.wheel.expire(self.core.now.monotonic_ms);
+        while let Some(slot) = self.core.wheel.next_due() {
             self.deadline(slot);
         }
-        self.due = due;
     }
 }

@@ -30,9 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use writer::Writer;
 
-/// Bytes of the log thread: lines that stand ready, which grow by doubling and by one line of four
-/// times a record (escapes).
-pub(crate) const WRITER_BYTES: usize = 2 * writer::WRITE_BYTES + 4 * record::RECORD_MAX_BYTES;
+/// Bytes of the log thread: lines that stand ready, and a record.
+pub(crate) const WRITER_BYTES: usize = writer::LINES_BYTES + record::RECORD_MAX_BYTES;
 
 /// The running log.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, Soc
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_MAX_BYTES};
+use crate::tables::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;
@@ -268,8 +269,9 @@ impl Backend for Epoll {
     fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.sockets.len() {
-            let more = index + 1 - self.sockets.len();
-            self.sockets.try_reserve(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            if !has_places(&mut self.sockets, index + 1) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
             let empty = || Watched { fd: None, generation: 0, reading: false, writing: false };
             self.sockets.resize_with(index + 1, empty);
         }

@@ -33,6 +33,7 @@ use rustix::net::{self, Shutdown};
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
+use crate::tables::has_places;
 use accept::{Listener, refuse_accepted};
 use entry::{Entry, Message};
 use lent::LentRing;
@@ -44,15 +45,23 @@ const SUBMISSIONS: u32 = 1024;
 /// beyond, the kernel keeps them for us.
 const COMPLETIONS: u32 = 8192;
 /// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
-/// completion) and the buffers it lends.
+/// completion), the completions of a pass, and the buffers it lends.
 pub(crate) const WORKER_BYTES: usize =
-    SUBMISSIONS as usize * (64 + 4) + COMPLETIONS as usize * 16 + lent::RING_BYTES;
-/// Bytes of one connection: its entry, the message of a send in flight, and results of a receive, a
-/// send, a poll and a cancel in one pass.
-pub(crate) const CONNECTION_BYTES: usize =
-    size_of::<Entry>() + MESSAGE_BYTES + 4 * size_of::<(u64, i32, u32)>();
+    SUBMISSIONS as usize * (64 + 4) + 2 * COMPLETIONS as usize * 16 + lent::RING_BYTES;
+/// Results of one connection in one pass: of a receive, a send, a poll and a cancel. More of them,
+/// and what has nothing to do with connections, go to the places that are there from the start.
+const RESULTS_PER_CONNECTION: usize = 4;
+/// Bytes of one connection: its entry, the message of a send in flight with its place among the
+/// spare ones, its results, and its place among those that are to receive again.
+pub(crate) const CONNECTION_BYTES: usize = size_of::<Entry>()
+    + MESSAGE_BYTES
+    + size_of::<Box<Message>>()
+    + RESULTS_PER_CONNECTION * size_of::<Completed>()
+    + size_of::<Slot>();
 /// Bytes of the message of one send with several parts.
 pub(crate) const MESSAGE_BYTES: usize = size_of::<Message>();
+/// A completion as it was taken off the ring: user data, result, flags.
+type Completed = (u64, i32, u32);
 /// The group of the lent buffers.
 const GROUP: u16 = 0;
 
@@ -66,14 +75,13 @@ pub struct Uring {
     /// A hint that goes with every accept; 0 when the kernel does not know it.
     accept_hint: u16,
     entries: Vec<Entry>,
-    /// Results of this pass, taken off the ring before any is looked at.
-    ready: Vec<(u64, i32, u32)>,
+    /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
+    ready: Vec<Completed>,
     position: usize,
-    /// Closed slots whose last send has been told; to be released.
-    quiet: Vec<Slot>,
-    /// Receives that found no buffer; armed again at the end of the pass.
-    starved: Vec<Slot>,
-    /// Receives that have ended; armed again at the end of the pass, if more is wanted by then.
+    /// A closed slot whose last send has been told; to be released.
+    quiet: Option<Slot>,
+    /// Slots whose receive has ended, each once: armed again at the end of the pass, if more is
+    /// wanted by then. Grows with `entries` only.
     ended: Vec<Slot>,
     #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     spare_messages: Vec<Box<Message>>,
@@ -112,10 +120,9 @@ impl Uring {
             accepting: false,
             accept_hint: accept::POLL_FIRST,
             entries: Vec::new(),
-            ready: Vec::with_capacity(COMPLETIONS as usize / 8),
+            ready: Vec::with_capacity(COMPLETIONS as usize),
             position: 0,
-            quiet: Vec::new(),
-            starved: Vec::new(),
+            quiet: None,
             ended: Vec::new(),
             spare_messages: Vec::new(),
             wake: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
@@ -148,9 +155,10 @@ impl Uring {
         }
     }
 
-    /// Takes completions off the ring.
+    /// Takes completions off the ring. Those that find no place stay there until they do.
     fn reap(&mut self) {
-        for entry in self.ring.completion() {
+        let places = self.ready.capacity() - self.ready.len();
+        for entry in self.ring.completion().take(places) {
             // A close has no completion, unless it fails.
             let counts = Op::of(entry.user_data()) != Some(Op::Close);
             if counts && !cqueue::more(entry.flags()) {
@@ -158,6 +166,14 @@ impl Uring {
             }
             self.ready.push((entry.user_data(), entry.result(), entry.flags()));
         }
+    }
+
+    /// Makes room for so many connections; false when there is no memory for them.
+    fn has_room(&mut self, connections: usize) -> bool {
+        let results = COMPLETIONS as usize + RESULTS_PER_CONNECTION * connections;
+        has_places(&mut self.entries, connections)
+            && has_places(&mut self.ended, connections)
+            && has_places(&mut self.ready, results)
     }
 
     fn arm_wake(&mut self) {
@@ -224,7 +240,6 @@ impl Backend for Uring {
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
-        self.feed_starved();
         self.arm_ended();
         self.ready.drain(..self.position);
         self.position = 0;
@@ -248,7 +263,7 @@ impl Backend for Uring {
 
     #[inline]
     fn next(&mut self) -> Option<Completion<OwnedFd>> {
-        if let Some(slot) = self.quiet.pop() {
+        if let Some(slot) = self.quiet.take() {
             return self.release_if_quiet(slot);
         }
         loop {
@@ -284,14 +299,16 @@ impl Backend for Uring {
     fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.entries.len() {
-            let more = index + 1 - self.entries.len();
-            self.entries.try_reserve(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            if !self.has_room(index + 1) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
             self.entries.resize_with(index + 1, Entry::empty);
         }
         let entry = &mut self.entries[index];
         assert!(entry.fd.is_none(), "a slot is attached once");
         let generation = entry.generation.wrapping_add(1) & GENERATION_MASK;
-        *entry = Entry { fd: Some(socket), generation, wanted: true, ..Entry::empty() };
+        let listed = entry.listed;
+        *entry = Entry { fd: Some(socket), generation, wanted: true, listed, ..Entry::empty() };
         self.arm_receive(slot);
         Ok(())
     }

@@ -26,6 +26,12 @@ impl HeadStorage {
     pub const fn new() -> Self {
         HeadStorage { lines: Vec::new() }
     }
+
+    /// Storage that takes any head and never grows.
+    #[must_use]
+    pub fn reserved() -> Self {
+        HeadStorage { lines: Vec::with_capacity(FIELDS_MAX) }
+    }
 }
 
 /// What the front of a connection's input is.

@@ -1,7 +1,7 @@
 //! A record as a line. Whatever a client sent is escaped, so that it can neither end a line, nor
 //! break out of its quotes, nor command the terminal of whoever reads the log.
 
-use super::record::{Peer, Record, Text};
+use super::record::{Peer, RECORD_MAX_BYTES, Record, Text};
 use crate::calendar;
 use crate::settings::LogFormat;
 use std::io::Write as _;
@@ -17,6 +17,9 @@ pub(crate) struct Formatter {
     /// `1994-11-06T08:49:37`
     iso: [u8; 19],
 }
+
+/// Longest line: six bytes for each that a client chose (`\u0001`), and what we say ourselves.
+pub(super) const LINE_MAX_BYTES: usize = 6 * RECORD_MAX_BYTES + 512;
 
 impl Formatter {
     /// For one log.
@@ -211,6 +214,30 @@ mod tests {
                 "user_agent": "curl/8",
             })
         );
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_longest() {
+        for byte in [0x01, b'"', 0x85, 0xff] {
+            let most = |bytes| Text { bytes: vec![byte; bytes].leak(), cut: true };
+            // As long as the binary form keeps them.
+            let longest = Record {
+                method: most(20),
+                target: most(2048),
+                referer: most(512),
+                user_agent: most(512),
+                peer: Peer::Ip(
+                    "[2001:db8:1111:2222:3333:4444:5555:6666]:50123".parse().expect("it"),
+                ),
+                body_bytes: u64::MAX,
+                duration_micros: u32::MAX,
+                ..example()
+            };
+            assert_eq!(longest.encoded_bytes(), RECORD_MAX_BYTES);
+            for format in [LogFormat::Combined, LogFormat::Json] {
+                assert!(line(format, &longest).len() <= LINE_MAX_BYTES, "{byte} {format:?}");
+            }
+        }
     }
 
     #[test]

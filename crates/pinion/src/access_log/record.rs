@@ -80,6 +80,16 @@ impl<'a> From<&'a [u8]> for Text<'a> {
 const CUT: u16 = 1 << 15;
 
 impl<'a> Record<'a> {
+    /// Bytes of the binary form.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        let text = |text: Text<'_>, max_bytes| size_of::<u16>() + text.bytes.len().min(max_bytes);
+        FIXED_BYTES
+            + text(self.method, METHOD_MAX_BYTES)
+            + text(self.target, TARGET_MAX_BYTES)
+            + text(self.referer, FIELD_MAX_BYTES)
+            + text(self.user_agent, FIELD_MAX_BYTES)
+    }
+
     /// Appends the binary form, at most [`RECORD_MAX_BYTES`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let (ip, port) = match self.peer {
@@ -198,6 +208,7 @@ mod tests {
         ] {
             let mut message = Vec::new();
             record.encode(&mut message);
+            assert_eq!(message.len(), record.encoded_bytes());
             assert_eq!(Record::decode(&message), Some(record));
         }
     }

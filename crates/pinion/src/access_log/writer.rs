@@ -1,8 +1,8 @@
 //! The log thread: takes records out of the rings, makes lines, writes many at once.
 
-use super::format::Formatter;
+use super::format::{Formatter, LINE_MAX_BYTES};
 use super::output::Output;
-use super::record::Record;
+use super::record::{RECORD_MAX_BYTES, Record};
 use super::ring::Consumer;
 use super::{Ring, Shared};
 use crate::settings::LogFormat;
@@ -19,6 +19,10 @@ const GATHER: Duration = Duration::from_millis(50);
 /// buffer for us.
 pub(super) const WRITE_BYTES: usize = 256 << 10;
 
+/// Bytes that gather at most: a line is added while there are fewer than [`WRITE_BYTES`]. Reserved
+/// at once, so that no log is lost for lack of memory.
+pub(super) const LINES_BYTES: usize = WRITE_BYTES + LINE_MAX_BYTES;
+
 /// Trouble is told at most this often.
 const TELL: Duration = Duration::from_secs(10);
 
@@ -29,6 +33,8 @@ pub(crate) struct Writer {
     consumers: Vec<Consumer>,
     formatter: Formatter,
     output: Output,
+    /// A record on its way from a ring into `lines`.
+    message: Vec<u8>,
     lines: Vec<u8>,
     lines_count: u64,
     trouble: Trouble,
@@ -53,7 +59,8 @@ impl Writer {
             consumers: Vec::new(),
             formatter: Formatter::new(format),
             output,
-            lines: Vec::new(),
+            message: Vec::with_capacity(RECORD_MAX_BYTES.next_multiple_of(size_of::<u64>())),
+            lines: Vec::with_capacity(LINES_BYTES),
             lines_count: 0,
             trouble: Trouble::default(),
         }
@@ -124,7 +131,7 @@ impl Writer {
     /// Writes what stands in the rings; false when nothing did.
     fn drain(&mut self) -> bool {
         let mut any = false;
-        let mut message = Vec::new();
+        let mut message = std::mem::take(&mut self.message);
         let mut consumers = std::mem::take(&mut self.consumers);
         for consumer in &mut consumers {
             while consumer.pop(&mut message) {
@@ -139,6 +146,7 @@ impl Writer {
             }
         }
         self.consumers = consumers;
+        self.message = message;
         self.write();
         any
     }

@@ -29,14 +29,13 @@ impl DamageReport {
                 Some(start) if target.len() > start.len() => (start, "..."),
                 _ => (target, ""),
             };
-            let more = match untold {
-                0 => String::new(),
-                count => format!(" (and {count} more answers of 500 before)"),
-            };
-            stderr::line(format_args!(
-                "pinion: 500 for {}{dots}: {why}{more}",
-                shown.escape_ascii()
-            ));
+            let target = shown.escape_ascii();
+            match untold {
+                0 => stderr::line(format_args!("pinion: 500 for {target}{dots}: {why}")),
+                count => stderr::line(format_args!(
+                    "pinion: 500 for {target}{dots}: {why} (and {count} more answers of 500 before)"
+                )),
+            }
         }
     }
 

@@ -4,8 +4,8 @@
 use crate::access_log::{Logger, Record};
 use std::time::Instant;
 
-/// Bytes of records that one worker holds back. What finds no room is logged at once, as if it had
-/// left in full; that takes some thousand clients that do not read.
+/// Bytes of records that one worker holds back. What finds no room, or no memory, is logged at
+/// once, as if it had left in full; the one takes some thousand clients that do not read.
 pub(crate) const PENDING_MAX_BYTES: usize = 1 << 20;
 
 /// Bytes of an empty list that are kept for the next connection that needs one.
@@ -55,15 +55,14 @@ impl Pending {
         (began, bytes): (Instant, u64),
         record: &Record<'_>,
     ) {
-        if self.held_bytes >= PENDING_MAX_BYTES {
+        let record_bytes = record.encoded_bytes();
+        let has_room = self.held_bytes < PENDING_MAX_BYTES;
+        let list = if has_room { self.list_with_room(slot, record_bytes) } else { None };
+        let Some(list) = list else {
             let duration_micros = micros_since(began);
             return logger.log(&Record { duration_micros, ..record.clone() });
-        }
-        let index = self.list_of(slot);
-        let Some(list) = self.lists.get_mut(index as usize) else { return };
-        let before = list.records.len();
+        };
         record.encode(&mut list.records);
-        let record_bytes = list.records.len() - before;
         list.answers.push(Answer { began, body_bytes: record.body_bytes, bytes, record_bytes });
         self.held_bytes += record_bytes;
     }
@@ -79,18 +78,32 @@ impl Pending {
         self.free.push(index);
     }
 
-    fn list_of(&mut self, slot: u32) -> u32 {
+    /// The list of a connection with room for one more answer; `None` without memory for it.
+    fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut List> {
+        let list = self.list_of(slot)?;
+        list.records.try_reserve(record_bytes).ok()?;
+        list.answers.try_reserve(1).ok()?;
+        Some(list)
+    }
+
+    /// The list of a connection, taken up when it has none yet; `None` without memory for it.
+    fn list_of(&mut self, slot: u32) -> Option<&mut List> {
         let slot = slot as usize;
         if slot >= self.of_slot.len() {
+            self.of_slot.try_reserve(slot + 1 - self.of_slot.len()).ok()?;
             self.of_slot.resize(slot + 1, NONE);
         }
         if self.of_slot[slot] == NONE {
-            self.of_slot[slot] = self.free.pop().unwrap_or_else(|| {
+            if self.free.is_empty() {
+                self.lists.try_reserve(1).ok()?;
+                // A list must always find its way back.
+                self.free.try_reserve(self.lists.len() + 1).ok()?;
                 self.lists.push(List::default());
-                (self.lists.len() - 1) as u32
-            });
+                self.free.push((self.lists.len() - 1) as u32);
+            }
+            self.of_slot[slot] = self.free.pop()?;
         }
-        self.of_slot[slot]
+        self.lists.get_mut(self.of_slot[slot] as usize)
     }
 }
 

@@ -1,10 +1,16 @@
-//! The system's allocator, counting the calls of threads that are named as workers are.
+//! The system's allocator, counting the calls of threads that are named as workers are, or refusing
+//! them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
+static REFUSES: AtomicBool = AtomicBool::new(false);
+/// Calls that are granted before the first is refused.
+static GRANTED: AtomicU64 = AtomicU64::new(0);
+static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// How many calls workers make while `work` runs.
 pub(crate) fn counted(work: impl FnOnce()) -> u64 {
@@ -15,13 +21,31 @@ pub(crate) fn counted(work: impl FnOnce()) -> u64 {
     CALLS.load(Ordering::SeqCst) - before
 }
 
+/// How many calls of workers are refused while `work` runs: all but the first `granted`.
+pub(crate) fn refused(granted: u64, work: impl FnOnce()) -> u64 {
+    let before = REFUSED.load(Ordering::SeqCst);
+    GRANTED.store(granted, Ordering::SeqCst);
+    REFUSES.store(true, Ordering::SeqCst);
+    work();
+    REFUSES.store(false, Ordering::SeqCst);
+    REFUSED.load(Ordering::SeqCst) - before
+}
+
 /// See the module's head.
 pub(crate) struct Counting;
 
-fn count() {
-    if COUNTS.load(Ordering::Relaxed) && is_worker() {
-        CALLS.fetch_add(1, Ordering::SeqCst);
+/// Counts a call; false when it is to be refused.
+fn grant() -> bool {
+    let (counts, refuses) = (COUNTS.load(Ordering::Relaxed), REFUSES.load(Ordering::Relaxed));
+    if !(counts || refuses) || !is_worker() {
+        return true;
     }
+    CALLS.fetch_add(u64::from(counts), Ordering::SeqCst);
+    let one_less = |left: u64| left.checked_sub(1);
+    let granted =
+        !refuses || GRANTED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok();
+    REFUSED.fetch_add(u64::from(!granted), Ordering::SeqCst);
+    granted
 }
 
 /// Asks the kernel: the standard library would allocate to tell the name of a thread.
@@ -32,18 +56,23 @@ fn is_worker() -> bool {
     outcome == 0 && name.starts_with(b"worker-")
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting takes no memory.
+// SAFETY: every call is refused, which any may be, or passed on to the system's allocator
+// unchanged; counting takes no memory.
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: asks of its caller what the trait asks; so do the three below.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        if !grant() {
+            return null_mut();
+        }
         // SAFETY: the caller's promise about `layout` is the one the system asks for.
         unsafe { System.alloc(layout) }
     }
 
     // SAFETY: as `alloc`.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        if !grant() {
+            return null_mut();
+        }
         // SAFETY: as for `alloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -56,7 +85,9 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: as `alloc`.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        count();
+        if !grant() {
+            return null_mut();
+        }
         // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.
         unsafe { System.realloc(pointer, layout, bytes) }
     }

@@ -1,16 +1,19 @@
 //! No static answer takes memory, from the first byte of a request to the last of its answer: the
 //! whole program serves a site in this process, under an allocator that counts what its workers
-//! ask for.
+//! ask for. And where memory is taken, it may be refused.
 
 mod counting;
+mod exhaustion;
+mod site;
 
 use counting::{Counting, counted};
+use site::Site;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -19,62 +22,6 @@ static ALLOCATOR: Counting = Counting;
 const WARM_UP_ROUNDS: usize = 200;
 /// What is counted: so many that an allocation now and then shows too.
 const ROUNDS: usize = 1000;
-
-/// So long that only a server that hangs meets it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A site and a server for it that ends with this process.
-struct Site {
-    folder: PathBuf,
-    socket: PathBuf,
-}
-
-impl Site {
-    fn serve(name: &str, flags: &[&str]) -> Self {
-        let id = std::process::id();
-        let folder = std::env::temp_dir().join(format!("pinion-allocation-{id}-{name}"));
-        let write = |path: &str, content: &[u8]| {
-            let path = folder.join("site").join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
-            fs::write(path, content).expect("a file");
-        };
-        write("index.html", b"home");
-        write("about.html", "<p>about</p>\n".repeat(100).as_bytes());
-        write("docs/index.html", b"docs");
-        write("404.html", b"nothing here");
-        write("middle.bin", &[b'x'; 20_000]);
-        write("large.bin", &[b'x'; 200_000]);
-        let socket = folder.join("socket");
-        let mut arguments = vec!["pinion".into(), "serve".into(), folder.join("site").into()];
-        arguments.extend(["--workers", "1", "--listen"].map(Into::into));
-        arguments.push(format!("unix:{}", socket.display()).into());
-        arguments.extend(flags.iter().map(Into::into));
-        thread::spawn(move || pinion::run(arguments.into_iter()));
-        let site = Self { folder, socket };
-        drop(site.connect());
-        site
-    }
-
-    fn connect(&self) -> UnixStream {
-        let began = Instant::now();
-        loop {
-            match UnixStream::connect(&self.socket) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                    return stream;
-                }
-                Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _left_for_the_system = fs::remove_dir_all(&self.folder);
-    }
-}
 
 /// Sends `request` and reads so many answers; gives the status of the first and its entity tag.
 fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> (String, String) {
@@ -170,9 +117,12 @@ fn log_of(name: &str) -> String {
     path.display().to_string()
 }
 
-/// One test, because every worker of this process is counted.
+/// Tests run one after the other: what they count or refuse are the calls of all workers.
+static TURN: Mutex<()> = Mutex::new(());
+
 #[test]
 fn no_static_answer_takes_memory() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for io in ["epoll", "uring"] {
         no_answer_takes_memory(io, &["--io", io]);
         let log = log_of(io);

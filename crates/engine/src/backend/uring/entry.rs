@@ -1,5 +1,6 @@
 //! One connection as the kernel knows it.
 
+use std::alloc::{self, Layout};
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 
@@ -15,6 +16,10 @@ pub(super) struct Entry {
     pub(super) fresh: bool,
     /// The engine wants to receive.
     pub(super) wanted: bool,
+    /// It stands among those whose receive has ended.
+    pub(super) listed: bool,
+    /// Its receive found no buffer.
+    pub(super) starved: bool,
     /// A cancel of the receive is under way.
     pub(super) cancelling: bool,
     pub(super) sending: bool,
@@ -44,6 +49,8 @@ impl Entry {
             receiving: false,
             fresh: true,
             wanted: false,
+            listed: false,
+            starved: false,
             cancelling: false,
             sending: false,
             polling: false,
@@ -54,9 +61,14 @@ impl Entry {
 }
 
 impl Message {
-    pub(super) fn boxed() -> Box<Self> {
-        // SAFETY: all-zero headers and vectors are valid and empty.
-        Box::new(unsafe { std::mem::zeroed() })
+    /// An empty one; `None` when there is no memory for it.
+    pub(super) fn boxed() -> Option<Box<Self>> {
+        // SAFETY: a message has a size, and all-zero headers and vectors are valid and empty; a box
+        // frees what was allocated with the layout of its type.
+        unsafe {
+            let memory = alloc::alloc_zeroed(Layout::new::<Self>()).cast::<Self>();
+            (!memory.is_null()).then(|| Box::from_raw(memory))
+        }
     }
 
     /// The header, for the kernel.

@@ -42,29 +42,29 @@ impl Uring {
         self.push(&receive.user_data(data));
     }
 
-    /// Goes on receiving where a receive has ended and the engine wants more.
+    /// Goes on receiving where a receive has ended and the engine wants more. More buffers are lent
+    /// for those that found none.
     pub(super) fn arm_ended(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         for slot in ended.drain(..) {
-            let entry = &self.entries[slot as usize];
+            let entry = &mut self.entries[slot as usize];
+            entry.listed = false;
+            let starved = std::mem::take(&mut entry.starved);
             if entry.wanted && !entry.receiving && !entry.closing {
+                if starved {
+                    self.lent.grow();
+                }
                 self.arm_receive(slot);
             }
         }
         self.ended = ended;
     }
 
-    /// Receives that found no buffer get one, and more buffers are lent.
-    pub(super) fn feed_starved(&mut self) {
-        let mut starved = std::mem::take(&mut self.starved);
-        for slot in starved.drain(..) {
-            let entry = &self.entries[slot as usize];
-            if entry.wanted && !entry.receiving && !entry.closing {
-                self.lent.grow();
-                self.arm_receive(slot);
-            }
+    /// Remembers that a receive has ended.
+    fn list_ended(&mut self, slot: Slot) {
+        if !std::mem::replace(&mut self.entries[slot as usize].listed, true) {
+            self.ended.push(slot);
         }
-        self.starved = starved;
     }
 
     pub(super) fn received(
@@ -92,7 +92,7 @@ impl Uring {
         match (result, lent) {
             (1.., Some(lent)) => {
                 if rearm {
-                    self.ended.push(slot);
+                    self.list_ended(slot);
                 }
                 Some(Completion::Received { slot, lent })
             }
@@ -111,7 +111,8 @@ impl Uring {
                         None
                     }
                     Errno::NOBUFS => {
-                        self.starved.push(slot);
+                        self.entries[slot as usize].starved = true;
+                        self.list_ended(slot);
                         None
                     }
                     error => Some(Completion::Failed { slot, error }),

@@ -13,6 +13,7 @@ use super::Uring;
 use super::entry::Message;
 use super::operation::{Op, user_data};
 use crate::limits::SEND_MAX_BYTES;
+use crate::tables::has_places;
 
 impl Uring {
     /// Queues one send; see [`super::super::Backend::send`].
@@ -26,13 +27,18 @@ impl Uring {
         };
         // WAITALL: the kernel goes on after a short send by itself.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        if let [one] = parts {
+        let message = match parts {
+            [_] => None,
+            _ => self.spare_messages.pop().or_else(Message::boxed),
+        };
+        // Without memory for a message the first part goes alone.
+        let Some(mut message) = message else {
+            let Some(one) = parts.first() else { return Sending::Done(0) };
             // The rest of a longer one waits in the queue like that of any send.
             let bytes = one.len().min(SEND_MAX_BYTES) as u32;
             let send = opcode::Send::new(fd, one.as_ptr(), bytes).flags(flags).build();
             return self.queue_send(slot, &send);
-        }
-        let mut message = self.spare_messages.pop().unwrap_or_else(Message::boxed);
+        };
         message.point_to(parts);
         let header = message.header();
         self.entries[slot as usize].message = Some(message);
@@ -73,11 +79,15 @@ impl Uring {
         let slot = self.tenant(data)?;
         let entry = &mut self.entries[slot as usize];
         entry.sending = false;
-        if let Some(message) = entry.message.take() {
-            self.spare_messages.push(message);
-        }
+        let message = entry.message.take();
         if entry.closing && !entry.is_busy() {
-            self.quiet.push(slot);
+            self.quiet = Some(slot);
+        }
+        let places = self.spare_messages.len() + 1;
+        if let Some(message) = message
+            && has_places(&mut self.spare_messages, places)
+        {
+            self.spare_messages.push(message);
         }
         let result = match result {
             0.. => Ok(result as usize),
