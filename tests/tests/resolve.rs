@@ -180,6 +180,28 @@ fn an_encoded_slash_or_nul_never_matches() {
     every_way(&site(&["index.html", "docs/index.html", "a.txt"]), |server| {
         has_status(server, 404, &["/docs%2Findex.html", "/docs%2f", "/%2F", "/a.txt%00", "/%00"]);
     });
+    every_way(&site(&["404.html", "docs/404.html"]), |server| {
+        for (target, page) in [("/x%2F", "404.html"), ("/docs/x%00", "docs/404.html")] {
+            let response = server.get(target);
+            assert_eq!((response.status, response.text()), (404, page), "GET {target}");
+        }
+    });
+}
+
+#[test]
+fn what_browsers_leave_unescaped_is_understood() {
+    every_way(&site(&["index.html", "a|b^c", "docs/index.html"]), |server| {
+        answers(
+            server,
+            &[
+                ("/?q={a}|b^`\\", "index.html", Some("/index.html")),
+                ("/a|b^c?{", "a|b^c", None),
+                ("/a%7Cb%5Ec", "a|b^c", None),
+            ],
+        );
+        redirects(server, &[("/docs?q={a}|b", "/docs/?q=%7Ba%7D%7Cb")]);
+        has_status(server, 400, &["/{a}", "/a\\b", "/?\"", "/?<", "/?a#b"]);
+    });
 }
 
 #[test]

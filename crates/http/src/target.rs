@@ -73,7 +73,8 @@ impl PathError {
 
 impl<'a> Target<'a> {
     /// Splits a target. Its bytes must be in the set of RFC 3986 (unreserved, reserved and the
-    /// percent sign) without `#`, since a target has no fragment.
+    /// percent sign) without `#`, since a target has no fragment; or be bytes that browsers leave
+    /// as they are in a path or a query (docs/decisions/0008).
     #[inline]
     pub fn parse(method: Method, raw: &'a [u8]) -> Result<Target<'a>, TargetError> {
         if raw.first() == Some(&b'/') && method != Method::Connect {
@@ -101,7 +102,9 @@ impl<'a> Target<'a> {
 /// protocol alike. `%2E` counts as a dot; empty segments stay.
 ///
 /// A path without `%` and without a segment that starts with a dot comes back untouched; any
-/// other is written to `scratch`, whose capacity is kept between requests.
+/// other is written to `scratch`, whose capacity is kept between requests. One that
+/// [never matches](PathError::NeverMatches) stands there too, a percent sign in the place of each
+/// byte that is in no key: a not-found page is looked for by it.
 #[inline]
 pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
     if path.first() != Some(&b'/') {
@@ -182,18 +185,35 @@ fn decode_segment<'p>(
 fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
     let mut found = 0;
     for &byte in bytes {
-        found |= CLASS[usize::from(byte)];
+        found |= class(byte);
     }
     if found & FORBIDDEN != 0 {
         return Err(TargetError);
     }
-    if found & QUESTION == 0 {
+    if found & (QUESTION | QUERY_ONLY) == 0 {
         return Ok((bytes, None));
     }
-    match memchr::memchr(b'?', bytes).and_then(|at| bytes.split_at_checked(at)) {
-        Some((path, query)) => Ok((path, query.get(1..))),
-        None => Ok((bytes, None)),
+    let (path, query) = match memchr::memchr(b'?', bytes).and_then(|at| bytes.split_at_checked(at))
+    {
+        Some((path, query)) => (path, query.get(1..)),
+        None => (bytes, None),
+    };
+    if found & QUERY_ONLY != 0 && path.iter().any(|&byte| class(byte) & QUERY_ONLY != 0) {
+        return Err(TargetError);
     }
+    Ok((path, query))
+}
+
+/// Whether a byte may stand in a path or a query of a URI (RFC 3986 §3.3, §3.4). The others that a
+/// target may have are escaped wherever they are sent back.
+#[must_use]
+pub fn is_uri_byte(byte: u8) -> bool {
+    class(byte) & (FORBIDDEN | QUERY_ONLY | NO_URI) == 0
+}
+
+#[inline]
+fn class(byte: u8) -> u8 {
+    CLASS[usize::from(byte)]
 }
 
 /// Everything but the origin form.
@@ -251,6 +271,11 @@ fn scheme(raw: &[u8]) -> Option<(Scheme, &[u8])> {
 
 const FORBIDDEN: u8 = 1;
 const QUESTION: u8 = 2;
+/// In no URI, and left as it is by browsers in a query: neither in the query percent-encode set of
+/// the URL standard nor in RFC 3986's.
+const QUERY_ONLY: u8 = 4;
+/// Likewise, in a path too: not in the standard's path percent-encode set, or only since lately.
+const NO_URI: u8 = 8;
 
 static CLASS: [u8; 256] = {
     let mut table = [FORBIDDEN; 256];
@@ -265,6 +290,10 @@ static CLASS: [u8; 256] = {
             table[byte] = 0;
         } else if c == b'?' {
             table[byte] = QUESTION;
+        } else if matches!(c, b'{' | b'}' | b'`' | b'\\') {
+            table[byte] = QUERY_ONLY;
+        } else if matches!(c, b'|' | b'^') {
+            table[byte] = NO_URI;
         }
         byte += 1;
     }

@@ -3,9 +3,9 @@
 use pinion_archive::{Archive, Damage, Entry, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
-use pinion_http::target::Form;
+use pinion_http::target::{Form, Scheme};
 
 use crate::generated;
 use crate::location;
@@ -24,8 +24,8 @@ pub(crate) struct Question<'q, 'x> {
 /// The answer of a site to a request.
 ///
 /// The look-up comes before the method: an unknown URL is 404 for every method. A resource is
-/// there for GET and HEAD, answers OPTIONS, and 405 to the rest. Damage found on the way is a 500;
-/// [`Work::damage`] then says what it was.
+/// there for GET and HEAD, answers OPTIONS, and 405 or 501 to the rest. Damage found on the way is
+/// a 500; [`Work::damage`] then says what it was.
 #[inline]
 pub fn answer<'x>(
     archive: &Archive<'x>,
@@ -39,6 +39,10 @@ pub fn answer<'x>(
     // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
     if head.method == Method::Connect {
         return generated::error(501, archive, head);
+    }
+    // RFC 9110 §7.4: no connection of this server is secured.
+    if head.target.scheme == Some(Scheme::Https) {
+        return generated::error(421, archive, head);
     }
     if head.target.form == Form::Asterisk {
         return generated::options(archive);
@@ -65,6 +69,8 @@ fn outcome_answer<'x>(
         (Outcome::Resource, Some(entry)) => match head.method {
             Method::Get | Method::Head => resource::answer(question, entry, text, pieces),
             Method::Options => Ok(generated::options(archive)),
+            // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
+            Method::Other => Ok(generated::error(501, archive, head)),
             _ => Ok(generated::error(405, archive, head)),
         },
         (Outcome::NotFoundPage, Some(entry)) => resource::content(question, entry, pieces),
@@ -88,13 +94,13 @@ fn outcome_answer<'x>(
 }
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
-fn slash_redirect<'x>(question: &Question<'_, 'x>, path: &'x [u8]) -> Prepared<'x> {
+fn slash_redirect<'x>(question: &Question<'_, 'x>, text: &'x mut Vec<u8>) -> Prepared<'x> {
     let shared = question.archive.shared_for(Role::SlashRedirect);
     let fields =
         shared.map_or(generated::generated_fields(&question.archive), |block| block.without_type());
     Prepared {
         shared: SharedFields { h1: fields },
-        location: Some(Location { path, query: question.head.target.query }),
+        location: Some(location::slash(text, question.head.target.query)),
         content_length: Some(0),
         ..Prepared::empty(308)
     }

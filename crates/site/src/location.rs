@@ -1,21 +1,27 @@
 //! Where a redirect leads.
 
 use pinion_http::prepared::Location;
+use pinion_http::target::is_uri_byte;
 
 /// Writes a decoded path as the path of a URI reference, `slash` behind it when asked for. False
 /// when it would read as something else: `//name` is the name of another host (RFC 3986 §4.2).
 pub(crate) fn write_path(out: &mut Vec<u8>, path: &[u8]) -> bool {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.clear();
-    for &byte in path {
-        if is_path_byte(byte) {
-            out.push(byte);
-        } else {
-            let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
-            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
-        }
-    }
+    escape(out, path, is_path_byte);
     !path.starts_with(b"//")
+}
+
+/// The location of a path that stands in `text` alone, with the query of the request.
+pub(crate) fn slash<'x>(text: &'x mut Vec<u8>, query: Option<&'x [u8]>) -> Location<'x> {
+    let path_bytes = text.len();
+    let clean = query.is_none_or(is_uri);
+    if let Some(query) = query
+        && !clean
+    {
+        escape(text, query, is_uri_byte);
+    }
+    let (path, escaped) = text.split_at(path_bytes.min(text.len()));
+    Location { path, query: if clean { query } else { Some(escaped) } }
 }
 
 /// The location of a redirect entry whose query is carried over: what the client's query is joined
@@ -29,15 +35,32 @@ pub(crate) fn with_query<'x>(
     let end = target.iter().position(|&byte| byte == b'#').unwrap_or(target.len());
     let (base, fragment) = target.split_at(end);
     let has_query = base.contains(&b'?');
-    if fragment.is_empty() && !has_query {
+    if fragment.is_empty() && !has_query && is_uri(query) {
         return Location { path: target, query: Some(query) };
     }
     out.clear();
     out.extend_from_slice(base);
     out.push(if has_query { b'&' } else { b'?' });
-    out.extend_from_slice(query);
+    escape(out, query, is_uri_byte);
     out.extend_from_slice(fragment);
     Location { path: out, query: None }
+}
+
+fn is_uri(query: &[u8]) -> bool {
+    query.iter().all(|&byte| is_uri_byte(byte))
+}
+
+/// Appends bytes, those that are not `plain` as percent escapes.
+fn escape(out: &mut Vec<u8>, bytes: &[u8], plain: impl Fn(u8) -> bool) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in bytes {
+        if plain(byte) {
+            out.push(byte);
+        } else {
+            let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
+        }
+    }
 }
 
 /// `pchar` without the percent sign, and the slash (RFC 3986 §3.3).
@@ -63,6 +86,22 @@ mod tests {
         assert!(!write_path(&mut Vec::new(), b"//evil.example/x"));
     }
 
+    /// RFC 3986 §3.4: a browser's query may have bytes that no URI has; a location is one.
+    #[test]
+    fn a_slash_keeps_the_query() {
+        for (query, expected) in [
+            (None, None),
+            (Some("a=b"), Some("a=b")),
+            (Some("{a}|b"), Some("%7Ba%7D%7Cb")),
+            (Some(""), Some("")),
+        ] {
+            let mut text = b"/dir/".to_vec();
+            let location = slash(&mut text, query.map(str::as_bytes));
+            assert_eq!(location.path, b"/dir/");
+            assert_eq!(location.query, expected.map(str::as_bytes));
+        }
+    }
+
     #[test]
     fn a_query_is_joined_before_the_fragment() {
         let joined = |target: &'static [u8], query| {
@@ -80,6 +119,8 @@ mod tests {
         assert_eq!(joined(b"/a", Some(b"x=1")), "/a?x=1");
         assert_eq!(joined(b"/a?y=2", Some(b"x=1")), "/a?y=2&x=1");
         assert_eq!(joined(b"/a#f?g", Some(b"x=1")), "/a?x=1#f?g");
+        assert_eq!(joined(b"/a", Some(b"{x}|^`\\%7B")), "/a?%7Bx%7D%7C%5E%60%5C%7B");
+        assert_eq!(joined(b"/a#f", Some(b"x|y")), "/a?x%7Cy#f");
         assert_eq!(joined(b"/a?y#f", Some(b"x")), "/a?y&x#f");
     }
 }

@@ -2,7 +2,7 @@
 //! entries for index files and clean URLs), the other slash form, the nearest not-found page.
 
 use pinion_archive::{Archive, Damage, EntryKind, Scratch};
-use pinion_http::target::Target;
+use pinion_http::target::{PathError, Target};
 
 use crate::location;
 use crate::work::Work;
@@ -31,6 +31,7 @@ pub(crate) fn resolve(
     let Work { path: buffer, key, scratch, text, .. } = work;
     let path = match target.decoded_path(buffer) {
         Ok(path) => path,
+        Err(PathError::NeverMatches) => return not_found(archive, buffer, scratch),
         Err(error) => return Ok(Outcome::Error(error.status())),
     };
     if archive.load(path, scratch)? {

@@ -28,18 +28,29 @@ fn origin_form() {
     }
 }
 
-/// RFC 3986 §2: unreserved, reserved, "%"; a target has no fragment (RFC 9112 §3.2.1).
+/// RFC 3986 §2: unreserved, reserved, "%"; a target has no fragment (RFC 9112 §3.2.1). Beside
+/// those, what the URL standard does not percent-encode in a path, or in a query.
 #[test]
 fn bytes_of_a_target() {
-    let allowed = b"!$%&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_\
-                    abcdefghijklmnopqrstuvwxyz~";
+    let uri = b"!$%&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_\
+                abcdefghijklmnopqrstuvwxyz~";
     for byte in 0..=255u8 {
-        for raw in [[b'/', byte], [b'?', byte]] {
-            let raw = [b"/".as_slice(), &raw].concat();
-            let ok = Target::parse(Method::Get, &raw).is_ok();
-            assert_eq!(ok, allowed.contains(&byte), "{:?}", char::from(byte));
-        }
+        let is_target =
+            |front: &[u8]| Target::parse(Method::Get, &[front, &[byte]].concat()).is_ok();
+        let name = char::from(byte);
+        let in_uri = uri.contains(&byte);
+        assert_eq!(is_uri_byte(byte), in_uri, "{name:?}");
+        assert_eq!(is_target(b"//"), in_uri || b"|^".contains(&byte), "{name:?} in a path");
+        assert_eq!(is_target(b"/?"), in_uri || b"|^{}`\\".contains(&byte), "{name:?} in a query");
+        assert_eq!(is_target(b"http://a/?"), is_target(b"/?"), "{name:?}");
     }
+}
+
+#[test]
+fn a_query_does_not_excuse_the_path() {
+    assert_eq!(get("/{a}?{b}"), Err(TargetError));
+    let target = get("/a|b?{c}").unwrap();
+    assert_eq!((target.path, target.query), (&b"/a|b"[..], Some(&b"{c}"[..])));
 }
 
 /// RFC 9112 §3.2.2: "a server MUST accept the absolute-form in requests".

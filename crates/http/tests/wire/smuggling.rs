@@ -274,11 +274,12 @@ fn targets() {
         "/<",
         "/>",
         "/\\",
-        "/^",
         "/`",
         "/{",
-        "/|",
         "/}",
+        "/?a=\"",
+        "/?a=<",
+        "/?a=>",
         "/\u{e9}",
         "/\0",
         "/\u{7f}",
@@ -294,6 +295,8 @@ fn targets() {
     assert_eq!(status("CONNECT", "a:80"), None);
     assert_eq!(status("OPTIONS", "*"), None);
     assert_eq!(status("GET", "/?a[b]='(c)'&d=%"), None);
+    // What browsers leave as it is (docs/decisions/0008).
+    assert_eq!(status("GET", "/a|b^c?q={a}|b^`\\"), None);
 }
 
 /// RFC 9110 §10.1.1.

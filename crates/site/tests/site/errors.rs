@@ -7,9 +7,12 @@ const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 /// RFC 9110 §15.5.6: "The origin server MUST generate an Allow header field in a 405 response".
 #[test]
 fn the_look_up_comes_before_the_method() {
-    for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW", "get"] {
+    // RFC 9110 §15.6.2: 501 "when the server does not recognize the request method".
+    let known = ["POST", "PUT", "DELETE", "PATCH", "TRACE"].map(|method| (method, 405, ALLOW));
+    let unknown = ["BREW", "PROPFIND", "get"].map(|method| (method, 501, None));
+    for (method, status, allow) in known.into_iter().chain(unknown) {
         let response = ask(&format!("{method} /text.txt HTTP/1.1"));
-        assert_eq!((response.status, response.field("Allow")), (405, ALLOW), "{method}");
+        assert_eq!((response.status, response.field("Allow")), (status, allow), "{method}");
         let response = ask(&format!("{method} /nothing HTTP/1.1"));
         assert_eq!((response.status, response.field("Allow")), (404, None), "{method}");
     }
@@ -23,6 +26,14 @@ fn options_says_what_is_allowed() {
         assert_eq!(response.length(), None, "RFC 9110 §8.6: none in a 204");
     }
     assert_eq!(ask("OPTIONS /nothing HTTP/1.1").status, 404);
+}
+
+/// RFC 9110 §7.4: "a request for an "https" resource MUST be rejected unless it has been received
+/// over a connection that has been secured".
+#[test]
+fn nothing_is_secured() {
+    assert_eq!(ask("GET https://example.org/text.txt HTTP/1.1").status, 421);
+    assert_eq!(ask("GET http://example.org/text.txt HTTP/1.1").status, 200);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn the_nearest_not_found_page_answers() {
         let response = get(path);
         assert_eq!((response.status, response.body.as_slice()), (404, NOT_FOUND), "{path}");
     }
-    for path in ["/docs/nothing", "/docs/a/b/c/", "/docs/../docs/x"] {
+    for path in ["/docs/nothing", "/docs/a/b/c/", "/docs/../docs/x", "/docs/%2F", "/%64ocs/x%00"] {
         let response = get(path);
         assert_eq!((response.status, response.body.as_slice()), (404, DOCS_NOT_FOUND), "{path}");
     }

@@ -276,7 +276,14 @@ fn is_target(method: &[u8], target: &[u8]) -> bool {
                 }
                 rest
             };
-            rest.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?[]@!$&'()*+,;=%".contains(c))
+            // And what browsers leave as it is, by the URL standard.
+            let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+            let is_one = |c: char, more: &str| {
+                c.is_ascii_alphanumeric()
+                    || "-._~:/?[]@!$&'()*+,;=%|^".contains(c)
+                    || more.contains(c)
+            };
+            path.chars().all(|c| is_one(c, "")) && query.chars().all(|c| is_one(c, "{}`\\"))
         }
     }
 }
