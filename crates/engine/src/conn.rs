@@ -156,6 +156,15 @@ impl Conn {
         }
     }
 
+    /// What the deadline watched has come from the peer, and what comes next has its full time. A
+    /// send that the peer does not take is not excused by what it sends.
+    #[inline]
+    pub(crate) fn received(&mut self) {
+        if self.watch != Watch::Send {
+            self.watch = Watch::Nothing;
+        }
+    }
+
     /// Nothing more comes after what is queued. `linger`: the peer may still be sending, so its
     /// bytes are read and dropped for a while; a plain close would reset the connection under the
     /// answer (RFC 9112 §9.6).

@@ -143,20 +143,19 @@ impl Core {
         conn.exchange.keep_alive = false;
     }
 
-    /// Sets the deadline that the state of a connection calls for. One that bounds a whole phase
-    /// (a head, an unwanted body, lingering) is set once and not moved by every byte, so a peer
-    /// that drips gains nothing. That of a send moves only when bytes have left.
+    /// Sets the deadline that the state of a connection calls for. It runs from when that state
+    /// began, and nothing moves it but what it waits for: a request that is complete, content that
+    /// a handler takes, bytes that leave. Those set `watch` back to nothing. So a peer that drips
+    /// gains nothing, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn watch(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);
         let watch = conn.wanted_watch();
-        let moves = matches!(watch, Watch::Idle | Watch::Body);
-        if watch == conn.watch && !moves && conn.exchange.deadline_ms == 0 {
+        if watch == conn.watch && conn.exchange.deadline_ms == 0 {
             return;
         }
-        let fresh = watch != conn.watch || moves;
-        conn.watch = watch;
-        if fresh {
+        if watch != conn.watch {
+            conn.watch = watch;
             let after = match watch {
                 Watch::Nothing => u64::MAX,
                 Watch::Idle => self.settings.idle_ms,

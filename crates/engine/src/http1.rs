@@ -89,6 +89,7 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let body_max = core.settings.limits.body_bytes;
     let draining = core.draining;
     let conn = core.conns.get(slot);
+    conn.received();
     conn.requests = conn.requests.saturating_add(1);
     // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
     // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
@@ -182,6 +183,7 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
             }
         }
         Step::Data(data) => {
+            conn.received();
             conn.exchange.wanted -= data.len() as u64;
             app.exchange(Event::Body(data), &mut Exchange { core, slot });
             after_event(app, core, slot);

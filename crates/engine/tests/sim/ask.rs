@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Sum,
     /// The same, but each sip is wanted only after a message of another thread.
     Sip,
+    /// The same in one piece, and messages of another thread keep coming.
+    Nagged,
     /// A prepared answer that leaves the content of the request unread.
     Unread,
     /// A stream, as fast as there is room.
@@ -47,6 +49,7 @@ impl Kind {
         (Self::Echo, "echo"),
         (Self::Sum, "sum"),
         (Self::Sip, "sip"),
+        (Self::Nagged, "nagged"),
         (Self::Unread, "unread"),
         (Self::Fill, "fill"),
         (Self::Posted, "posted"),
@@ -64,7 +67,7 @@ impl Kind {
 
     /// Whether the request carries content.
     pub(crate) fn has_content(self) -> bool {
-        matches!(self, Self::Echo | Self::Sum | Self::Sip | Self::Unread)
+        matches!(self, Self::Echo | Self::Sum | Self::Sip | Self::Nagged | Self::Unread)
     }
 }
 
@@ -240,7 +243,7 @@ impl Request {
         match self.kind {
             Kind::Small | Kind::Unread => self.prepared(b"", pattern(id, bytes), nth, settings),
             Kind::Mapped => self.prepared(b"", mapped(id, bytes).to_vec(), nth, settings),
-            Kind::Sum | Kind::Sip => {
+            Kind::Sum | Kind::Sip | Kind::Nagged => {
                 let (count, sum) = sum_of(&self.content);
                 let text = format!("{count} {sum}\n").into_bytes();
                 self.prepared(b"", text, nth, settings)
@@ -272,7 +275,7 @@ impl Request {
     fn prepared(&self, interim: &[u8], body: Vec<u8>, nth: u32, settings: &Settings) -> Answer {
         let old = matches!(self.version, Version::Old | Version::OldStays);
         let mut start = Vec::new();
-        if self.expects && matches!(self.kind, Kind::Sum | Kind::Sip) {
+        if self.expects && matches!(self.kind, Kind::Sum | Kind::Sip | Kind::Nagged) {
             start.extend_from_slice(CONTINUE);
         }
         if !old {

@@ -35,6 +35,7 @@ type Key = (u32, u32);
 enum Job {
     Echo,
     Sum { content: Vec<u8>, after_posts: bool },
+    Nagged { content: Vec<u8> },
     Fill { content: Vec<u8>, at: usize },
     Posted { id: u64 },
     Deadline { id: u64 },
@@ -168,6 +169,11 @@ impl Handlers {
                 self.post_later(exchange);
                 Job::Sum { content: Vec::new(), after_posts: true }
             }
+            Kind::Nagged => {
+                exchange.want(u64::MAX);
+                self.post_later(exchange);
+                Job::Nagged { content: Vec::new() }
+            }
             Kind::Fill => {
                 exchange.head(200, no_fields(), None);
                 Job::Fill { content: pattern(id, size as usize), at: 0 }
@@ -227,6 +233,7 @@ impl Handlers {
                     exchange.want(bytes.len() as u64);
                 }
             }
+            Some(Job::Nagged { content }) => content.extend_from_slice(bytes),
             _ => panic!("content that nobody wanted"),
         }
     }
@@ -234,7 +241,7 @@ impl Handlers {
     fn body_end(&mut self, key: Key, exchange: &mut Exchange<'_>) {
         match self.jobs.get(&key) {
             Some(Job::Echo) => exchange.end(no_fields()),
-            Some(Job::Sum { content, .. }) => {
+            Some(Job::Sum { content, .. } | Job::Nagged { content }) => {
                 let (count, sum) = sum_of(content);
                 answer(exchange, format!("{count} {sum}\n").as_bytes());
             }
@@ -247,6 +254,7 @@ impl Handlers {
     fn posted(&mut self, key: Key, exchange: &mut Exchange<'_>) {
         match self.jobs.get(&key) {
             Some(Job::Sum { .. }) => exchange.want(SIP_BYTES),
+            Some(Job::Nagged { .. }) => self.post_later(exchange),
             Some(Job::Posted { id }) => {
                 answer(exchange, &pattern(*id, 20));
                 self.done(key);

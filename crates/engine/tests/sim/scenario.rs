@@ -233,24 +233,26 @@ impl Scenario {
 }
 
 /// Kinds that leave the connection open.
-const KEEPING: [Kind; 9] = [
+const KEEPING: [Kind; 10] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
     Kind::Sum,
     Kind::Sip,
+    Kind::Nagged,
     Kind::Fill,
     Kind::Posted,
     Kind::Deadline,
     Kind::Hints,
 ];
 
-const ALL: [Kind; 14] = [
+const ALL: [Kind; 15] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
     Kind::Sum,
     Kind::Sip,
+    Kind::Nagged,
     Kind::Unread,
     Kind::Fill,
     Kind::Posted,

@@ -161,3 +161,51 @@ fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
         vec![flood]
     });
 }
+
+/// A client that is never silent and never stops at the end of a request: it sends so many bytes
+/// of each at a time, and begins in the middle.
+fn without_pause(kind: Kind, content: usize, requests: usize) -> Plan {
+    let mut all = vec![request(kind, 1, content); requests];
+    // Longer than the others, so that no part ends where a request does.
+    all[0].id = 3_000_000_000;
+    let mut plan = plan(&all, 64_000, Ending::Leaves);
+    let bytes = plan.ends[1] - plan.ends[0];
+    plan.pace = Pace { send_bytes: bytes, read_bytes: usize::MAX, gap_ms: 400 };
+    plan
+}
+
+#[test]
+fn every_head_has_its_full_time() {
+    told_often(3, &Faults::default(), || vec![without_pause(Kind::Small, 0, 200)]);
+}
+
+#[test]
+fn all_content_that_nobody_wants_has_its_full_time() {
+    told_often(3, &Faults::default(), || vec![without_pause(Kind::Unread, 300, 300)]);
+}
+
+#[test]
+fn a_head_that_drips_ends_in_time() {
+    told_often(3, &Faults::default(), || {
+        let mut plan = plan(&[request(Kind::Small, 1, 0)], 3000, Ending::Stays);
+        let line = b"X-Drip: a line that takes its time\r\n".repeat(30);
+        let at = plan.wire.len() - b"\r\n".len();
+        plan.wire.splice(at..at, line);
+        plan.ends = vec![plan.wire.len()];
+        // A byte each 25 ms: the whole would take more than 20 s.
+        plan.pace = Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 50 };
+        plan.reader = Reader::new(vec![page(408)], Allowed::default());
+        vec![plan]
+    });
+}
+
+#[test]
+fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
+    told_often(3, &Faults::default(), || {
+        let mut plan = plan(&[request(Kind::Nagged, 0, 900)], 3000, Ending::Stays);
+        plan.wire.truncate(plan.wire.len() - 100);
+        plan.ends = vec![plan.wire.len()];
+        plan.reader = Reader::new(vec![page(408)], Allowed::default());
+        vec![plan]
+    });
+}
