@@ -172,6 +172,8 @@ impl Conn {
         self.phase = Phase::Linger;
         self.close_when_sent = true;
         self.linger = linger && !self.ended;
+        // What was dropped of a body has nothing to do with the patience that begins now.
+        self.dropped = 0;
         self.exchange = ExchangeState::default();
     }
 }

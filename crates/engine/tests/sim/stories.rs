@@ -209,3 +209,16 @@ fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
         vec![plan]
     });
 }
+
+#[test]
+fn too_much_content_takes_no_answer_back() {
+    told_often(5, &late(), || {
+        let mut unread = request(Kind::Unread, 10, 1_200_000);
+        unread.chunks = Some(vec![60_000; 20]);
+        let mut plan = plan(&[unread.clone()], 3000, Ending::Stays);
+        let answer = unread.answer(1, &settings_of_two_listeners());
+        let answer = Answer { closes: true, ..answer };
+        plan.reader = Reader::new(vec![answer], Allowed::default());
+        vec![plan]
+    });
+}
