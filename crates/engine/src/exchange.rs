@@ -276,7 +276,7 @@ impl Exchange<'_> {
         let now = self.core.now.monotonic_ms;
         let state = &mut self.core.conns.get(self.slot).exchange;
         state.waiting = true;
-        state.deadline_ms = deadline_ms.map_or(0, |after| now + after.max(1));
+        state.deadline_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
     }
 
     /// Answers 101 with these fields and turns the connection into a byte stream; the application

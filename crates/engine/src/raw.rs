@@ -63,7 +63,7 @@ impl RawStream<'_> {
     pub fn wait(&mut self, after_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let state = &mut self.core.conns.get(self.slot).exchange;
-        state.deadline_ms = after_ms.map_or(0, |after| now + after.max(1));
+        state.deadline_ms = after_ms.map_or(0, |after| now.saturating_add(after.max(1)));
     }
 
     /// Closes the connection once everything written has left. The stream is over for the

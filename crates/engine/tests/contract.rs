@@ -158,6 +158,26 @@ fn another_thread_and_the_clock_can_complete_an_exchange() {
     });
 }
 
+const WAITS: &[u8] = b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn patience_may_be_endless() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(WAITS).unwrap();
+        server.poster.post(server.next_waiting(), Box::new("at last\n"));
+        assert_eq!(read_response(&mut stream).1, b"at last\n");
+        let mut stream = connect(server.raw);
+        stream.write_all(b"patience").unwrap();
+        // Bytes that come together would be one word for the handler.
+        std::thread::sleep(Duration::from_millis(50));
+        stream.write_all(b" rewarded").unwrap();
+        let mut echoed = [0; 9];
+        stream.read_exact(&mut echoed).unwrap();
+        assert_eq!(&echoed, b" rewarded");
+    });
+}
+
 #[test]
 fn an_aborted_or_short_answer_never_looks_complete() {
     on_both(|server| {

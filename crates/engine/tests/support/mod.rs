@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pinion_engine::Poster;
+use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::{Exchange, Room, Slice};
@@ -43,6 +44,7 @@ pub(crate) struct Handlers {
     big_id: Option<MappingId>,
     jobs: Vec<Job>,
     gone: std::sync::mpsc::Sender<Gone>,
+    waiting: std::sync::mpsc::Sender<Address>,
 }
 
 impl Handlers {
@@ -89,6 +91,10 @@ impl Handlers {
                 exchange.wait(None);
                 std::thread::spawn(move || poster.post(address, Box::new("from a thread\n")));
             }
+            b"/waits" => {
+                let _ = self.waiting.send(exchange.address());
+                exchange.wait(Some(u64::MAX));
+            }
             b"/deadline" => exchange.wait(Some(30)),
             b"/abort" => {
                 exchange.head(200, none(), Some(100));
@@ -106,6 +112,7 @@ impl Handlers {
                 exchange.prepared(&answer(b"hinted\n"), None);
             }
             b"/upgrade" => {
+                let _ = self.waiting.send(exchange.address());
                 let upgrade = Field { name: b"Upgrade", value: b"echo" };
                 let connection = Field { name: b"Connection", value: b"upgrade" };
                 exchange.upgrade([upgrade, connection].into_iter());
@@ -174,6 +181,7 @@ impl App for Handlers {
                 std::thread::spawn(move || poster.post(address, Box::new("from a thread\n")));
             }
             RawEvent::Bytes(b"wait") => stream.wait(Some(30)),
+            RawEvent::Bytes(b"patience") => stream.wait(Some(u64::MAX)),
             RawEvent::Bytes(b"abort") => {
                 stream.write(Slice::Copied(b"never"));
                 stream.abort();
@@ -218,6 +226,10 @@ pub(crate) struct TestServer {
     pub(crate) control: Control,
     /// Why exchanges ended early.
     pub(crate) gone: std::sync::mpsc::Receiver<Gone>,
+    /// Where exchanges wait that were asked to, in the order of their requests.
+    pub(crate) waiting: std::sync::mpsc::Receiver<Address>,
+    /// Posts to them.
+    pub(crate) poster: Poster,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -244,22 +256,37 @@ impl TestServer {
         let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
         let kit = Kit { listeners, settings, workers, io, pin: false };
         let (gone, gone_events) = std::sync::mpsc::channel();
+        let (waiting, waiting_at) = std::sync::mpsc::channel();
         let server = Server::start(kit, move |_, poster| Handlers {
             poster,
             big: mapping.clone(),
             big_id: None,
             jobs: Vec::new(),
             gone: gone.clone(),
+            waiting: waiting.clone(),
         });
         let server = server.expect("start");
-        let control = server.control();
+        let (control, poster) = (server.control(), server.poster());
         let thread = Some(std::thread::spawn(move || server.join()));
-        Self { http: http_at, raw: raw_at, control, gone: gone_events, thread }
+        Self {
+            http: http_at,
+            raw: raw_at,
+            control,
+            gone: gone_events,
+            waiting: waiting_at,
+            poster,
+            thread,
+        }
     }
 
     /// A connection to the HTTP listener.
     pub(crate) fn connect(&self) -> TcpStream {
         connect(self.http)
+    }
+
+    /// Where the next exchange waits that was asked to.
+    pub(crate) fn next_waiting(&self) -> Address {
+        self.waiting.recv_timeout(Duration::from_secs(10)).expect("an exchange that waits")
     }
 
     /// Sends bytes on a fresh connection, ends our side and reads until the server closes.
