@@ -1,13 +1,19 @@
-//! Where a message goes: one connection of one worker, never a later tenant of the same slot.
+//! Where a message goes: one exchange or stream of one connection of one worker, never a later one
+//! in its place.
 
-/// Names one connection for as long as it lives. A message posted to an address whose connection
-/// is gone is dropped, because the slot's generation has moved on.
+/// Names one exchange or stream for as long as it lives. A message posted to one that is over is
+/// dropped, because its place has moved on. The addresses of one connection are the same but for
+/// `exchange`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     /// Index of the worker.
     pub worker: u16,
     /// Index of the connection within the worker.
     pub slot: u32,
-    /// How many connections had the slot before.
-    pub generation: u32,
+    /// Which tenant of the slot: no two have the same number, and neither have those of a worker
+    /// and of the one that takes its place after a panic.
+    pub generation: u64,
+    /// Which exchange or stream of the connection. It counts on behind the largest number, after
+    /// more requests than a message can be late.
+    pub exchange: u32,
 }

@@ -50,7 +50,7 @@ pub(crate) enum Watch {
 
 /// One connection.
 pub(crate) struct Conn {
-    pub(crate) generation: u32,
+    pub(crate) generation: u64,
     pub(crate) phase: Phase,
     pub(crate) live: bool,
     /// Index of the listener it came from.
@@ -73,8 +73,8 @@ pub(crate) struct Conn {
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
     pub(crate) deadline_ms: u64,
-    /// Requests begun on it.
-    pub(crate) requests: u32,
+    /// Exchanges and streams begun on it.
+    pub(crate) begun: u64,
     /// Index of its output queue.
     pub(crate) output: u32,
     /// How much of `stash` was looked through for the end of a head already.
@@ -92,9 +92,9 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
-    fn empty() -> Self {
+    fn empty(generation: u64) -> Self {
         Self {
-            generation: 0,
+            generation,
             phase: Phase::Closing,
             live: false,
             listener: 0,
@@ -107,7 +107,7 @@ impl Conn {
             sending: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,
-            requests: 0,
+            begun: 0,
             output: NO_OUTPUT,
             scanned: 0,
             acknowledged: 0,
@@ -126,7 +126,7 @@ impl Conn {
     pub(crate) fn wanted_watch(&self) -> Watch {
         match self.phase {
             _ if self.blocked || self.sending => Watch::Send,
-            Phase::Head if self.requests == 0 || !self.stash.is_empty() => Watch::Head,
+            Phase::Head if self.begun == 0 || !self.stash.is_empty() => Watch::Head,
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
             Phase::Body if self.exchange.wanted > 0 => Watch::Body,
@@ -146,6 +146,12 @@ impl Conn {
             && !self.body.is_at_end()
             && (self.exchange.expects_continue
                 || self.body.known_remaining() > BODY_DISCARD_MAX_BYTES)
+    }
+
+    /// The number in its address of what was begun last.
+    #[inline]
+    pub(crate) fn exchange_number(&self) -> u32 {
+        self.begun as u32
     }
 
     /// The kernel has taken `bytes` of output: a send that stalls from now on has its full time.
@@ -179,14 +185,21 @@ impl Conn {
 }
 
 /// All connections of a worker.
-#[derive(Default)]
 pub(crate) struct Conns {
+    /// The generation before the first of every slot.
+    origin: u64,
     slots: Vec<Conn>,
     free: Vec<Slot>,
     live: usize,
 }
 
 impl Conns {
+    /// No connections. Those to come have other generations than those of another `incarnation` of
+    /// the worker, whose addresses may still be known somewhere.
+    pub(crate) fn new(incarnation: u32) -> Self {
+        Self { origin: u64::from(incarnation) << 32, slots: Vec::new(), free: Vec::new(), live: 0 }
+    }
+
     /// Makes room for one connection more and says how many places a table needs that has one for
     /// each; `None` when there is no memory for it.
     pub(crate) fn make_room(&mut self) -> Option<usize> {
@@ -199,19 +212,17 @@ impl Conns {
     /// A fresh connection in phase `phase`; [`Self::make_room`] has made room for it.
     pub(crate) fn open(&mut self, phase: Phase, listener: u16, peer: Option<SocketAddr>) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Conn::empty());
+            self.slots.push(Conn::empty(self.origin));
             (self.slots.len() - 1) as Slot
         });
         let conn = &mut self.slots[slot as usize];
-        let generation = conn.generation.wrapping_add(1);
         *conn = Conn {
-            generation,
             phase,
             listener,
             peer,
             live: true,
             receiving: true,
-            ..Conn::empty()
+            ..Conn::empty(conn.generation + 1)
         };
         self.live += 1;
         slot
@@ -234,7 +245,7 @@ impl Conns {
     }
 
     /// True while `slot` holds a connection with this generation.
-    pub(crate) fn is(&self, slot: Slot, generation: u32) -> bool {
+    pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
         self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
     }
 

@@ -77,11 +77,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(worker: u16, settings: Arc<Settings>, now: Now) -> Self {
+    /// `incarnation` tells this worker from those that had its index before and panicked.
+    pub(crate) fn new(worker: u16, incarnation: u32, settings: Arc<Settings>, now: Now) -> Self {
         Self {
             worker,
             now,
-            conns: Conns::default(),
+            conns: Conns::new(incarnation),
             outputs: Outputs::default(),
             pool: Pool::new(settings.buffer_bytes),
             wheel: Wheel::new(now.monotonic_ms),
@@ -103,7 +104,9 @@ impl Core {
     }
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {
-        Address { worker: self.worker, slot, generation: self.conns.get(slot).generation }
+        let conn = self.conns.get(slot);
+        let (generation, exchange) = (conn.generation, conn.exchange_number());
+        Address { worker: self.worker, slot, generation, exchange }
     }
 
     /// The connection's output queue and the pool its chunks come from.

@@ -67,7 +67,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Ending::Finishing { newcomers_until_ms } => {
                 if newcomers_until_ms <= self.core.now.monotonic_ms {
                     self.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
-                    self.close_idle(|_requests| true);
+                    self.close_idle(|_begun| true);
                 }
             }
         }
@@ -96,17 +96,17 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.accepting = false;
         self.backend.accept(false);
         self.backend.close_listeners();
-        self.close_idle(|requests| requests > 0);
+        self.close_idle(|begun| begun > 0);
     }
 
     /// Closes the connections between two requests that have had so many as `which` says.
-    fn close_idle(&mut self, which: impl Fn(u32) -> bool) {
+    fn close_idle(&mut self, which: impl Fn(u64) -> bool) {
         let is_idle = |worker: &mut Self, slot: Slot| {
             let conn = worker.core.conns.get(slot);
             conn.phase == Phase::Head
                 && conn.stash.is_empty()
                 && !conn.close_when_sent
-                && which(conn.requests)
+                && which(conn.begun)
         };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {

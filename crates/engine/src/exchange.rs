@@ -315,8 +315,8 @@ impl Exchange<'_> {
             return ConnectionFields::Stay;
         }
         let settings = &self.core.settings;
-        let max_requests =
-            settings.requests_per_connection.map(|max| max.saturating_sub(conn.requests));
+        let left = |max: u32| u64::from(max).saturating_sub(conn.begun) as u32;
+        let max_requests = settings.requests_per_connection.map(left);
         ConnectionFields::KeepAlive {
             timeout_seconds: (settings.idle_ms / 1000) as u32,
             max_requests,

@@ -90,11 +90,11 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let draining = core.draining;
     let conn = core.conns.get(slot);
     conn.received();
-    conn.requests = conn.requests.saturating_add(1);
+    conn.begun += 1;
     // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
     // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
     let tunnel = head.method == Method::Connect;
-    let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.requests < last);
+    let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < u64::from(last));
     conn.client_closes = !head.keep_alive;
     conn.exchange = ExchangeState {
         stage: Stage::Open,
@@ -126,6 +126,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         Stage::Open if !conn.exchange.waiting => answer_page(app, core, slot, 500),
         Stage::Upgraded => {
             conn.phase = Phase::Raw;
+            conn.begun += 1;
             conn.exchange = ExchangeState::of_stream(conn.ended);
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             after_raw(core, slot);

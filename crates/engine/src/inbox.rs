@@ -16,6 +16,8 @@ pub(crate) struct Inbox {
 struct Inner {
     messages: Vec<(Address, Message)>,
     waker: Option<Waker>,
+    /// How many workers have read the inbox, one after the other.
+    workers: u32,
 }
 
 impl Inbox {
@@ -24,11 +26,20 @@ impl Inbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker that reads the inbox from now on. It is woken at once: whoever called before had
-    /// nobody to wake, and a drain that is not heard would wait for the end of the grace.
-    pub(crate) fn attach(&self, waker: Waker) {
-        self.lock().waker = Some(waker);
+    /// The worker that reads the inbox from now on; returns its number among those that did. The
+    /// inbox outlives a worker that panics, and the number tells their connections apart.
+    ///
+    /// It is woken at once: whoever called before had nobody to wake, and a drain that is not heard
+    /// would wait for the end of the grace.
+    pub(crate) fn attach(&self, waker: Waker) -> u32 {
+        let number = {
+            let mut inner = self.lock();
+            inner.waker = Some(waker);
+            inner.workers = inner.workers.wrapping_add(1);
+            inner.workers
+        };
         self.wake();
+        number
     }
 
     /// Gives all messages, in the order they came, for a list that is `empty`.

@@ -122,7 +122,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Next::Nothing => {
                     output.clear(pool, mappings);
                     outputs.free(&mut conn.output);
-                    app.sent(Address { worker: *worker, slot, generation: conn.generation });
+                    let (generation, exchange) = (conn.generation, conn.exchange_number());
+                    app.sent(Address { worker: *worker, slot, generation, exchange });
                     return Flush::Empty;
                 }
                 next => hand_over(backend, slot, next, external),

@@ -85,9 +85,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         shared: Arc<Shared>,
     ) -> Self {
         let now = backend.now();
-        shared.inboxes[usize::from(index)].attach(backend.waker());
+        let incarnation = shared.inboxes[usize::from(index)].attach(backend.waker());
         Self {
-            core: Core::new(index, settings, now),
+            core: Core::new(index, incarnation, settings, now),
             backend,
             app,
             shared,
@@ -185,8 +185,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.accept_failed(Errno::NOMEM);
             return;
         }
-        if self.core.conns.get(slot).phase == Phase::Raw {
-            self.core.conns.get(slot).exchange = ExchangeState::of_stream(false);
+        let conn = self.core.conns.get(slot);
+        if conn.phase == Phase::Raw {
+            conn.begun += 1;
+            conn.exchange = ExchangeState::of_stream(false);
             let Self { app, core, .. } = self;
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             http1::after_raw(core, slot);
@@ -226,7 +228,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let conn = self.core.conns.get(slot);
-        if conn.phase == Phase::Closing || !conn.exchange.open {
+        let over = !conn.exchange.open || conn.exchange_number() != to.exchange;
+        if conn.phase == Phase::Closing || over {
             return;
         }
         let raw = conn.phase == Phase::Raw;

@@ -161,6 +161,55 @@ fn another_thread_and_the_clock_can_complete_an_exchange() {
 const WAITS: &[u8] = b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
+fn a_message_for_one_exchange_reaches_no_later_one() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(WAITS).unwrap();
+        let first = server.next_waiting();
+        server.poster.post(first, Box::new("first\n"));
+        assert_eq!(read_response(&mut stream).1, b"first\n");
+        stream.write_all(WAITS).unwrap();
+        let second = server.next_waiting();
+        server.poster.post(first, Box::new("too late\n"));
+        server.poster.post(second, Box::new("second\n"));
+        assert_eq!(read_response(&mut stream).1, b"second\n");
+    });
+}
+
+#[test]
+fn a_message_for_an_exchange_does_not_reach_the_stream_it_became() {
+    on_both(|server| {
+        let mut stream = server.connect();
+        stream.write_all(b"GET /upgrade HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        read_response(&mut stream);
+        server.poster.post(server.next_waiting(), Box::new("too late"));
+        stream.write_all(b"post").unwrap();
+        let mut answer = [0; 14];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"from a thread\n");
+    });
+}
+
+#[test]
+fn a_message_from_before_a_panic_reaches_no_later_connection() {
+    on_both(|server| {
+        let mut lost = server.connect();
+        lost.write_all(WAITS).unwrap();
+        let before = server.next_waiting();
+        let mut panics = server.connect();
+        panics.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(panics.read(&mut [0; 10]).unwrap_or(0), 0);
+        let mut stream = server.connect();
+        stream.write_all(WAITS).unwrap();
+        let after = server.next_waiting();
+        assert_eq!((before.worker, before.slot), (after.worker, after.slot), "the same place");
+        server.poster.post(before, Box::new("somebody else's\n"));
+        server.poster.post(after, Box::new("its own\n"));
+        assert_eq!(read_response(&mut stream).1, b"its own\n");
+    });
+}
+
+#[test]
 fn patience_may_be_endless() {
     on_both(|server| {
         let mut stream = server.connect();

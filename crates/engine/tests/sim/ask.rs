@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Fill,
     /// An answer after a message of another thread.
     Posted,
+    /// An answer after a deadline, before a message of another thread.
+    Missed,
     /// An answer after a deadline.
     Deadline,
     /// An answer behind an interim one.
@@ -53,6 +55,7 @@ impl Kind {
         (Self::Unread, "unread"),
         (Self::Fill, "fill"),
         (Self::Posted, "posted"),
+        (Self::Missed, "missed"),
         (Self::Deadline, "deadline"),
         (Self::Hints, "hints"),
         (Self::Nothing, "nothing"),
@@ -248,7 +251,9 @@ impl Request {
                 let text = format!("{count} {sum}\n").into_bytes();
                 self.prepared(b"", text, nth, settings)
             }
-            Kind::Posted | Kind::Deadline => self.prepared(b"", pattern(id, 20), nth, settings),
+            Kind::Posted | Kind::Missed | Kind::Deadline => {
+                self.prepared(b"", pattern(id, 20), nth, settings)
+            }
             Kind::Hints => {
                 let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
                 self.prepared(hints, pattern(id, bytes), nth, settings)

@@ -29,7 +29,7 @@ const PATIENCE_MS: u64 = 600_000;
 const STREAM_PATIENCE_MS: u64 = 45_000;
 
 /// Which connection: slot and generation.
-type Key = (u32, u32);
+type Key = (u32, u64);
 
 /// An exchange or a stream that the engine has told us of and that has not ended.
 enum Job {
@@ -145,6 +145,7 @@ impl Handlers {
         let key = key(exchange.address());
         let patience = match kind {
             Kind::Deadline => size,
+            Kind::Missed => POST_AFTER_MS / 2,
             Kind::Posted => POST_PATIENCE_MS,
             _ => PATIENCE_MS,
         };
@@ -181,6 +182,10 @@ impl Handlers {
             Kind::Posted => {
                 self.post_later(exchange);
                 Job::Posted { id }
+            }
+            Kind::Missed => {
+                self.post_later(exchange);
+                Job::Deadline { id }
             }
             _ => Job::Deadline { id },
         };
@@ -259,8 +264,7 @@ impl Handlers {
                 answer(exchange, &pattern(*id, 20));
                 self.done(key);
             }
-            // The message was for an exchange before this one.
-            _ => {}
+            _ => panic!("a message for another exchange"),
         }
     }
 }

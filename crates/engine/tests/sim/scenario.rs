@@ -233,7 +233,7 @@ impl Scenario {
 }
 
 /// Kinds that leave the connection open.
-const KEEPING: [Kind; 10] = [
+const KEEPING: [Kind; 11] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -242,11 +242,12 @@ const KEEPING: [Kind; 10] = [
     Kind::Nagged,
     Kind::Fill,
     Kind::Posted,
+    Kind::Missed,
     Kind::Deadline,
     Kind::Hints,
 ];
 
-const ALL: [Kind; 15] = [
+const ALL: [Kind; 16] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -256,6 +257,7 @@ const ALL: [Kind; 15] = [
     Kind::Unread,
     Kind::Fill,
     Kind::Posted,
+    Kind::Missed,
     Kind::Deadline,
     Kind::Hints,
     Kind::Nothing,
