@@ -10,6 +10,7 @@ use pinion_http::request::Framing;
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
 use crate::output::NO_OUTPUT;
+use crate::stash::Stash;
 use crate::tables::has_places;
 
 /// Where a connection is in its life.
@@ -85,7 +86,7 @@ pub(crate) struct Conn {
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,
     /// Input that cannot be used yet.
-    pub(crate) stash: Vec<u8>,
+    pub(crate) stash: Stash,
     pub(crate) body: BodyReader,
     pub(crate) exchange: ExchangeState,
     pub(crate) peer: Option<SocketAddr>,
@@ -112,7 +113,7 @@ impl Conn {
             scanned: 0,
             acknowledged: 0,
             dropped: 0,
-            stash: Vec::new(),
+            stash: Stash::default(),
             body: BodyReader::new(Framing::None, 0),
             exchange: ExchangeState::default(),
             peer: None,
@@ -232,7 +233,7 @@ impl Conns {
     pub(crate) fn release(&mut self, slot: Slot) {
         let conn = &mut self.slots[slot as usize];
         assert!(conn.live, "a slot is released once");
-        debug_assert!(conn.stash.capacity() == 0 && conn.output == NO_OUTPUT);
+        debug_assert!(!conn.stash.has_memory() && conn.output == NO_OUTPUT);
         conn.live = false;
         self.live -= 1;
         self.free.push(slot);

@@ -10,7 +10,7 @@
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
 //! | `http1` | HTTP/1 on one connection |
-//! | `core`, `conn`, `output` | a worker's connections and their send queues |
+//! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
 //! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
@@ -48,6 +48,7 @@ pub mod server;
 mod service;
 pub mod settings;
 pub mod signals;
+mod stash;
 pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;

@@ -43,14 +43,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// Sends what is queued and moves the connection on until it has to wait for somebody.
+    /// Sends what is queued and moves the connection on until it has to wait for somebody, or until
+    /// its turn is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
+        let mut turn_bytes = 0;
         loop {
             if self.core.conns.get(slot).exchange.stage == Stage::Aborted {
                 return self.cut(slot, Gone::Overload);
             }
-            let flush = self.flush(slot);
+            let flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
                 return self.cut(slot, gone);
             }
@@ -106,9 +108,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         true
     }
 
-    /// Hands the queue to the kernel as far as it goes.
+    /// Hands the queue to the kernel as far as it goes. `turn_bytes` counts what has left in this
+    /// turn of the connection.
     #[inline]
-    fn flush(&mut self, slot: Slot) -> Flush {
+    fn flush(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
         let Self { backend, app, core, .. } = self;
         let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
         let conn = conns.get(slot);
@@ -116,8 +119,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.blocked || output.in_flight {
             return Flush::Waits;
         }
-        let mut turn_bytes = 0;
         loop {
+            if *turn_bytes >= TURN_BYTES && output.bytes > 0 {
+                backend.await_writable(slot);
+                break;
+            }
             let sending = match output.next(mappings, B::SENDS_FILES) {
                 Next::Nothing => {
                     output.clear(pool, mappings);
@@ -133,13 +139,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Done(bytes)) => {
                     conn.sent(bytes);
                     output.advance(bytes, pool, mappings);
-                    turn_bytes += bytes;
-                    if turn_bytes < TURN_BYTES || output.bytes == 0 {
-                        continue;
-                    }
-                    backend.await_writable(slot);
+                    *turn_bytes += bytes;
                 }
-                Some(Sending::Blocked) => {}
+                Some(Sending::Blocked) => break,
                 Some(Sending::Pending) => {
                     output.lend();
                     conn.sending = true;
@@ -147,12 +149,12 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
             }
-            conn.blocked = true;
-            if conn.watch != Watch::Send {
-                conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
-            }
-            return Flush::Waits;
         }
+        conn.blocked = true;
+        if conn.watch != Watch::Send {
+            conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+        }
+        Flush::Waits
     }
 
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
@@ -253,7 +255,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Closing;
         let stash = std::mem::take(&mut conn.stash);
-        self.core.pool.drop_stash(stash);
+        stash.give_back(&mut self.core.pool);
         self.core.wheel.cancel(slot);
         if self.backend.close(slot, abruptly) {
             self.released(slot);
@@ -336,7 +338,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Idle | Watch::Linger => return self.cut(slot, Gone::Stalled),
             Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => {
-                let form = glance(&conn.stash);
+                let form = glance(conn.stash.unused());
                 http1::refuse(&mut self.app, &mut self.core, slot, 408, form);
             }
             Watch::Discard => return self.cut(slot, Gone::Stalled),
@@ -432,7 +434,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
     }
     let Core { conns, pool, .. } = core;
     let conn = conns.get(slot);
-    if conn.exchange.stage == Stage::Aborted || pool.stash(&mut conn.stash, input) {
+    if conn.exchange.stage == Stage::Aborted || conn.stash.keep(pool, input) {
         return true;
     }
     overflow(app, core, slot);
@@ -444,7 +446,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     if conn.phase == Phase::Head {
-        let form = glance(&conn.stash);
+        let form = glance(conn.stash.unused());
         http1::refuse(app, core, slot, 503, form);
     } else {
         core.overloaded(slot);
@@ -454,12 +456,8 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Goes on with input that was kept; returns how many bytes were used.
 fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
     let mut stash = std::mem::take(&mut core.conns.get(slot).stash);
-    let used = http1::drive(app, core, slot, &stash);
-    if used == stash.len() {
-        core.pool.drop_stash(stash);
-    } else {
-        stash.drain(..used);
-        core.conns.get(slot).stash = stash;
-    }
+    let used = http1::drive(app, core, slot, stash.unused());
+    stash.advance(used, &mut core.pool);
+    core.conns.get(slot).stash = stash;
     used
 }

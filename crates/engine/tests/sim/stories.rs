@@ -222,3 +222,18 @@ fn too_much_content_takes_no_answer_back() {
         vec![plan]
     });
 }
+
+/// The backend watches over it: a client whose window never fills gets no more than its turn.
+#[test]
+fn a_stream_to_a_fast_reader_leaves_the_others_their_turn() {
+    told_often(2, &Faults::default(), || {
+        vec![plan(&[request(Kind::Fill, 8_000_000, 0)], 16_000_000, Ending::Leaves)]
+    });
+}
+
+#[test]
+fn many_large_answers_to_a_fast_reader_leave_the_others_their_turn() {
+    told_often(2, &Faults::default(), || {
+        vec![plan(&vec![request(Kind::Mapped, 200_000, 0); 50], 16_000_000, Ending::Leaves)]
+    });
+}

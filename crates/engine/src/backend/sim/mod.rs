@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX};
+use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 
 mod asked;
 mod buffers;
@@ -40,6 +40,9 @@ use network::State;
 const BUFFER_BYTES: usize = 4 * 1024;
 /// Accepts that are under way at once per listener in the shape of io_uring.
 const ACCEPTS_AT_ONCE: u32 = 16;
+/// Bytes one connection may send between two waits: its turn, once when it is ready for output and
+/// once when it has input, each with a last send that goes beyond.
+const SENT_PER_PASS_MAX_BYTES: usize = 4 * TURN_BYTES;
 /// Lent buffers when the faults name no number.
 const BUFFERS: u16 = 64;
 
@@ -75,6 +78,8 @@ struct Entry {
     /// The engine has ended our side.
     finished: bool,
     closing: bool,
+    /// Bytes taken from the engine at once, since the last wait.
+    turn_bytes: usize,
     /// Only used in the shape of io_uring.
     flight: Flight,
     /// Nothing is reported before these times, in milliseconds.
@@ -311,6 +316,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
         assert!(self.ready.is_empty(), "the engine takes every completion of a pass");
         self.buffers.check_none_lent();
+        self.entries.iter_mut().for_each(|entry| entry.turn_bytes = 0);
         {
             let mut state = self.network.0.borrow_mut();
             state.begin_wait();

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::faults::Fallible;
-use super::{Completion, Ready, Sending, Sim, SimSocket, Slot, is_late};
+use super::{Completion, Ready, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot, is_late};
 
 impl<const READINESS: bool> Sim<READINESS> {
     /// Finds out what one socket is ready for.
@@ -95,6 +95,11 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         let sent = state.random.part_of(room.min(bytes.len()), short);
         state.put_output(client, &bytes[..sent]);
+        entry.turn_bytes += sent;
+        assert!(
+            entry.turn_bytes <= SENT_PER_PASS_MAX_BYTES,
+            "slot {slot} keeps the others waiting"
+        );
         Sending::Done(sent)
     }
 }

@@ -1,0 +1,83 @@
+//! Input of one connection that cannot be used yet: a head that is not whole, or what came behind
+//! an answer that is not ready.
+
+use crate::pool::Pool;
+
+/// Bytes that were kept, of which the first have been used since.
+#[derive(Default)]
+pub(crate) struct Stash {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Stash {
+    /// What waits to be used.
+    #[inline]
+    pub(crate) fn unused(&self) -> &[u8] {
+        &self.bytes[self.used..]
+    }
+
+    /// How many bytes that is.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.used
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps `input` behind the rest. False when the budget for buffers or the limit of a stash
+    /// does not allow it; nothing is kept then.
+    pub(crate) fn keep(&mut self, pool: &mut Pool, input: &[u8]) -> bool {
+        // What was used goes only now that its room is needed: to move the rest for each of many
+        // small requests would cost the square of their number.
+        if self.used > 0 && self.bytes.len() + input.len() > self.bytes.capacity() {
+            self.bytes.drain(..self.used);
+            self.used = 0;
+        }
+        pool.stash(&mut self.bytes, input)
+    }
+
+    /// The first `bytes` of the rest are used; the last of it takes the memory along.
+    pub(crate) fn advance(&mut self, bytes: usize, pool: &mut Pool) {
+        self.used += bytes;
+        if self.is_empty() {
+            std::mem::take(self).give_back(pool);
+        }
+    }
+
+    /// Hands the memory back.
+    pub(crate) fn give_back(self, pool: &mut Pool) {
+        pool.drop_stash(self.bytes);
+    }
+
+    /// Whether it takes memory.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.bytes.capacity() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::STASH_OVERRUN_MAX_BYTES;
+
+    #[test]
+    fn what_is_used_makes_room_and_is_not_moved_before() {
+        let mut pool = Pool::new(1 << 20);
+        let mut stash = Stash::default();
+        assert!(stash.keep(&mut pool, &[1; STASH_OVERRUN_MAX_BYTES]));
+        assert!(!stash.keep(&mut pool, &[2; 10]), "it is full");
+        let first = stash.unused().as_ptr();
+        stash.advance(10, &mut pool);
+        assert_eq!(stash.unused().as_ptr(), first.wrapping_add(10));
+        assert!(stash.keep(&mut pool, &[2; 10]), "the room of what was used");
+        assert_eq!(stash.len(), STASH_OVERRUN_MAX_BYTES);
+        assert!(stash.unused().ends_with(&[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]));
+        stash.advance(STASH_OVERRUN_MAX_BYTES, &mut pool);
+        assert!(stash.is_empty() && !stash.has_memory());
+        assert_eq!(pool.used_bytes(), 0);
+    }
+}
