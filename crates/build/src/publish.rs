@@ -25,9 +25,9 @@ use crate::walk::id_of;
 /// an empty file is not replaced; see [`Options::force`].
 ///
 /// # Errors
-/// As [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`]. After an error
-/// `out` is as it was, but for one: if the folder cannot be synced, the new archive is in place and
-/// may be lost in a crash.
+/// As [`build`](crate::build()), [`BuildError::Occupied`] and [`BuildError::Output`]. After an
+/// error `out` is as it was, but for one: if the folder cannot be synced, the new archive is in
+/// place and may be lost in a crash.
 pub fn build_file(
     source: &Path,
     options: &Options,

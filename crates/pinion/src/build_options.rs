@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::settings::Content;
 use anyhow::anyhow;
 use pinion_build::{BuildError, Occupant, Options};
-use pinion_engine::stderr;
 use pinion_http::date::UnixSeconds;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,20 +29,11 @@ pub(crate) fn options(
     })
 }
 
-/// A build that failed, told as its kind asks: each problem on a line of its own, a wrong pattern
-/// as a wrong command line.
+/// A build that failed, as its kind asks: a wrong pattern is a wrong command line.
 pub(crate) fn failure(error: BuildError) -> Failure {
     match error {
-        BuildError::Problems(problems) => {
-            for problem in &problems {
-                stderr::line(format_args!("pinion: {problem}"));
-            }
-            let files = crate::terminal::counted(problems.len() as u64, "problem");
-            stderr::line(format_args!(
-                "pinion: nothing was built because of {files}; --keep-going builds without"
-            ));
-            Failure::Told
-        }
+        BuildError::Problems(problems) => Failure::Problems(problems),
+        BuildError::Cancelled => anyhow!("cancelled; nothing was written").into(),
         BuildError::Occupied { by: Occupant::OtherFile, .. } => {
             anyhow!("{error}; give -o another name, or --force").into()
         }

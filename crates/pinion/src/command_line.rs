@@ -53,6 +53,11 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
     }
 }
 
+/// Whether `--json` stands among arguments that may be wrong otherwise.
+pub(crate) fn names_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
 impl Low {
     /// Whether a flag was given.
     pub(crate) fn given(&self, name: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
 //! line or configuration is wrong. Every reason is told in one line that says what to do.
 
+use crate::terminal::counted;
+use pinion_build::Problem;
 use pinion_engine::stderr;
 use std::fmt::Write as _;
 use std::io;
@@ -13,7 +15,9 @@ pub(crate) enum Failure {
     Usage(String),
     /// The command line was right, the work failed.
     Failed(anyhow::Error),
-    /// The work failed and the verb has already said why, line by line.
+    /// Files of a folder stand in the way of a build.
+    Problems(Vec<Problem>),
+    /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
     /// Whoever read our output has gone (`pinion ls site.pinion | head`): no failure at all.
     ReaderGone,
@@ -27,17 +31,41 @@ impl Failure {
 
     /// Tells the reason on stderr and gives the exit code it has.
     pub(crate) fn report(self) -> ExitCode {
+        self.tell();
         match self {
-            Self::Usage(message) => {
-                stderr::line(format_args!("pinion: {message}"));
-                ExitCode::from(2)
-            }
-            Self::Failed(error) => {
-                stderr::line(format_args!("pinion: {}", one_line(&error)));
-                ExitCode::from(1)
-            }
-            Self::Told => ExitCode::from(1),
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failed(_) | Self::Problems(_) | Self::Told => ExitCode::from(1),
             Self::ReaderGone => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Tells the reason on stderr now: the verb has written its document already.
+    pub(crate) fn told(self) -> Self {
+        self.tell();
+        if matches!(self, Self::ReaderGone) { self } else { Self::Told }
+    }
+
+    /// The reason in one line; none if it is told, or if there is nothing to tell.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match self {
+            Self::Usage(message) => Some(message.clone()),
+            Self::Failed(error) => Some(one_line(error)),
+            Self::Problems(problems) => Some(format!(
+                "nothing was built because of {}; --keep-going builds without",
+                counted(problems.len() as u64, "problem")
+            )),
+            Self::Told | Self::ReaderGone => None,
+        }
+    }
+
+    fn tell(&self) {
+        if let Self::Problems(problems) = self {
+            for problem in problems {
+                stderr::line(format_args!("pinion: {problem}"));
+            }
+        }
+        if let Some(reason) = self.reason() {
+            stderr::line(format_args!("pinion: {reason}"));
         }
     }
 }

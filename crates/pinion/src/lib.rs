@@ -11,6 +11,7 @@ mod build_options;
 mod calendar;
 mod command_line;
 mod directives;
+mod document;
 mod failure;
 mod listing;
 mod program;

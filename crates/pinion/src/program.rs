@@ -1,6 +1,7 @@
 //! A run of the program, from command line to exit code.
 
 use crate::command_line::{self, Asked};
+use crate::document::Known;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::verbs;
@@ -9,18 +10,28 @@ use std::process::ExitCode;
 
 /// Runs the program. `arguments` are those of the command line, its own name first.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    match try_run(arguments) {
+    let arguments: Vec<OsString> = arguments.collect();
+    // What is wrong with a command line may be found before its flags are read.
+    let mut known = command_line::names_json(&arguments).then(Known::default);
+    match try_run(&arguments, &mut known) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => {
+            if let Some(known) = known {
+                known.write(&failure);
+            }
+            failure.report()
+        }
     }
 }
 
-fn try_run(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
-    let low = match command_line::parse(arguments)? {
+fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Failure> {
+    let low = match command_line::parse(arguments.iter().cloned())? {
         Asked::Run(low) => low,
         Asked::Help(page) => return page.print().map_err(Failure::from),
     };
-    match Settings::from_low(&low)? {
+    let settings = Settings::from_low(&low)?;
+    *known = Known::about(&settings);
+    match settings {
         Settings::Build(build) => verbs::build::run(&build),
         Settings::Cat(cat) => verbs::cat::run(&cat),
         Settings::Inspect(look) => verbs::inspect::run(&look),

@@ -27,6 +27,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Write one JSON document to stdout",
-        long: "The shapes are stable: members are added, never renamed or removed.",
+        long: "It is one document whatever happens: after a failure it has a member `error`. The \
+               shapes are stable: members are added, never renamed or removed.",
     },
 ];

@@ -46,7 +46,7 @@ impl Loader {
     /// Loads it as it is now.
     ///
     /// # Errors
-    /// One line that names what is wrong with it; for a folder each problem, told already.
+    /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(path)?,

@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use crate::settings::Build;
 use crate::terminal::{Style, count};
 use anyhow::Context as _;
-use pinion_build::{BuildError, Options, Progress, build_file};
+use pinion_build::{Options, Progress, build_file};
 use pinion_engine::signals;
 use std::cell::Cell;
 use std::io::{self, Write as _};
@@ -33,14 +33,6 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
             report::tell(&build.output, &summary, Style::of_stderr());
             Ok(())
         }
-        Err(error) if build.json => {
-            writeln!(io::stdout().lock(), "{}", report::failure_document(&build.output, &error))?;
-            Err(match build_options::failure(error) {
-                Failure::Usage(message) => Failure::Usage(message),
-                _ => Failure::Told,
-            })
-        }
-        Err(BuildError::Cancelled) => Err(anyhow::anyhow!("cancelled; nothing was written").into()),
         Err(error) => Err(build_options::failure(error)),
     }
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::listing::Listed;
 use crate::settings::Look;
 use crate::terminal::{Align, Columns, Style, size};
+use serde_json::Value;
 use std::io::{self, BufWriter, Write};
 
 /// Lists the paths, for people or as JSON.
@@ -23,13 +24,19 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
     let name = serde_json::to_string(&file.path().to_string_lossy()).map_err(io::Error::from)?;
     write!(out, "{{\"archive\":{name},\"entries\":[")?;
     let mut separator = "\n";
-    each(file, |listed| {
+    let listed = each(file, |listed| {
         out.write_all(separator.as_bytes())?;
         separator = ",\n";
         serde_json::to_writer(&mut *out, listed).map_err(io::Error::from)
-    })?;
-    writeln!(out, "\n]}}")?;
-    Ok(())
+    });
+    // Damage that shows only now ends the list, but not the document.
+    let error = listed.as_ref().err().and_then(Failure::reason);
+    match error {
+        Some(reason) => writeln!(out, "\n],\"error\":{}}}", Value::from(reason))?,
+        None => writeln!(out, "\n]}}")?,
+    }
+    out.flush()?;
+    listed.map_err(Failure::told)
 }
 
 fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<(), Failure> {

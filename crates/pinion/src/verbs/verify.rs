@@ -18,15 +18,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     bar.clear();
     let mut out = io::stdout().lock();
     let name = look.file.to_string_lossy();
-    let report = match report {
-        Ok(report) => report,
-        Err(error) if look.json => {
-            let value = json!({"archive": name, "sound": false, "error": error.to_string()});
-            writeln!(out, "{value}")?;
-            return Err(Failure::Told);
-        }
-        Err(error) => return Err(anyhow!("{name}: {error}").into()),
-    };
+    let report = report.map_err(|error| anyhow!("{name}: {error}"))?;
     match look.json {
         true => writeln!(out, "{}", document(&name, &report))?,
         false => write_text(&mut out, &name, &report, mapping.bytes().len() as u64)?,

@@ -4,6 +4,7 @@ mod archives;
 mod building;
 mod command_line;
 mod folder;
+mod json;
 mod program;
 mod server;
 mod serving;

@@ -1,7 +1,8 @@
 //! What a build did, for people and for programs.
 
+use crate::document::{problems, text};
 use crate::terminal::{Style, counted, percent, size};
-use pinion_build::{BuildError, Problem, Summary, Warning};
+use pinion_build::{Summary, Warning};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -104,28 +105,6 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
     })
 }
 
-/// A build that failed, as JSON: `error`, and each problem if files were the reason.
-pub(crate) fn failure_document(output: &Path, error: &BuildError) -> Value {
-    let found = match error {
-        BuildError::Problems(found) => problems(found),
-        _ => Vec::new(),
-    };
-    json!({"archive": text(output), "error": error.to_string(), "problems": found})
-}
-
-fn problems(problems: &[Problem]) -> Vec<Value> {
-    let value = |problem: &Problem| {
-        let reason = problem.reason.to_string();
-        json!({"path": text(&problem.path), "reason": reason})
-    };
-    problems.iter().map(value).collect()
-}
-
 fn paths(paths: &[impl AsRef<Path>]) -> Vec<String> {
     paths.iter().map(|path| text(path.as_ref())).collect()
-}
-
-/// JSON is Unicode; what is not becomes U+FFFD.
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

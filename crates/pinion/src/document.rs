@@ -1,0 +1,62 @@
+//! What `--json` promises: stdout is exactly one JSON document, whatever happens. A verb that
+//! succeeds writes its own; this is the one of a run that failed.
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+use pinion_build::Problem;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// What is known about a run before it begins: the members its document has even if it fails.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Map<String, Value>);
+
+impl Known {
+    /// Of a verb; none if it was not asked for JSON.
+    pub(crate) fn about(settings: &Settings) -> Option<Self> {
+        let members = match settings {
+            Settings::Build(build) if build.json => {
+                json!({"archive": text(&build.output), "problems": []})
+            }
+            Settings::Cat(cat) if cat.json => json!({"archive": text(&cat.file)}),
+            Settings::Inspect(look) | Settings::Ls(look) if look.json => {
+                json!({"archive": text(&look.file)})
+            }
+            Settings::Verify(look) if look.json => {
+                json!({"archive": text(&look.file), "sound": false})
+            }
+            Settings::Version { json: true } => json!({}),
+            _ => return None,
+        };
+        match members {
+            Value::Object(members) => Some(Self(members)),
+            _ => None,
+        }
+    }
+
+    /// Writes the document of a failure to stdout, unless the verb has written one already.
+    pub(crate) fn write(mut self, failure: &Failure) {
+        let Some(reason) = failure.reason() else { return };
+        self.0.insert("error".to_owned(), reason.into());
+        if let Failure::Problems(found) = failure {
+            self.0.insert("problems".to_owned(), problems(found).into());
+        }
+        // The failure is told on stderr too; that stdout cannot take it is no other one.
+        let _ = writeln!(io::stdout().lock(), "{}", Value::Object(self.0));
+    }
+}
+
+/// Files that cannot become resources.
+pub(crate) fn problems(problems: &[Problem]) -> Vec<Value> {
+    let value = |problem: &Problem| {
+        let reason = problem.reason.to_string();
+        json!({"path": text(&problem.path), "reason": reason})
+    };
+    problems.iter().map(value).collect()
+}
+
+/// JSON is Unicode; what is not becomes U+FFFD.
+pub(crate) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
