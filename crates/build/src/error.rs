@@ -97,6 +97,9 @@ pub enum Reason {
     Device,
     /// Its size or modification time changed, or it became something else.
     Changed,
+    /// It has more or less content than its size says: files that the kernel makes up as they are
+    /// read, as below /proc and /sys.
+    WrongSize,
     /// The system's answer.
     Unreadable(io::Error),
 }
@@ -128,6 +131,7 @@ impl fmt::Display for Reason {
             Reason::Pipe => f.write_str("a named pipe"),
             Reason::Device => f.write_str("a device"),
             Reason::Changed => f.write_str("changed while it was read"),
+            Reason::WrongSize => f.write_str("more or less content than its size says"),
             Reason::Unreadable(error) => f.write_str(&without_number(error)),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use pinion_archive::Digest;
@@ -50,21 +50,20 @@ impl Source {
     /// All of the content.
     pub(crate) fn read(self) -> Result<Vec<u8>, Reason> {
         let length = usize::try_from(self.stamp.bytes).map_err(|_| Reason::Changed)?;
-        let mut content = Vec::with_capacity(length);
-        // Not further: growth shows in the stamp, and asking for the end costs a call.
-        while content.len() < length {
+        // Room for one byte more shows the end without a call that asks for it: a read that leaves
+        // room has come to it. What the kernel makes up as it is read has content, but no size.
+        let mut content = Vec::with_capacity(length.saturating_add(1));
+        loop {
             let read = || rustix::io::read(&self.file, spare_capacity(&mut content));
             match rustix::io::retry_on_intr(read) {
                 Ok(0) => break,
+                Ok(_) if content.len() >= length => break,
                 Ok(_) => {}
                 Err(error) => return Err(Reason::Unreadable(error.into())),
             }
         }
-        if content.len() != length {
-            return Err(Reason::Changed);
-        }
         self.check_unchanged()?;
-        Ok(content)
+        if content.len() == length { Ok(content) } else { Err(Reason::WrongSize) }
     }
 
     /// The first bytes, as many as fit into `head` and are there.
@@ -79,14 +78,27 @@ impl Source {
     pub(crate) fn pieces(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), Reason> {
         self.rewind()?;
         let mut piece = vec![0; PIECE_BYTES];
+        let mut bytes_read = 0;
         loop {
             match self.file.read(&mut piece) {
-                Ok(0) => return self.check_unchanged(),
-                Ok(bytes) => take(piece.get(..bytes).unwrap_or_default()),
+                Ok(0) => break,
+                Ok(bytes) => {
+                    bytes_read += bytes as u64;
+                    take(piece.get(..bytes).unwrap_or_default());
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Reason::Unreadable(error)),
             }
         }
+        self.check_unchanged()?;
+        if bytes_read == self.stamp.bytes { Ok(()) } else { Err(Reason::WrongSize) }
+    }
+
+    /// Whether the content ends where the size says, for a file that is not read.
+    pub(crate) fn check_end(&self) -> Result<(), Reason> {
+        let beyond = self.file.read_at(&mut [0], self.stamp.bytes).map_err(Reason::Unreadable)?;
+        self.check_unchanged()?;
+        if beyond == 0 { Ok(()) } else { Err(Reason::WrongSize) }
     }
 
     /// Whether the file still is what it was when it was opened.
@@ -182,6 +194,24 @@ mod tests {
         let other = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1);
         File::options().write(true).open(&path).unwrap().set_modified(other).unwrap();
         assert!(matches!(source.pieces(|_| {}), Err(Reason::Changed)));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn content_that_the_size_does_not_tell_is_a_problem() {
+        let open = || Source::open(Path::new("/proc/version")).unwrap();
+        assert_eq!(open().stamp().bytes, 0);
+        assert!(matches!(open().read(), Err(Reason::WrongSize)));
+        assert!(matches!(open().pieces(|_| {}), Err(Reason::WrongSize)));
+        assert!(matches!(open().check_end(), Err(Reason::WrongSize)));
+        let folder = folder("size");
+        let path = folder.join("a");
+        for content in ["", "1234"] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(Source::open(&path).unwrap().read().unwrap(), content.as_bytes());
+            assert!(Source::open(&path).unwrap().pieces(|_| {}).is_ok());
+            assert!(Source::open(&path).unwrap().check_end().is_ok());
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 

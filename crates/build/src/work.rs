@@ -162,6 +162,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
 /// A file that stays where it is: read only if its type depends on all of its content.
 fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     let essence = essence_of(&mut source, key)?;
+    source.check_end()?;
     let utf8 = media::has_charset(essence) && {
         let mut utf8 = Utf8Check::default();
         source.pieces(|piece| utf8.update(piece))?;

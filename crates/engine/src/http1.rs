@@ -94,7 +94,8 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
     // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
     let tunnel = head.method == Method::Connect;
-    let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < u64::from(last));
+    let may_stay =
+        !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < u64::from(last));
     conn.client_closes = !head.keep_alive;
     conn.exchange = ExchangeState {
         stage: Stage::Open,

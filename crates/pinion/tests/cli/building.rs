@@ -88,6 +88,18 @@ fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
     assert_eq!(folder.names(), ["site"]);
 }
 
+/// An empty page in its place would be wrong and silent.
+#[test]
+fn a_file_that_the_kernel_makes_up_is_named() {
+    let folder = Folder::with_site();
+    symlink("/proc/version", folder.join("site/version.txt")).expect("a link");
+    let failed = run(&folder, "build site -o site.pinion");
+    assert_eq!(failed.code, 1);
+    let line = failed.stderr.lines().next();
+    assert_eq!(line, Some("pinion: version.txt: more or less content than its size says"));
+    assert_eq!(folder.names(), ["site"]);
+}
+
 #[test]
 fn an_older_archive_stays_when_a_build_fails() {
     let folder = Folder::with_site();
