@@ -80,9 +80,9 @@ pub(crate) struct Conn {
     pub(crate) output: u32,
     /// How much of `stash` was looked through for the end of a head already.
     pub(crate) scanned: u32,
-    /// Bytes acknowledged when the send stall deadline was set; 0 when nobody looked, because that
+    /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because that
     /// costs a system call.
-    pub(crate) acknowledged: u64,
+    pub(crate) progress: u64,
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,
     /// Input that cannot be used yet.
@@ -111,7 +111,7 @@ impl Conn {
             begun: 0,
             output: NO_OUTPUT,
             scanned: 0,
-            acknowledged: 0,
+            progress: 0,
             dropped: 0,
             stash: Stash::default(),
             body: BodyReader::new(Framing::None, 0),

@@ -58,7 +58,8 @@ pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 /// Milliseconds an idle keep-alive connection is kept (design §5).
 pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 
-/// Milliseconds without an acknowledged byte before a send counts as stalled (design §5).
+/// Milliseconds without an acknowledged byte before a send counts as stalled (design §5). On a Unix
+/// socket the kernel counts in blocks of up to 36 KiB; a peer that takes longer for one is cut.
 pub const SEND_STALL_MS: u64 = 30_000;
 
 /// Milliseconds between two body bytes that a handler waits for.

@@ -145,6 +145,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Pending) => {
                     output.lend();
                     conn.sending = true;
+                    if conn.watch != Watch::Send {
+                        conn.progress = 0;
+                    }
                     return Flush::Waits;
                 }
                 Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
@@ -152,7 +155,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         conn.blocked = true;
         if conn.watch != Watch::Send {
-            conn.acknowledged = backend.acknowledged(slot).unwrap_or(0);
+            conn.progress = backend.progress(slot).unwrap_or(0);
         }
         Flush::Waits
     }
@@ -353,12 +356,12 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             Watch::Send => {
-                let acknowledged = self.backend.acknowledged(slot);
+                let progress = self.backend.progress(slot).unwrap_or(0);
                 let conn = self.core.conns.get(slot);
-                if acknowledged.is_none_or(|bytes| bytes <= conn.acknowledged) {
+                if progress <= conn.progress {
                     return self.cut(slot, Gone::Stalled);
                 }
-                conn.acknowledged = acknowledged.unwrap_or(0);
+                conn.progress = progress;
             }
         }
         self.settle(slot);

@@ -342,8 +342,8 @@ impl Backend for Epoll {
         }
     }
 
-    fn acknowledged(&self, slot: Slot) -> Option<u64> {
-        super::tcp_bytes_acknowledged(self.sockets[slot as usize].fd.as_ref()?.as_fd())
+    fn progress(&self, slot: Slot) -> Option<u64> {
+        super::progress_of(self.sockets[slot as usize].fd.as_ref()?.as_fd())
     }
 
     fn close(&mut self, slot: Slot, abruptly: bool) -> bool {

@@ -172,8 +172,9 @@ pub trait Backend: Sized {
     /// Sends the peer our end of stream; receiving goes on.
     fn finish(&mut self, slot: Slot);
 
-    /// Bytes that the peer has acknowledged since the connection began, if the system tells.
-    fn acknowledged(&self, slot: Slot) -> Option<u64>;
+    /// A number above 0 that grows when the peer takes bytes, if the system tells. It may fall when
+    /// a send has taken bytes, which is progress as well.
+    fn progress(&self, slot: Slot) -> Option<u64>;
 
     /// Closes the connection; `abruptly` resets it, so that what went out never looks like a
     /// complete answer. True: the slot is free now. False: the kernel still holds memory of it;
@@ -192,8 +193,13 @@ impl Waker {
     }
 }
 
+/// See [`Backend::progress`].
+pub(crate) fn progress_of(socket: BorrowedFd<'_>) -> Option<u64> {
+    tcp_bytes_acknowledged(socket).or_else(|| Some(u64::MAX - bytes_unread(socket)?))
+}
+
 /// `tcpi_bytes_acked` of a TCP socket; `None` for other sockets.
-pub(crate) fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
+fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
     // SAFETY: a zeroed tcp_info is a valid value; the kernel writes at most `bytes` of it and says
     // how many it wrote.
     unsafe {
@@ -210,9 +216,70 @@ pub(crate) fn tcp_bytes_acknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
     }
 }
 
+/// Bytes of memory for what was sent and the peer has not read, of a Unix socket (unix(7)).
+fn bytes_unread(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one integer.
+    let outcome = unsafe {
+        libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::TIOCOUTQ, &raw mut bytes)
+    };
+    (outcome == 0).then(|| u64::try_from(bytes).ok()).flatten()
+}
+
 /// The head of the kernel's `struct tcp_info` (linux/tcp.h) up to the one field we read.
 #[repr(C)]
 struct TcpInfo {
     before: [u8; 120],
     bytes_acked: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::epoll::Epoll;
+    use super::uring::Uring;
+    use super::*;
+
+    /// More than a Unix socket holds.
+    static BYTES: [u8; 4 << 20] = [7; 4 << 20];
+
+    /// How many bytes the socket of slot 0 takes before its peer reads.
+    fn send<B: Backend>(backend: &mut B, bytes: &'static [u8]) -> usize {
+        // SAFETY: `bytes` stay for ever.
+        match unsafe { backend.send(0, &[IoSlice::new(bytes)]) } {
+            Sending::Done(bytes) => return bytes,
+            Sending::Pending => {}
+            other => panic!("{other:?}"),
+        }
+        backend.wait(Some(10_000)).expect("a wait");
+        match backend.next() {
+            Some(Completion::Sent { result, .. }) => result.expect("bytes"),
+            _ => panic!("nothing was sent although there was room"),
+        }
+    }
+
+    /// `non_blocking` as the backend makes the sockets it accepts.
+    fn a_unix_socket_tells_how_far_it_is<B: Backend>(mut backend: B, non_blocking: bool)
+    where
+        B::Socket: From<OwnedFd>,
+    {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        near.set_nonblocking(non_blocking).expect("set");
+        backend.attach(0, OwnedFd::from(near).into()).expect("room for one");
+        let taken = send(&mut backend, &BYTES);
+        assert!(taken > 0 && taken < BYTES.len(), "{taken} bytes");
+        let before = backend.progress(0).expect("a figure");
+        far.read_exact(&mut vec![0; 64 << 10]).expect("what was sent");
+        let after = backend.progress(0).expect("a figure");
+        assert!(after > before, "{before}, then {after}");
+    }
+
+    #[test]
+    fn unix_sockets_tell_how_far_they_are() {
+        a_unix_socket_tells_how_far_it_is(Epoll::new(Vec::new()).expect("epoll"), true);
+        a_unix_socket_tells_how_far_it_is(Uring::new(Vec::new()).expect("io_uring"), false);
+    }
 }

@@ -2,6 +2,7 @@
 //! of it, and no version number tells.
 
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ const PATIENCE_MS: u64 = 1_000;
 pub fn probe_uring() -> Result<(), String> {
     let mut ring = Uring::new(Vec::new()).map_err(|error| format!("setting a ring up: {error}"))?;
     let (near, mut far) = UnixStream::pair().map_err(|error| format!("a socket pair: {error}"))?;
-    ring.attach(0, near.into()).map_err(|error| format!("attaching a socket: {error}"))?;
+    ring.attach(0, OwnedFd::from(near).into())
+        .map_err(|error| format!("attaching a socket: {error}"))?;
     for byte in [1, 2] {
         far.write_all(&[byte]).map_err(|error| format!("writing to a socket: {error}"))?;
         let got = receive(&mut ring).map_err(|error| format!("multishot receive: {error}"))?;

@@ -35,6 +35,7 @@ use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::tables::has_places;
 use accept::{Listener, refuse_accepted};
+pub use entry::Socket;
 use entry::{Entry, Message};
 use lent::LentRing;
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
@@ -194,7 +195,7 @@ impl Uring {
         (entry.fd.is_some() && entry.generation == generation).then_some(slot)
     }
 
-    fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
+    fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<Socket>> {
         let entry = &mut self.entries[slot as usize];
         if entry.is_busy() {
             return None;
@@ -214,7 +215,7 @@ impl Uring {
 }
 
 impl Backend for Uring {
-    type Socket = OwnedFd;
+    type Socket = Socket;
 
     const SENDS_FILES: bool = false;
 
@@ -262,7 +263,7 @@ impl Backend for Uring {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Completion<OwnedFd>> {
+    fn next(&mut self) -> Option<Completion<Socket>> {
         if let Some(slot) = self.quiet.take() {
             return self.release_if_quiet(slot);
         }
@@ -296,7 +297,7 @@ impl Backend for Uring {
         self.lent.give_back(lent);
     }
 
-    fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
+    fn attach(&mut self, slot: Slot, socket: Socket) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.entries.len() {
             if !self.has_room(index + 1) {
@@ -308,7 +309,9 @@ impl Backend for Uring {
         assert!(entry.fd.is_none(), "a slot is attached once");
         let generation = entry.generation.wrapping_add(1) & GENERATION_MASK;
         let listed = entry.listed;
-        *entry = Entry { fd: Some(socket), generation, wanted: true, listed, ..Entry::empty() };
+        let Socket { fd, tells } = socket;
+        let fd = Some(fd);
+        *entry = Entry { fd, tells, generation, wanted: true, listed, ..Entry::empty() };
         self.arm_receive(slot);
         Ok(())
     }
@@ -342,8 +345,8 @@ impl Backend for Uring {
         }
     }
 
-    fn acknowledged(&self, slot: Slot) -> Option<u64> {
-        super::tcp_bytes_acknowledged(self.entries[slot as usize].fd.as_ref()?.as_fd())
+    fn progress(&self, slot: Slot) -> Option<u64> {
+        super::progress_of(self.entries[slot as usize].fd.as_ref()?.as_fd())
     }
 
     fn close(&mut self, slot: Slot, abruptly: bool) -> bool {

@@ -96,14 +96,12 @@ impl Scenario {
         }
     }
 
-    fn connect(random: &mut Random, answer_bytes: usize, pace: Pace) -> Connect {
+    fn connect(random: &mut Random, answer_bytes: usize) -> Connect {
         let few = answer_bytes < 3000;
         Connect {
             listener: HTTP,
             window_bytes: *random.pick(&[if few { 1 } else { 200 }, 3000, 64_000, 400_000]),
-            // Without acknowledgements nobody sees how far a long send in flight has come, and a
-            // slow reader looks like none (io_uring on a Unix socket).
-            acknowledges: pace.gap_ms > 0 || random.chance(800),
+            local: random.chance(200),
             protected: false,
         }
     }
@@ -220,7 +218,7 @@ impl Scenario {
         let allowed = Allowed { pages, any_may_close };
         let answer_bytes = script.answers.iter().map(Answer::bytes).sum();
         Plan {
-            connect: Self::connect(random, answer_bytes, pace),
+            connect: Self::connect(random, answer_bytes),
             starts_after_ms: random.part_of(5000, 900) as u64,
             wire: script.wire,
             ends: script.ends,

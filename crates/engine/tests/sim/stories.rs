@@ -35,7 +35,7 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
         answers.push(request.answer(nth, &settings));
     }
     Plan {
-        connect: Connect { listener: 0, window_bytes, acknowledges: true, protected: false },
+        connect: Connect { listener: 0, window_bytes, local: false, protected: false },
         starts_after_ms: 0,
         wire,
         ends,
@@ -103,6 +103,17 @@ fn a_large_answer_may_take_longer_than_an_idle_connection_lives() {
     told(&Faults::default(), || {
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 3000, Ending::Leaves);
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 1000, gap_ms: 2000 };
+        vec![slow]
+    });
+}
+
+#[test]
+fn a_slow_reader_on_a_unix_socket_is_no_stalled_one() {
+    told(&Faults::default(), || {
+        // It takes minutes until there is room for more.
+        let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 64_000, Ending::Leaves);
+        slow.connect.local = true;
+        slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 2000, gap_ms: 20_000 };
         vec![slow]
     });
 }

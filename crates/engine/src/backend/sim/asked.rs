@@ -308,7 +308,8 @@ impl InFlight {
             self.done += sent;
         }
         let done = self.done;
-        if done == self.held.bytes() || closing || done > 0 && state.random.chance(disarm) {
+        let short = state.connections[client.0].options.local || state.random.chance(disarm);
+        if done == self.held.bytes() || closing || done > 0 && short {
             self.result = Some(so_far(done, Errno::CANCELED));
         }
     }

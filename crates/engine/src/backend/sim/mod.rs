@@ -443,11 +443,14 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         state.note(format_args!("slot {slot} finished"));
     }
 
-    fn acknowledged(&self, slot: Slot) -> Option<u64> {
+    fn progress(&self, slot: Slot) -> Option<u64> {
         let client = self.entries[slot as usize].socket.as_ref()?.client;
         let state = self.network.0.borrow();
         let connection = &state.connections[client.0];
-        connection.options.acknowledges.then_some(connection.acknowledged)
+        Some(match connection.options.local {
+            true => u64::MAX - connection.to_client.len() as u64,
+            false => connection.acknowledged,
+        })
     }
 
     fn close(&mut self, slot: Slot, abruptly: bool) -> bool {

@@ -36,8 +36,9 @@ pub struct Connect {
     pub listener: usize,
     /// Bytes that fit between the engine and this client before it reads.
     pub window_bytes: usize,
-    /// Whether the kernel can say what the client has acknowledged (TCP, not a Unix socket).
-    pub acknowledges: bool,
+    /// A Unix socket: the kernel does not say how far a send in flight has come, but what the client
+    /// has not read.
+    pub local: bool,
     /// No chance breaks this connection.
     pub protected: bool,
 }
@@ -98,7 +99,10 @@ pub(super) struct Connection {
 impl Connection {
     /// Bytes the kernel takes from the engine now.
     pub(super) fn room(&self) -> usize {
-        self.options.window_bytes.saturating_sub(self.to_client.len())
+        let (window, unread) = (self.options.window_bytes, self.to_client.len());
+        // A Unix socket takes nothing more until three quarters of it were read.
+        let full = self.options.local && unread > 0 && unread > window / 4;
+        if full { 0 } else { window.saturating_sub(unread) }
     }
 
     /// The engine will get no more than what is there.

@@ -10,8 +10,8 @@ use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::Completion;
-use super::Uring;
 use super::operation::{Op, user_data};
+use super::{Socket, Uring};
 
 /// Accepts asked for at once per listener: what one pass takes at most (design §4.2).
 const ACCEPTS: usize = 16;
@@ -83,7 +83,7 @@ impl Uring {
         self.push(&with_hint(accept, self.accept_hint).user_data(data));
     }
 
-    pub(super) fn accepted(&mut self, data: u64, result: i32) -> Option<Completion<OwnedFd>> {
+    pub(super) fn accepted(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
         let listener = data as u32 as usize;
         let place = (data >> 32) as usize & (ACCEPTS - 1);
         let at = &mut self.listeners[listener];
@@ -105,7 +105,8 @@ impl Uring {
             return (!cancelled).then_some(Completion::AcceptFailed { error });
         }
         // SAFETY: a successful accept gives a fresh descriptor that is ours alone.
-        let socket = unsafe { OwnedFd::from_raw_fd(result) };
+        let fd = unsafe { OwnedFd::from_raw_fd(result) };
+        let socket = Socket { fd, tells: peer.is_some() };
         Some(Completion::Accepted { listener, socket, peer })
     }
 }

@@ -6,9 +6,26 @@ use std::os::fd::OwnedFd;
 
 use crate::limits::SEND_PARTS_MAX;
 
+/// A connected socket.
+#[derive(Debug)]
+pub struct Socket {
+    pub(super) fd: OwnedFd,
+    /// The kernel tells how far the peer is (TCP), so that a send may take as long as it likes.
+    pub(super) tells: bool,
+}
+
+impl From<OwnedFd> for Socket {
+    /// Of a socket nothing is known.
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd, tells: false }
+    }
+}
+
 /// One connection as the kernel knows it.
 pub(super) struct Entry {
     pub(super) fd: Option<OwnedFd>,
+    /// See [`Socket::tells`].
+    pub(super) tells: bool,
     pub(super) generation: u32,
     /// A receive is armed; its last completion is still to come.
     pub(super) receiving: bool,
@@ -45,6 +62,7 @@ impl Entry {
     pub(super) fn empty() -> Self {
         Self {
             fd: None,
+            tells: false,
             generation: 0,
             receiving: false,
             fresh: true,

@@ -2,7 +2,7 @@
 //! brings one buffer, so that one with a single request has nothing to cancel at its end; those
 //! that follow are multishot.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::super::{Completion, Lent, Slot};
 use super::operation::{Op, user_data};
-use super::{GROUP, Uring};
+use super::{GROUP, Socket, Uring};
 
 impl Uring {
     /// Turns receiving on or off.
@@ -72,7 +72,7 @@ impl Uring {
         data: u64,
         result: i32,
         flags: u32,
-    ) -> Option<Completion<OwnedFd>> {
+    ) -> Option<Completion<Socket>> {
         let lent =
             cqueue::buffer_select(flags).map(|buffer| Lent { buffer, bytes: result.max(0) as u32 });
         let Some(slot) = self.tenant(data) else {

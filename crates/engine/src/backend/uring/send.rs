@@ -1,7 +1,7 @@
 //! Output: one send in flight for each connection.
 
 use std::io::IoSlice;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use rustix::net::{self, SendFlags};
 
 use super::super::{Completion, Sending, Slot};
-use super::Uring;
 use super::entry::Message;
 use super::operation::{Op, user_data};
+use super::{Socket, Uring};
 use crate::limits::SEND_MAX_BYTES;
 use crate::tables::has_places;
 
@@ -22,11 +22,14 @@ impl Uring {
     /// The memory of `parts` stays in place and unchanged until the completion.
     #[inline]
     pub(super) unsafe fn send_parts(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
-        let Some(fd) = self.entries[slot as usize].fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {
+        let entry = &self.entries[slot as usize];
+        let Some(fd) = entry.fd.as_ref().map(|fd| Fd(fd.as_raw_fd())) else {
             return Sending::Failed(Errno::BADF);
         };
-        // WAITALL: the kernel goes on after a short send by itself.
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        // WAITALL: the kernel goes on after a short send by itself. That is not for a socket which
+        // does not tell how far it has come: a peer that reads slowly would look like none.
+        let waits = if entry.tells { libc::MSG_WAITALL } else { 0 };
+        let flags = libc::MSG_NOSIGNAL | waits;
         let message = match parts {
             [_] => None,
             _ => self.spare_messages.pop().or_else(Message::boxed),
@@ -75,7 +78,7 @@ impl Uring {
         self.push(&poll.user_data(data));
     }
 
-    pub(super) fn sent(&mut self, data: u64, result: i32) -> Option<Completion<OwnedFd>> {
+    pub(super) fn sent(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
         let slot = self.tenant(data)?;
         let entry = &mut self.entries[slot as usize];
         entry.sending = false;
@@ -99,7 +102,7 @@ impl Uring {
         Some(Completion::Sent { slot, result })
     }
 
-    pub(super) fn writable(&mut self, data: u64) -> Option<Completion<OwnedFd>> {
+    pub(super) fn writable(&mut self, data: u64) -> Option<Completion<Socket>> {
         let slot = self.tenant(data)?;
         let entry = &mut self.entries[slot as usize];
         entry.polling = false;
