@@ -80,8 +80,8 @@ pub(crate) struct Conn {
     pub(crate) output: u32,
     /// How much of `stash` was looked through for the end of a head already.
     pub(crate) scanned: u32,
-    /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because that
-    /// costs a system call.
+    /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because
+    /// that costs a system call.
     pub(crate) progress: u64,
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,

@@ -36,8 +36,8 @@ pub struct Connect {
     pub listener: usize,
     /// Bytes that fit between the engine and this client before it reads.
     pub window_bytes: usize,
-    /// A Unix socket: the kernel does not say how far a send in flight has come, but what the client
-    /// has not read.
+    /// A Unix socket: the kernel does not say how far a send in flight has come, but what the
+    /// client has not read.
     pub local: bool,
     /// No chance breaks this connection.
     pub protected: bool,
