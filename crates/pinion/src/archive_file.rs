@@ -4,7 +4,10 @@ use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::{Archive, Damage, Layout};
 use pinion_engine::mapping::{self, Mapping};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A mapped archive and where everything is in it.
@@ -50,15 +53,39 @@ impl ArchiveFile {
 pub(crate) fn map(path: &Path) -> Result<Mapping, Failure> {
     // A file that is truncated while it is read shows as damage instead of ending the program.
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    let mapping = Mapping::new(open(path)?, Vec::new());
+    Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
+}
+
+/// Opens a file that should be an archive, without waiting for anybody: a pipe that has its name
+/// is refused, where a plain open would wait for the pipe's other end.
+///
+/// # Errors
+/// [`Failure::Failed`] that names the file and why it cannot be one.
+pub(crate) fn open(path: &Path) -> Result<File, Failure> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    let is_no_file = || anyhow!("{shown} is no regular file; make an archive with `pinion build`");
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        // What opening a socket comes to.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            return Err(is_no_file().into());
+        }
+        Err(error) => return Err(anyhow!(error).context(format!("cannot open {shown}")).into()),
+    };
     let metadata = file.metadata().with_context(|| format!("cannot read {shown}"))?;
     if metadata.is_dir() {
         let advice = format!("{shown} is a folder; make an archive of it with `pinion build`");
         return Err(anyhow!(advice).into());
     }
+    if !metadata.is_file() {
+        return Err(is_no_file().into());
+    }
     if metadata.len() == 0 {
         return Err(anyhow!("{shown}: not a Pinion archive, the file is empty").into());
     }
-    Ok(Mapping::new(file, Vec::new()).with_context(|| format!("cannot map {shown}"))?)
+    // From here on it is read as any other file.
+    fcntl_setfl(&file, OFlags::empty()).with_context(|| format!("cannot open {shown}"))?;
+    Ok(file)
 }

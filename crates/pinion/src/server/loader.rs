@@ -1,6 +1,7 @@
 //! Folder or archive → generation, at start and at every reload.
 
 use super::generation::Generation;
+use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::{Content, Memory, Serve};
@@ -61,7 +62,7 @@ impl Loader {
 
     fn map_archive(&self, path: &Path) -> Result<Mapping, Failure> {
         let shown = path.display();
-        let mut file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+        let mut file = archive_file::open(path)?;
         if self.memory == Memory::Copy {
             file = copied(&mut file).with_context(|| format!("cannot copy {shown} to memory"))?;
         }
