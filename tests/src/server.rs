@@ -2,6 +2,7 @@
 
 use crate::binary::pinion;
 use crate::client::Connection;
+use crate::peers::output;
 use crate::request::Request;
 use crate::response::Response;
 use crate::wait_for;
@@ -73,6 +74,14 @@ impl Start {
     /// When it ends instead; with what it says.
     #[track_caller]
     pub fn start(self) -> Server {
+        let mut server = self.begin();
+        server.address = Some(server.wait_until_it_listens());
+        server
+    }
+
+    /// Starts it and does not wait for anything: it has no address yet, and may never have one.
+    #[track_caller]
+    pub fn begin(self) -> Server {
         let mut command = match self.open_files {
             None => Command::new(pinion()),
             Some(count) => {
@@ -89,9 +98,7 @@ impl Start {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
         let stderr = Lines::of(child.stderr.take().expect("piped"));
-        let mut server = Server { child, stderr, address: None };
-        server.address = Some(server.wait_until_it_listens());
-        server
+        Server { child, stderr, address: None }
     }
 }
 
@@ -206,6 +213,20 @@ impl Server {
         sum_kib * 1024
     }
 
+    /// Waits until it has a thread of this name.
+    #[track_caller]
+    pub fn wait_for_thread(&self, name: &str) {
+        let folder = format!("/proc/{}/task", self.child.id());
+        wait_for("a thread", || {
+            let threads = fs::read_dir(&folder).expect("its threads");
+            let is_named = |thread: fs::DirEntry| {
+                let found = fs::read_to_string(thread.path().join("comm"));
+                found.is_ok_and(|found| found.trim_end() == name)
+            };
+            threads.flatten().any(is_named).then_some(())
+        });
+    }
+
     /// What it has open, one entry for each descriptor.
     pub fn open_files(&self) -> Vec<String> {
         let entries = fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its files");
@@ -259,8 +280,7 @@ impl Drop for Server {
 /// Runs `pinion` to its end: exit status, stdout and stderr.
 #[track_caller]
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
-    let output = Command::new(pinion()).args(arguments).stdin(Stdio::null()).output();
-    let output = output.expect("pinion starts");
+    let output = output(Command::new(pinion()).args(arguments));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }

@@ -181,11 +181,14 @@ impl Reader {
         let mut kept = Vec::new();
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
-            if *argument == "--listen" {
-                let address = arguments.next().expect("an address behind --listen");
-                assert_eq!(*address, ":8080", "{}", self.document.display());
-            } else {
+            if *argument != "--listen" {
                 kept.push(*argument);
+                continue;
+            }
+            let address = arguments.next().expect("an address behind --listen");
+            match address.starts_with("unix:") {
+                true => kept.extend([argument, address]),
+                false => assert_eq!(*address, ":8080", "{}", self.document.display()),
             }
         }
         let server = Start::serve(&kept).working_in(self.folder.path()).start();

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::process::umask;
 
 use crate::limits::{BACKLOG_CONNECTIONS, NOTSENT_LOWAT_BYTES};
 use crate::settings::ListenerSettings;
@@ -44,7 +46,12 @@ pub fn bind_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Binds and listens on a Unix socket. A socket file that nobody listens on any more is replaced;
-/// any other file is left alone.
+/// any other file is left alone. It never waits, whatever the state of the socket there.
+///
+/// Everybody may connect who can reach the file (mode 0666): a proxy in front mostly runs as
+/// another user, and the folder is the place to keep people out. The mode is right from the first
+/// moment because the process's umask is another one meanwhile: call it before there are threads
+/// that make files.
 ///
 /// # Errors
 /// What the system reports; `AddrInUse` when somebody listens there or the file is no socket.
@@ -52,12 +59,12 @@ pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    if let Err(error) = net::bind(&socket, &address) {
+    if let Err(error) = bind_for_all(&socket, &address) {
         if error != Errno::ADDRINUSE || !is_abandoned(path, &address) {
             return Err(error.into());
         }
         std::fs::remove_file(path)?;
-        net::bind(&socket, &address)?;
+        bind_for_all(&socket, &address)?;
     }
     net::listen(&socket, BACKLOG_CONNECTIONS)?;
     Ok(socket)
@@ -68,12 +75,25 @@ pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
     net::getsockname(socket).ok().and_then(|address| SocketAddr::try_from(address).ok())
 }
 
-/// A socket file without a listener refuses connections.
+/// Binds; the new file has mode 0777 less the umask (unix(7)).
+fn bind_for_all(socket: &OwnedFd, address: &SocketAddrUnix) -> rustix::io::Result<()> {
+    /// Two at a time would each take the other's umask for the one to go back to.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = umask(Mode::XUSR | Mode::XGRP | Mode::XOTH);
+    let bound = net::bind(socket, address);
+    umask(before);
+    bound
+}
+
+/// A socket file without a listener refuses connections. One with more clients than it can take up
+/// lets them wait, so the attempt must not.
 fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
     if !path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
         return false;
     }
-    net::socket(AddressFamily::UNIX, SocketType::STREAM, None)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .is_ok_and(|probe| net::connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
 

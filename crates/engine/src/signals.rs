@@ -1,6 +1,10 @@
 //! Signals as values: blocked in every thread, taken by one that waits for them.
 
 use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// A signal the server acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +27,11 @@ pub struct Signals {
 /// # Errors
 /// What `pthread_sigmask` reports.
 pub fn block() -> io::Result<Signals> {
-    // SAFETY: a zeroed set is a valid value for sigemptyset to fill; the pointers are to locals.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGHUP, libc::SIGTERM, libc::SIGINT] {
-            libc::sigaddset(&raw mut set, signal);
-        }
-        match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
-            0 => Ok(Signals { set }),
-            error => Err(io::Error::from_raw_os_error(error)),
-        }
+    let set = set_of([libc::SIGHUP, libc::SIGTERM, libc::SIGINT]);
+    // SAFETY: reads a valid set; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(Signals { set }),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
@@ -52,5 +50,44 @@ impl Signals {
                 _ => {}
             }
         }
+    }
+    /// Waits until SIGTERM or SIGINT has come, or the writing end of the pipe `over` is closed;
+    /// true for a signal. It takes no signal: the next [`Signals::wait`] returns it.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn wait_for_end(&self, over: BorrowedFd<'_>) -> io::Result<bool> {
+        let set = set_of([libc::SIGTERM, libc::SIGINT]);
+        // SAFETY: reads a valid set and makes a descriptor.
+        let descriptor = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it was made just now, and nobody else knows it.
+        let pending = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let mut either = [
+            PollFd::new(&pending, PollFlags::IN),
+            // A closed end is told without being asked for.
+            PollFd::from_borrowed_fd(over, PollFlags::empty()),
+        ];
+        loop {
+            match poll(&mut either, None) {
+                Ok(_) => return Ok(!either[0].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn set_of<const COUNT: usize>(signals: [libc::c_int; COUNT]) -> libc::sigset_t {
+    // SAFETY: a zeroed set is a valid value for sigemptyset to fill; the pointers are to a local.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        set
     }
 }

@@ -1,8 +1,8 @@
 //! A running server, put together from the other rooms.
 //!
-//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread before any other
-//! thread exists: it blocks the signals, binds the sockets, opens the log and the site.
-//! [`run::run`] starts the threads and waits for the end.
+//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread and leaves no other
+//! one behind: it blocks the signals, binds the sockets, opens the log and the site. [`run::run`]
+//! starts the threads and waits for the end.
 //!
 //! | Module | Holds |
 //! |---|---|
@@ -17,12 +17,15 @@
 //! | [`reload`] | the thread that loads the next generation |
 //! | [`watch`] | folder or archive changed → reload |
 //! | [`listeners`] | addresses → sockets |
+//! | [`socket_files`] | the files of Unix sockets, gone at the end |
+//! | [`interrupt`] | a signal ends a start that takes long |
 //! | [`capacity`] | how many connections, how much memory |
 
 pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod damage;
 pub(crate) mod generation;
+pub(crate) mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod listeners;
@@ -30,4 +33,5 @@ pub(crate) mod loader;
 pub(crate) mod pending;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod socket_files;
 pub(crate) mod watch;

@@ -1,11 +1,13 @@
 //! The first half of a start: everything that needs the main thread alone, a name in the file
-//! system or a privilege. What comes out is values; [`super::run`] opens nothing by name any more
-//! but what a reload needs.
+//! system or a privilege. Threads that it needs are gone when it is over. What comes out is values;
+//! [`super::run`] opens nothing by name any more but what a reload needs.
 
 use super::capacity::{Capacity, raise_descriptors};
 use super::generation::Generation;
+use super::interrupt;
 use super::listeners::{self, Bound};
 use super::loader::Loader;
+use super::socket_files::SocketFiles;
 use crate::access_log::Output;
 use crate::failure::Failure;
 use crate::settings::{self, LogTarget, Serve};
@@ -25,6 +27,8 @@ pub(crate) struct Kit {
     pub(crate) signals: Signals,
     /// At least one.
     pub(crate) listeners: Vec<Bound>,
+    /// The files of those that are Unix sockets.
+    pub(crate) files: SocketFiles,
     /// The open log.
     pub(crate) log: Option<Output>,
     /// The site and how to load it again; none for the dummy.
@@ -53,29 +57,42 @@ pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
     // First, so that every thread inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    let descriptors = raise_descriptors();
+    let files = SocketFiles::default();
+    let opened = interrupt::endable(&signals, &files, || open(&settings, &files))?;
+    let Opened { io, log, listeners, site } = opened;
+    let external_files =
+        site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
+    // Twice: while a reload is taken up, the old state of the folder is still being served.
+    let capacity = Capacity::new(&settings, descriptors.saturating_sub(2 * external_files));
+    let workers = settings.workers.unwrap_or_else(cores);
+    Ok(Kit { settings, signals, listeners, files, log, site, io, workers, capacity })
+}
+
+/// What can keep a start waiting.
+struct Opened {
+    io: Io,
+    log: Option<Output>,
+    listeners: Vec<Bound>,
+    site: Option<Site>,
+}
+
+fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
     // What is wrong with the command line shows before anything is touched.
     let source = match settings.dummy {
         true => None,
         false => Some(source::recognise(settings.path.as_deref())?),
     };
-    let loader = source.map(|source| Loader::new(source, &settings)).transpose()?;
-    let descriptors = raise_descriptors();
+    let loader = source.map(|source| Loader::new(source, settings)).transpose()?;
     let io = choose_io(settings.io)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
     // Before the folder is built: an address in use need not wait for that.
-    let mut listeners = Vec::new();
-    for address in &settings.listen {
-        listeners.extend(listeners::bind(address)?);
-    }
+    let listeners = listeners::bind_all(&settings.listen, files)?;
     let site = match loader {
         Some(loader) => Some(Site { first: loader.load()?, loader }),
         None => None,
     };
-    let files = site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
-    // Twice: while a reload is taken up, the old state of the folder is still being served.
-    let capacity = Capacity::new(&settings, descriptors.saturating_sub(2 * files));
-    let workers = settings.workers.unwrap_or_else(cores);
-    Ok(Kit { settings, signals, listeners, log, site, io, workers, capacity })
+    Ok(Opened { io, log, listeners, site })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

@@ -1,5 +1,6 @@
 //! Addresses become listening sockets, before any thread starts.
 
+use super::socket_files::SocketFiles;
 use crate::address::Address;
 use crate::failure::Failure;
 use anyhow::anyhow;
@@ -7,7 +8,8 @@ use pinion_engine::listener::{bind_tcp, bind_unix, local_address};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -16,21 +18,42 @@ pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
     /// What a client asks for, with the port that the kernel chose if it was asked to.
     pub(crate) url: String,
-    /// The file of a Unix socket, to be removed at the end.
-    pub(crate) file: Option<PathBuf>,
 }
 
-/// Binds an address; a host name may have several.
+/// Binds addresses. The files of Unix sockets are added to `files`.
 ///
 /// # Errors
-/// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for a kind of address that
-/// is not supported yet.
-pub(crate) fn bind(address: &Address) -> Result<Vec<Bound>, Failure> {
+/// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for an address that is
+/// given twice or of a kind that is not supported yet.
+pub(crate) fn bind_all(addresses: &[Address], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
+    for (number, address) in addresses.iter().enumerate() {
+        if !may_repeat(address) && addresses.iter().take(number).any(|other| other == address) {
+            return Err(Failure::usage(format!("--listen {address} is given twice")));
+        }
+    }
+    let mut bound = Vec::new();
+    for address in addresses {
+        bound.extend(bind(address, files)?);
+    }
+    Ok(bound)
+}
+
+/// The kernel chooses another port each time.
+fn may_repeat(address: &Address) -> bool {
+    match address {
+        Address::Any { port } | Address::Name { port, .. } => *port == 0,
+        Address::Ip(ip) => ip.port() == 0,
+        Address::Unix(_) | Address::Inherited(_) => false,
+    }
+}
+
+/// Binds one address; a host name may have several.
+fn bind(address: &Address, files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
     match address {
         Address::Any { port } => bind_any(*port).map(|bound| vec![bound]),
         Address::Ip(ip) => tcp(*ip).map(|bound| vec![bound]),
         Address::Name { host, port } => return bind_name(address, host, *port),
-        Address::Unix(path) => unix(path).map(|bound| vec![bound]),
+        Address::Unix(path) => unix(path, files).map(|bound| vec![bound]),
         Address::Inherited(_) => {
             return Err(Failure::usage(format!(
                 "--listen {address}: sockets from a service manager are not supported yet; give \
@@ -79,12 +102,13 @@ fn bind_name(address: &Address, host: &str, port: u16) -> Result<Vec<Bound>, Fai
 fn tcp(address: SocketAddr) -> io::Result<Bound> {
     let socket = bind_tcp(address)?;
     let url = format!("http://{}/", local_address(&socket).unwrap_or(address));
-    Ok(Bound { socket, url, file: None })
+    Ok(Bound { socket, url })
 }
 
-fn unix(path: &Path) -> io::Result<Bound> {
+fn unix(path: &Path, files: &SocketFiles) -> io::Result<Bound> {
     let socket = bind_unix(path)?;
-    Ok(Bound { socket, url: format!("unix:{}", path.display()), file: Some(path.to_owned()) })
+    files.add(path)?;
+    Ok(Bound { socket, url: format!("unix:{}", path.display()) })
 }
 
 fn no_such_family(error: &io::Error) -> bool {
@@ -94,9 +118,18 @@ fn no_such_family(error: &io::Error) -> bool {
 
 fn cannot_listen(address: &Address, error: &io::Error) -> Failure {
     let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "something listens there already; stop it or choose another address with --listen"
-        }
+        io::ErrorKind::AddrInUse => match file_in_the_way(address) {
+            Some(file) => {
+                return anyhow!(
+                    "cannot listen on {address}: {file} has this name; remove it or choose \
+                     another path with --listen"
+                )
+                .into();
+            }
+            None => {
+                "something listens there already; stop it or choose another address with --listen"
+            }
+        },
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
         io::ErrorKind::PermissionDenied => match address {
             Address::Unix(_) => "the folder of the socket cannot be written",
@@ -108,6 +141,20 @@ fn cannot_listen(address: &Address, error: &io::Error) -> Failure {
     anyhow!("cannot listen on {address}: {advice}").into()
 }
 
+/// What has the name of a Unix socket and is none. A link counts as what it is, wherever it leads.
+fn file_in_the_way(address: &Address) -> Option<&'static str> {
+    let Address::Unix(path) = address else { return None };
+    let kind = path.symlink_metadata().ok()?.file_type();
+    match kind {
+        _ if kind.is_socket() => None,
+        _ if kind.is_symlink() => Some("a symbolic link"),
+        _ if kind.is_dir() => Some("a folder"),
+        _ if kind.is_file() => Some("a regular file"),
+        _ if kind.is_fifo() => Some("a named pipe"),
+        _ => Some("a device"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +162,7 @@ mod tests {
     use std::net::TcpStream;
 
     fn bound(text: &str) -> Result<Vec<Bound>, Failure> {
-        bind(&Address::parse(text).expect("an address"))
+        bind(&Address::parse(text).expect("an address"), &SocketFiles::default())
     }
 
     fn refusal(text: &str) -> String {
@@ -170,11 +217,27 @@ mod tests {
     fn the_file_of_a_dead_socket_is_taken_over() {
         let path = std::env::temp_dir().join(format!("pinion-{}.sock", std::process::id()));
         let text = format!("unix:{}", path.display());
-        let first = bound(&text).expect("bound");
-        assert_eq!(first[0].file.as_deref(), Some(path.as_path()));
+        let first = bind_unix(&path).expect("bound");
         assert!(refusal(&text).contains("already"));
         drop(first);
-        assert!(bound(&text).is_ok());
-        std::fs::remove_file(path).expect("removed");
+        assert!(path.exists() && bound(&text).is_ok());
+        assert!(!path.exists(), "it goes with the list of files");
+    }
+
+    #[test]
+    fn an_address_is_bound_once() {
+        let all = |texts: [&str; 2]| {
+            let addresses = texts.map(|text| Address::parse(text).expect("an address"));
+            bind_all(&addresses, &SocketFiles::default())
+        };
+        for text in ["unix:/no/such/folder/x.sock", "[::1]:1", "localhost:1", ":1"] {
+            match all([text, text]) {
+                Err(Failure::Usage(message)) => {
+                    assert_eq!(message, format!("--listen {text} is given twice"));
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        assert_eq!(all(["127.0.0.1:0", "127.0.0.1:0"]).expect("two ports").len(), 2);
     }
 }

@@ -17,7 +17,6 @@ use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use std::time::Duration;
 /// # Errors
 /// Something could not be started. Once the first request is served nothing fails any more.
 pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
-    let Kit { settings, signals, listeners, log, site, io, workers, capacity } = kit;
+    let Kit { settings, signals, listeners, files, log, site, io, workers, capacity } = kit;
     tell_start(&settings, io, workers, &capacity);
     let log = match log {
         Some(output) => Some(AccessLog::start(output, settings.log_format)),
@@ -35,7 +34,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
-    let files: Vec<PathBuf> = listeners.iter().filter_map(|bound| bound.file.clone()).collect();
     let engine = engine_kit(&settings, listeners, io, workers, &capacity);
     let (server, reloader) = match site {
         Some(site) => start_site(site, engine, &log, settings.watch)?,
@@ -49,10 +47,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
     listen.context("cannot start the thread for signals")?;
     server.join();
-    for file in files {
-        // Somebody else may have removed it; gone is gone.
-        let _gone = std::fs::remove_file(file);
-    }
+    drop(files);
     if let Some(log) = log {
         log.finish();
     }
