@@ -1,8 +1,8 @@
 //! A running server, put together from the other rooms.
 //!
-//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread and leaves no other
-//! one behind: it blocks the signals, binds the sockets, opens the log and the site. [`run::run`]
-//! starts the threads and waits for the end.
+//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread and leaves no
+//! other one behind: it blocks the signals, binds the sockets, opens the log and the site.
+//! [`run::run`] starts the threads and waits for the end.
 //!
 //! | Module | Holds |
 //! |---|---|
