@@ -31,7 +31,7 @@ pub(crate) enum Asked {
 /// # Errors
 /// [`Failure::Usage`] with one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
-    let arguments: Vec<OsString> = arguments.collect();
+    let arguments = help_as_flag(arguments.collect());
     let mut matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error)
@@ -51,6 +51,15 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
         },
         None => Err(Failure::usage(no_verb())),
     }
+}
+
+/// `pinion help VERB` asks for the same as `pinion VERB --help`.
+fn help_as_flag(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|word| word == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
 }
 
 /// Whether `--json` stands among arguments that may be wrong otherwise.
@@ -215,6 +224,7 @@ mod tests {
             ("pinion", "no verb given"),
             ("pinion serv public", "unknown verb serv; did you mean serve?"),
             ("pinion xyzzy", "`pinion --help` lists the verbs"),
+            ("pinion help xyzzy", "unknown verb xyzzy"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
             ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),
             ("pinion --xyzzy", "`pinion VERB --help` lists the flags"),
@@ -242,6 +252,10 @@ mod tests {
             match read(&format!("pinion {} --help", verb.name)) {
                 Ok(Asked::Help(page)) => {
                     let text = page.to_string();
+                    let spelled_out = read(&format!("pinion help {}", verb.name));
+                    assert!(
+                        matches!(spelled_out, Ok(Asked::Help(page)) if page.to_string() == text)
+                    );
                     for row in directives::of(verb.verb) {
                         assert!(text.contains(&format!("--{}", row.name)), "{}", row.name);
                     }

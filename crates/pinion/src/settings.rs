@@ -5,6 +5,7 @@ use crate::command_line::Low;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
+use crate::terminal::shown;
 use crate::values;
 use pinion_build::CodingLevel;
 use std::ffi::OsStr;
@@ -203,20 +204,22 @@ fn look(low: &Low) -> Result<Look, Failure> {
 }
 
 fn cat(low: &Low) -> Result<Cat, Failure> {
+    let path = operand(low, "URLPATH")?.into_os_string().into_encoded_bytes();
+    if path.first() != Some(&b'/') {
+        let shown = shown(&path);
+        return Err(Failure::usage(format!("a URLPATH begins with a slash: write /{shown}")));
+    }
     Ok(Cat {
         file: operand(low, "FILE")?,
-        path: operand(low, "URLPATH")?.into_os_string().into_encoded_bytes(),
+        path,
         coding: choice(low, "coding")?,
         json: low.given("json"),
     })
 }
 
 fn serve(low: &Low) -> Result<Serve, Failure> {
-    let path = low.values("PATH").next().map(PathBuf::from);
-    let dummy = low.given("dummy");
-    if dummy && path.is_some() {
-        return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
-    }
+    refuse_without_effect(low)?;
+    let path = if low.given("PATH") { Some(operand(low, "PATH")?) } else { None };
     let mut listen = Vec::new();
     for text in low.values("listen") {
         listen.push(read(row("listen"), text, Address::parse)?);
@@ -246,13 +249,32 @@ fn serve(low: &Low) -> Result<Serve, Failure> {
             _ => LogFormat::Combined,
         },
         watch: low.given("watch"),
-        dummy,
+        dummy: low.given("dummy"),
         grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
         max_connections: number(low, "max-connections")?,
         max_requests_per_connection: number(low, "max-requests-per-connection")?,
         memory_budget_bytes: number::<u64>(low, "memory-budget")?.map(|mebibytes| mebibytes << 20),
         server_name: field_value(low, "server-name")?,
     })
+}
+
+/// Flags that would be taken in silence and do nothing.
+fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
+    if low.given("dummy") {
+        if low.given("PATH") {
+            return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
+        }
+        let mut about_a_site = ["watch", "memory"].iter().chain(CONTENT_FLAGS);
+        if let Some(flag) = about_a_site.find(|flag| low.given(flag)) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
+            )));
+        }
+    }
+    if low.given("log-format") && !low.given("access-log") {
+        return Err(Failure::usage("--log-format has no effect without --access-log; give both"));
+    }
+    Ok(())
 }
 
 fn content(low: &Low) -> Result<Content, Failure> {
@@ -424,6 +446,13 @@ mod tests {
         for (line, hint) in [
             ("pinion build src", "-o site.pinion"),
             ("pinion serve --dummy site", "leave out PATH or --dummy"),
+            ("pinion serve --dummy --watch", "--watch has no effect with --dummy"),
+            ("pinion serve --dummy --memory copy", "--memory has no effect with --dummy"),
+            ("pinion serve --dummy -j 2", "--jobs has no effect with --dummy"),
+            ("pinion serve --log-format json", "--log-format has no effect without --access-log"),
+            ("pinion serve ", "PATH is empty"),
+            ("pinion cat f ", "URLPATH is empty"),
+            ("pinion cat f a.html", "a URLPATH begins with a slash: write /a.html"),
             ("pinion serve --listen 70000", "--listen: \"70000\" is not a port"),
             ("pinion serve --workers 0", "--workers: 0 is out of bounds: 1 to 1024"),
             ("pinion serve --workers -1", "--workers: \"-1\" is not a whole number"),

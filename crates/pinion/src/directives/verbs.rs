@@ -90,7 +90,11 @@ pub(crate) const ALL: &[VerbRow] = &[
         name: "cat",
         operands: &[
             ARCHIVE,
-            Operand { name: "URLPATH", required: true, brief: "A path as `pinion ls` shows it" },
+            Operand {
+                name: "URLPATH",
+                required: true,
+                brief: "A path as `pinion ls` shows it: /index.html",
+            },
         ],
         brief: "Write one body of an archive to stdout",
         long: "",

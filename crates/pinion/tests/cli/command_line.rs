@@ -21,6 +21,10 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
         ("cat site.pinion", "missing <URLPATH>"),
         ("ls a b", "one operand too many"),
         ("inspect a --workers 2", "is a flag of `pinion serve`"),
+        ("help xyzzy", "unknown verb xyzzy"),
+        ("cat site.pinion index.html", "begins with a slash: write /index.html"),
+        ("serve --dummy --watch", "--watch has no effect with --dummy"),
+        ("serve --log-format json", "--log-format has no effect without --access-log"),
     ] {
         run(&folder, arguments).refused(2, hint);
     }
@@ -49,6 +53,14 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
 }
 
 #[test]
+fn an_empty_path_is_named() {
+    let folder = Folder::new();
+    let empty = command(&folder, "serve").arg("").output().expect("it runs");
+    assert_eq!(empty.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&empty.stderr), "pinion: PATH is empty\n");
+}
+
+#[test]
 fn flags_of_a_build_mean_nothing_for_an_archive() {
     let folder = Folder::with_site();
     build_site(&folder);
@@ -62,7 +74,9 @@ fn help_and_version_are_data() {
         let help = run(&folder, &format!("{verb} --help"));
         assert_eq!((help.code, help.stderr.as_str()), (0, ""));
         assert!(help.text().contains(&format!("Usage: pinion {verb}")), "{}", help.text());
+        assert_eq!(run(&folder, &format!("help {verb}")).text(), help.text());
     }
+    assert_eq!(run(&folder, "help").text(), run(&folder, "--help").text());
     let short = run(&folder, "--version");
     assert_eq!(short.text(), format!("pinion {}\n", env!("CARGO_PKG_VERSION")));
     let json = run(&folder, "version --json").json();
