@@ -75,8 +75,7 @@ fn recognise_folder(current: &Path) -> Result<Source, Failure> {
         return Ok(Source::Folder(public));
     }
     Err(Failure::usage(
-        "nothing to serve: give a folder or an archive (there is no pinion.toml and no public \
-         folder here)",
+        "nothing to serve: give a folder or an archive (there is no folder `public` here)",
     ))
 }
 

@@ -72,7 +72,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The Cache-Control field of resources without a fingerprint",
         long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
-               for a year whatever is given here.",
+               for a year whatever is given here, and a not-found page is never stored.",
     },
     Directive {
         name: "no-security-headers",

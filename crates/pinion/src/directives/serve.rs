@@ -57,7 +57,8 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "How the archive is held",
         long: "`map` lets the kernel read it as needed. `preload` reads all of it before the \
                first request. `copy` holds it in sealed memory, so that neither the file nor the \
-               disk can touch serving any more.",
+               disk can touch serving any more. A served folder is in memory always, apart from \
+               files above 1 MiB, which `map` leaves where they are.",
     },
     Directive {
         name: "access-log",
@@ -82,7 +83,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("combined"),
         change: Change::Live,
         brief: "How a line of the access log looks",
-        long: "",
+        long: "Goes with --access-log.",
     },
     Directive {
         name: "watch",
@@ -109,7 +110,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Answer every request with the same 13 bytes",
         long: "The yardstick for measurements: what the server costs without a site. Takes no \
-               PATH.",
+               PATH and no flag about a site.",
     },
     Directive {
         name: "grace",
@@ -130,10 +131,11 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Server,
         kind: Kind::Number { min: 1, max: 10_000_000, unit: "" },
         repeatable: false,
-        default: Default::Auto("from the limit on open files"),
+        default: Default::Auto("from the limit on open files, at most 65536"),
         change: Change::Restart,
         brief: "How many connections may be open at once",
-        long: "Beyond it connections wait in the kernel's queue.",
+        long: "Beyond it connections wait in the kernel's queue. The limit on open files may \
+               allow fewer than are asked for; the start says so.",
     },
     Directive {
         name: "max-requests-per-connection",
