@@ -4,7 +4,7 @@
 //! buffer, so nothing is allocated once it has grown.
 
 use crate::date;
-use crate::field::Field;
+use crate::field::{Field, KnownField};
 use crate::prepared::{ContentRange, Prepared};
 use crate::status::status_line_h1;
 
@@ -59,10 +59,8 @@ pub fn prepared(
 
 /// Appends the head of a dynamic answer, blank line included.
 ///
-/// `fields` must not hold the fields this machine owns: `Connection`, `Content-Length`, `Date`,
-/// `Keep-Alive`, `Transfer-Encoding`. Names must be tokens and values must hold no CR, LF or NUL
-/// (checked with [`is_safe`] where they come in); a line that is not safe is left out here, so
-/// that no response can be split.
+/// Of `fields` those are left out that this machine writes itself ([`is_own`]), so that no response
+/// can be framed in two ways, and those that are not [`is_safe`], so that none can be split.
 pub fn head<'f>(
     out: &mut Vec<u8>,
     status: u16,
@@ -72,7 +70,7 @@ pub fn head<'f>(
     tail: &[u8],
 ) {
     out.extend_from_slice(status_line_h1(status));
-    field_lines(out, fields);
+    field_lines(out, fields.filter(|field| !is_own(field)));
     match body {
         BodyLength::None | BodyLength::UntilClose => {}
         BodyLength::Length(bytes) => content_length(out, bytes),
@@ -81,10 +79,15 @@ pub fn head<'f>(
     finish(out, connection, tail);
 }
 
-/// Appends an interim response, blank line included (RFC 9110 §15.2). `status` is 100..=199.
+/// Appends an interim response, blank line included (RFC 9110 §15.2). `status` is 100..=199. The
+/// same fields are left out as in [`head`], but for the `Connection` of a 101, which belongs to
+/// whoever takes the connection over (RFC 9110 §7.8).
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(status_line_h1(status));
-    field_lines(out, fields);
+    let switches = |field: &Field<'_>| {
+        status == 101 && field.name.eq_ignore_ascii_case(KnownField::Connection.name().as_bytes())
+    };
+    field_lines(out, fields.filter(|field| !is_own(field) || switches(field)));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -113,10 +116,11 @@ pub fn chunk_prefix(out: &mut Vec<u8>, bytes: u64) {
 /// What stands after the data of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// Appends the last chunk and the trailer section; lines that are not safe are left out.
+/// Appends the last chunk and the trailer section. The same fields are left out as in [`head`]: a
+/// recipient may merge trailers into the head (RFC 9110 §6.5.1).
 pub fn last_chunk<'f>(out: &mut Vec<u8>, trailers: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(b"0\r\n");
-    field_lines(out, trailers);
+    field_lines(out, trailers.filter(|field| !is_own(field)));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -133,6 +137,15 @@ pub fn date_line(out: &mut Vec<u8>, now: date::UnixSeconds) {
     out.extend_from_slice(b"Date: ");
     out.extend_from_slice(&date::format(now));
     out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a field says how the message is framed, how the connection goes on, or when the message
+/// was made: only this machine knows that.
+#[must_use]
+pub fn is_own(field: &Field<'_>) -> bool {
+    const OWN: [&[u8]; 5] =
+        [b"Connection", b"Content-Length", b"Date", b"Keep-Alive", b"Transfer-Encoding"];
+    OWN.iter().any(|own| own.eq_ignore_ascii_case(field.name))
 }
 
 /// Appends a number in decimal.

@@ -168,6 +168,36 @@ fn unsafe_lines_are_left_out() {
     assert_eq!(out, "0\r\nE: kept \t\u{e9}\r\n\r\n".as_bytes());
 }
 
+/// No application can frame a response in a second way (RFC 9112 §6, §11.2).
+#[test]
+fn fields_of_this_machine_are_left_out() {
+    let fields = [
+        field("Content-Length", "5"),
+        field("content-length", "7"),
+        field("TRANSFER-ENCODING", "chunked"),
+        field("Connection", "close"),
+        field("Keep-Alive", "timeout=1"),
+        field("dATE", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        field("Content-Lengths", "kept"),
+    ];
+    let mut out = Vec::new();
+    let stay = ConnectionFields::Stay;
+    encode::head(&mut out, 200, fields.into_iter(), BodyLength::Length(3), stay, TAIL);
+    let head = [&b"HTTP/1.1 200 OK\r\nContent-Lengths: kept\r\nContent-Length: 3\r\n"[..], TAIL];
+    assert_eq!(out, [&head.concat()[..], b"\r\n"].concat());
+    let mut out = Vec::new();
+    encode::last_chunk(&mut out, fields.into_iter());
+    assert_eq!(out, b"0\r\nContent-Lengths: kept\r\n\r\n");
+    let mut out = Vec::new();
+    encode::interim(&mut out, 103, fields.into_iter());
+    assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\nContent-Lengths: kept\r\n\r\n");
+    let mut out = Vec::new();
+    encode::interim(&mut out, 101, fields.into_iter());
+    let switching = b"HTTP/1.1 101 Switching Protocols\r\nConnection: close\r\n\
+        Content-Lengths: kept\r\n\r\n";
+    assert_eq!(out, switching);
+}
+
 /// What is written in chunks is read back by the reader.
 #[test]
 fn chunks_are_read_back() {
