@@ -1,10 +1,9 @@
 //! What the engine takes at most beside mappings and the budget for buffers: the parts that grow
 //! with workers and with connections, each in one place.
 
-use crate::address::Address;
-use crate::app::Message;
 use crate::backend::{epoll, uring};
 use crate::conn;
+use crate::inbox;
 use crate::limits::{EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
 use crate::output;
 use crate::server::Io;
@@ -16,21 +15,17 @@ pub const fn worker_bytes(io: Io) -> usize {
         Io::Epoll => epoll::WORKER_BYTES,
         Io::Uring => uring::WORKER_BYTES,
     };
-    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + backend
+    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + inbox::WORKER_BYTES + backend
 }
 
 /// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the
-/// backend, and a place in each of the lists that may name it.
+/// backend.
 pub const fn connection_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::CONNECTION_BYTES,
         Io::Uring => uring::CONNECTION_BYTES,
     };
-    conn::SLOT_BYTES
-        + output::QUEUE_BYTES
-        + wheel::NODE_BYTES
-        + backend
-        + size_of::<(Address, Message)>()
+    conn::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
 
 /// An idle connection is promised to cost no more than this (design §6).

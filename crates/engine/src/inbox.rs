@@ -1,10 +1,18 @@
 //! Messages from other threads to a worker's exchanges and streams.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Address;
 use crate::app::Message;
 use crate::backend::Waker;
+use crate::limits::INBOX_MAX_MESSAGES;
+
+/// Messages and where they go.
+pub(crate) type Messages = VecDeque<(Address, Message)>;
+
+/// Bytes of one worker's messages: those that wait, and those it has taken and not delivered.
+pub(crate) const WORKER_BYTES: usize = 2 * INBOX_MAX_MESSAGES * size_of::<(Address, Message)>();
 
 /// One worker's inbox.
 #[derive(Default)]
@@ -14,7 +22,7 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct Inner {
-    messages: Vec<(Address, Message)>,
+    messages: Messages,
     waker: Option<Waker>,
     /// How many workers have read the inbox, one after the other.
     workers: u32,
@@ -22,7 +30,7 @@ struct Inner {
 
 impl Inbox {
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        // A panic while the lock is held leaves a whole vector behind; go on with it.
+        // A panic while the lock is held leaves a whole list behind; go on with it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,7 +51,7 @@ impl Inbox {
     }
 
     /// Gives all messages, in the order they came, for a list that is `empty`.
-    pub(crate) fn take(&self, empty: Vec<(Address, Message)>) -> Vec<(Address, Message)> {
+    pub(crate) fn take(&self, empty: Messages) -> Messages {
         std::mem::replace(&mut self.lock().messages, empty)
     }
 
@@ -62,18 +70,26 @@ pub struct Poster {
 }
 
 impl Poster {
-    /// Delivers `message` as a `Posted` event. Dropped silently when the connection is gone. Many
-    /// messages share one wake.
-    pub fn post(&self, to: Address, message: Message) {
-        let Some(inbox) = self.inboxes.get(usize::from(to.worker)) else { return };
+    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is over.
+    /// Many messages share one wake.
+    ///
+    /// # Errors
+    /// The message, when too many wait for the worker already, or there is no memory for one more.
+    pub fn post(&self, to: Address, message: Message) -> Result<(), Message> {
+        let Some(inbox) = self.inboxes.get(usize::from(to.worker)) else { return Ok(()) };
         let mut inner = inbox.lock();
-        inner.messages.push((to, message));
+        let full = inner.messages.len() >= INBOX_MAX_MESSAGES;
+        if full || inner.messages.try_reserve(1).is_err() {
+            return Err(message);
+        }
+        inner.messages.push_back((to, message));
         // The worker takes all messages at once, so only the first of a batch has to wake it.
         let waker = if inner.messages.len() == 1 { inner.waker.clone() } else { None };
         drop(inner);
         if let Some(waker) = waker {
             waker.wake();
         }
+        Ok(())
     }
 }
 
@@ -95,5 +111,19 @@ mod tests {
         assert_eq!(wakes.load(Ordering::Relaxed), 1);
         inbox.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_full_inbox_gives_the_message_back() {
+        let poster = Poster { inboxes: Arc::new([Inbox::default()]) };
+        let to = Address { worker: 0, slot: 0, generation: 1, exchange: 1 };
+        for number in 0..INBOX_MAX_MESSAGES {
+            poster.post(to, Box::new(number)).expect("room");
+        }
+        let back = poster.post(to, Box::new("one more")).expect_err("no room");
+        assert_eq!(back.downcast_ref(), Some(&"one more"));
+        let taken = poster.inboxes[0].take(Messages::new());
+        assert_eq!(taken.len(), INBOX_MAX_MESSAGES);
+        poster.post(to, back).expect("room again");
     }
 }

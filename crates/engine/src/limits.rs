@@ -106,5 +106,12 @@ pub(crate) const DRAIN_PASSES_MAX: u32 = 256;
 /// began to stop: enough for a request on its way, and short for a browser that connected ahead.
 pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;
 
+/// Messages of other threads that wait for one worker at most; whoever posts more has it back. Each
+/// is for an exchange that waits, so more than this means that the worker is behind.
+pub const INBOX_MAX_MESSAGES: usize = 4096;
+
+/// Messages delivered before a worker looks at its connections again.
+pub const MESSAGES_PER_PASS: usize = 256;
+
 /// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
 pub const WORKER_STACK_BYTES: usize = 1024 * 1024;

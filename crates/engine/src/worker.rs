@@ -16,8 +16,8 @@ use crate::core::Core;
 use crate::drain::Ending;
 use crate::exchange::ExchangeState;
 use crate::http1;
-use crate::inbox::Inbox;
-use crate::limits::{ACCEPT_PAUSE_MS, ACCEPT_SLACK_CONNECTIONS};
+use crate::inbox::{Inbox, Messages};
+use crate::limits::{ACCEPT_PAUSE_MS, ACCEPT_SLACK_CONNECTIONS, MESSAGES_PER_PASS};
 use crate::raw::RawStream;
 use crate::service::Notice;
 use crate::settings::{Protocol, Settings};
@@ -73,7 +73,8 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) ending: Ending,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
-    messages: Vec<(Address, Message)>,
+    /// Taken out of the inbox and not delivered yet.
+    messages: Messages,
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -94,7 +95,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             accepting: false,
             ending: Ending::No,
             accept_pause_until_ms: 0,
-            messages: Vec::new(),
+            messages: Messages::new(),
         }
     }
 
@@ -212,11 +213,18 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn woken(&mut self) {
         let index = usize::from(self.core.worker);
-        let mut messages = self.shared.inboxes[index].take(std::mem::take(&mut self.messages));
-        for (to, message) in messages.drain(..) {
+        for _ in 0..MESSAGES_PER_PASS {
+            if self.messages.is_empty() {
+                let empty = std::mem::take(&mut self.messages);
+                self.messages = self.shared.inboxes[index].take(empty);
+            }
+            let Some((to, message)) = self.messages.pop_front() else { break };
             self.posted(to, message);
         }
-        self.messages = messages;
+        if !self.messages.is_empty() {
+            // The others have their turn first.
+            self.shared.inboxes[index].wake();
+        }
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }

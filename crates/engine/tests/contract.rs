@@ -166,12 +166,12 @@ fn a_message_for_one_exchange_reaches_no_later_one() {
         let mut stream = server.connect();
         stream.write_all(WAITS).unwrap();
         let first = server.next_waiting();
-        server.poster.post(first, Box::new("first\n"));
+        server.post(first, "first\n");
         assert_eq!(read_response(&mut stream).1, b"first\n");
         stream.write_all(WAITS).unwrap();
         let second = server.next_waiting();
-        server.poster.post(first, Box::new("too late\n"));
-        server.poster.post(second, Box::new("second\n"));
+        server.post(first, "too late\n");
+        server.post(second, "second\n");
         assert_eq!(read_response(&mut stream).1, b"second\n");
     });
 }
@@ -182,7 +182,7 @@ fn a_message_for_an_exchange_does_not_reach_the_stream_it_became() {
         let mut stream = server.connect();
         stream.write_all(b"GET /upgrade HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         read_response(&mut stream);
-        server.poster.post(server.next_waiting(), Box::new("too late"));
+        server.post(server.next_waiting(), "too late");
         stream.write_all(b"post").unwrap();
         let mut answer = [0; 14];
         stream.read_exact(&mut answer).unwrap();
@@ -203,8 +203,8 @@ fn a_message_from_before_a_panic_reaches_no_later_connection() {
         stream.write_all(WAITS).unwrap();
         let after = server.next_waiting();
         assert_eq!((before.worker, before.slot), (after.worker, after.slot), "the same place");
-        server.poster.post(before, Box::new("somebody else's\n"));
-        server.poster.post(after, Box::new("its own\n"));
+        server.post(before, "somebody else's\n");
+        server.post(after, "its own\n");
         assert_eq!(read_response(&mut stream).1, b"its own\n");
     });
 }
@@ -214,7 +214,7 @@ fn patience_may_be_endless() {
     on_both(|server| {
         let mut stream = server.connect();
         stream.write_all(WAITS).unwrap();
-        server.poster.post(server.next_waiting(), Box::new("at last\n"));
+        server.post(server.next_waiting(), "at last\n");
         assert_eq!(read_response(&mut stream).1, b"at last\n");
         let mut stream = connect(server.raw);
         stream.write_all(b"patience").unwrap();

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Fill,
     /// An answer after a message of another thread.
     Posted,
+    /// An answer after many messages of another thread, posted at once.
+    Showered,
     /// An answer after a deadline, before a message of another thread.
     Missed,
     /// An answer after a deadline.
@@ -55,6 +57,7 @@ impl Kind {
         (Self::Unread, "unread"),
         (Self::Fill, "fill"),
         (Self::Posted, "posted"),
+        (Self::Showered, "showered"),
         (Self::Missed, "missed"),
         (Self::Deadline, "deadline"),
         (Self::Hints, "hints"),
@@ -251,7 +254,7 @@ impl Request {
                 let text = format!("{count} {sum}\n").into_bytes();
                 self.prepared(b"", text, nth, settings)
             }
-            Kind::Posted | Kind::Missed | Kind::Deadline => {
+            Kind::Posted | Kind::Showered | Kind::Missed | Kind::Deadline => {
                 self.prepared(b"", pattern(id, 20), nth, settings)
             }
             Kind::Hints => {

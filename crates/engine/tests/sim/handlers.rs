@@ -9,6 +9,7 @@ use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::limits::MESSAGES_PER_PASS;
 use pinion_engine::mapping::{Mapping, MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::Field;
@@ -21,6 +22,8 @@ use crate::ask::{Kind, mapped_offset, pattern, sum_of};
 const SIP_BYTES: u64 = 700;
 /// Milliseconds after which another thread posts.
 const POST_AFTER_MS: u64 = 40;
+/// Messages of a shower.
+const SHOWER_MESSAGES: usize = 3 * MESSAGES_PER_PASS + 1;
 /// Milliseconds a handler waits for that message.
 const POST_PATIENCE_MS: u64 = 2000;
 /// Milliseconds an exchange waits before it gives up: longer than the engine does.
@@ -38,6 +41,7 @@ enum Job {
     Nagged { content: Vec<u8> },
     Fill { content: Vec<u8>, at: usize },
     Posted { id: u64 },
+    Showered { id: u64, left: usize },
     Deadline { id: u64 },
     Stream,
 }
@@ -56,6 +60,8 @@ pub(crate) struct Handlers {
     mapping: Arc<Mapping>,
     mapping_id: Option<MappingId>,
     jobs: BTreeMap<Key, Job>,
+    /// Messages delivered to exchanges in this pass.
+    heard_in_pass: usize,
     /// Exchanges and streams begun.
     pub(crate) begun: u64,
     /// … ended by an answer, by us, or by `Gone`.
@@ -70,6 +76,7 @@ impl Handlers {
             mapping,
             mapping_id: None,
             jobs: BTreeMap::new(),
+            heard_in_pass: 0,
             begun: 0,
             ended: 0,
         }
@@ -183,6 +190,13 @@ impl Handlers {
                 self.post_later(exchange);
                 Job::Posted { id }
             }
+            Kind::Showered => {
+                let to = exchange.address();
+                for _ in 0..SHOWER_MESSAGES {
+                    self.poster.post(to, Box::new(to)).expect("room in the inbox");
+                }
+                Job::Showered { id, left: SHOWER_MESSAGES }
+            }
             Kind::Missed => {
                 self.post_later(exchange);
                 Job::Deadline { id }
@@ -257,7 +271,14 @@ impl Handlers {
     }
 
     fn posted(&mut self, key: Key, exchange: &mut Exchange<'_>) {
-        match self.jobs.get(&key) {
+        self.heard_in_pass += 1;
+        assert!(self.heard_in_pass <= MESSAGES_PER_PASS, "messages keep the connections waiting");
+        match self.jobs.get_mut(&key) {
+            Some(Job::Showered { left, .. }) if *left > 1 => *left -= 1,
+            Some(Job::Showered { id, .. }) => {
+                answer(exchange, &pattern(*id, 20));
+                self.done(key);
+            }
             Some(Job::Sum { .. }) => exchange.want(SIP_BYTES),
             Some(Job::Nagged { .. }) => self.post_later(exchange),
             Some(Job::Posted { id }) => {
@@ -335,6 +356,7 @@ impl App for Handlers {
     }
 
     fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+        self.heard_in_pass = 0;
         if self.mapping_id.is_none() {
             self.mapping_id = Some(mappings.add(self.mapping.clone()));
         }

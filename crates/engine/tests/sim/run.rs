@@ -138,7 +138,7 @@ impl<const READINESS: bool> Run<READINESS> {
         app.posts = later;
         let due: Vec<_> = due;
         for post in due {
-            app.poster.post(post.to, Box::new(post.to));
+            app.poster.post(post.to, Box::new(post.to)).expect("room in the inbox");
         }
         if self.drain_at_ms.is_some_and(|at| at <= now_ms) {
             self.drain_at_ms = None;

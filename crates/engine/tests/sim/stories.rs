@@ -248,3 +248,12 @@ fn many_large_answers_to_a_fast_reader_leave_the_others_their_turn() {
         vec![plan(&vec![request(Kind::Mapped, 200_000, 0); 50], 16_000_000, Ending::Leaves)]
     });
 }
+
+/// The handlers watch over it.
+#[test]
+fn many_messages_leave_the_connections_their_turn() {
+    told(&Faults::default(), || {
+        let plain = || plan(&[request(Kind::Small, 10, 0)], 3000, Ending::Leaves);
+        vec![plain(), plan(&[request(Kind::Showered, 0, 0)], 3000, Ending::Leaves), plain()]
+    });
+}

@@ -228,8 +228,7 @@ pub(crate) struct TestServer {
     pub(crate) gone: std::sync::mpsc::Receiver<Gone>,
     /// Where exchanges wait that were asked to, in the order of their requests.
     pub(crate) waiting: std::sync::mpsc::Receiver<Address>,
-    /// Posts to them.
-    pub(crate) poster: Poster,
+    poster: Poster,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -287,6 +286,11 @@ impl TestServer {
     /// Where the next exchange waits that was asked to.
     pub(crate) fn next_waiting(&self) -> Address {
         self.waiting.recv_timeout(Duration::from_secs(10)).expect("an exchange that waits")
+    }
+
+    /// Posts to an exchange or a stream.
+    pub(crate) fn post(&self, to: Address, text: &'static str) {
+        self.poster.post(to, Box::new(text)).expect("room in the inbox");
     }
 
     /// Sends bytes on a fresh connection, ends our side and reads until the server closes.
