@@ -138,9 +138,12 @@ impl Drop for Region {
     }
 }
 
-/// Names a mapping within one worker.
+/// Names a mapping within one worker, and never another that takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MappingId(u32);
+pub struct MappingId {
+    index: u32,
+    generation: u32,
+}
 
 struct Held {
     mapping: Arc<Mapping>,
@@ -150,70 +153,92 @@ struct Held {
     current: bool,
 }
 
+/// Where a mapping is held, or was.
+#[derive(Default)]
+struct Place {
+    /// How many mappings were held here before.
+    generation: u32,
+    held: Option<Held>,
+}
+
+impl Place {
+    /// Lets the mapping go once nobody needs it.
+    fn tidy(&mut self) {
+        if self.held.as_ref().is_some_and(|held| held.slices == 0 && !held.current) {
+            self.held = None;
+            self.generation = self.generation.wrapping_add(1);
+        }
+    }
+}
+
 /// The mappings one worker serves from: one `Arc` each and a plain count, so that no request
 /// touches a shared counter (design §3).
 #[derive(Default)]
 pub struct Mappings {
-    held: Vec<Option<Held>>,
+    places: Vec<Place>,
 }
 
 impl Mappings {
     /// Takes a mapping up; answers may name it until [`Self::retire`].
     pub fn add(&mut self, mapping: Arc<Mapping>) -> MappingId {
-        let held = Some(Held { mapping, slices: 0, current: true });
-        let free = self.held.iter().position(Option::is_none);
+        let free = self.places.iter().position(|place| place.held.is_none());
         let index = free.unwrap_or_else(|| {
-            self.held.push(None);
-            self.held.len() - 1
+            self.places.push(Place::default());
+            self.places.len() - 1
         });
-        self.held[index] = held;
-        MappingId(index as u32)
+        let place = &mut self.places[index];
+        place.held = Some(Held { mapping, slices: 0, current: true });
+        MappingId { index: index as u32, generation: place.generation }
     }
 
     /// No new answer will name it; it goes when its last slice has left.
     pub fn retire(&mut self, id: MappingId) {
-        let place = &mut self.held[id.0 as usize];
-        if let Some(held) = place {
-            held.current = false;
-            if held.slices == 0 {
-                *place = None;
-            }
-        }
+        self.change(id, |held| held.current = false);
     }
 
     /// The mapping, while it is current or has slices in flight.
     #[inline]
     pub fn get(&self, id: MappingId) -> Option<&Mapping> {
-        self.held.get(id.0 as usize)?.as_ref().map(|held| &*held.mapping)
+        let place = self.places.get(id.index as usize)?;
+        let held = place.held.as_ref()?;
+        (place.generation == id.generation).then_some(&*held.mapping)
     }
 
     #[inline]
     pub(crate) fn slice_taken(&mut self, id: MappingId) {
-        if let Some(held) = &mut self.held[id.0 as usize] {
-            held.slices += 1;
-        }
+        self.change(id, |held| held.slices += 1);
     }
 
     #[inline]
     pub(crate) fn slice_returned(&mut self, id: MappingId) {
-        let place = &mut self.held[id.0 as usize];
-        if let Some(held) = place {
-            held.slices -= 1;
-            if held.slices == 0 && !held.current {
-                *place = None;
-            }
+        self.change(id, |held| held.slices -= 1);
+    }
+
+    /// Changes what is known of a mapping, unless it has gone.
+    #[inline]
+    fn change(&mut self, id: MappingId, change: impl FnOnce(&mut Held)) {
+        if let Some(place) = self.places.get_mut(id.index as usize)
+            && place.generation == id.generation
+            && let Some(held) = &mut place.held
+        {
+            change(held);
+            place.tidy();
         }
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Held> {
+        self.places.iter().filter_map(|place| place.held.as_ref())
     }
 
     /// Slices that wait in output queues.
     #[cfg(feature = "sim")]
     pub(crate) fn slices(&self) -> usize {
-        self.held.iter().flatten().map(|held| held.slices).sum()
+        self.held().map(|held| held.slices).sum()
     }
 
     /// How many mappings are held, for tests and status.
     pub fn len(&self) -> usize {
-        self.held.iter().flatten().count()
+        self.held().count()
     }
 
     /// True when none is held.
@@ -245,6 +270,22 @@ mod tests {
         mappings.slice_returned(id);
         assert!(mappings.get(id).is_none());
         assert_eq!(Arc::strong_count(&mapping), 1);
+    }
+
+    #[test]
+    fn a_name_of_a_mapping_that_is_gone_names_no_later_one() {
+        let map = |bytes| Arc::new(Mapping::new(file_of(bytes), Vec::new()).expect("map"));
+        let mut mappings = Mappings::default();
+        let old = mappings.add(map(b"old"));
+        mappings.retire(old);
+        let new = mappings.add(map(b"new"));
+        assert!(mappings.get(old).is_none());
+        mappings.slice_taken(old);
+        mappings.retire(old);
+        mappings.slice_returned(old);
+        assert_eq!(mappings.get(new).map(Mapping::bytes), Some(&b"new"[..]));
+        mappings.retire(new);
+        assert!(mappings.is_empty(), "nothing holds it any more");
     }
 
     #[test]
