@@ -48,6 +48,10 @@ pub enum Gone {
     Stalled,
     /// The server is out of buffers.
     Overload,
+    /// What went out, or was to, cannot become what was promised: the application wrote more than
+    /// it had announced, or named a part of an archive that is not there, or the archive's file is
+    /// not what it was.
+    Broken,
     /// The server is stopping and its grace is over.
     Stopping,
 }

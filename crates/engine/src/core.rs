@@ -7,12 +7,13 @@ use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
 
 use crate::address::Address;
+use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::{Conns, Watch};
-use crate::exchange::Stage;
-use crate::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
-use crate::mapping::Mappings;
+use crate::exchange::{Slice, Stage};
+use crate::limits::{BODY_STALL_MS, COPY_BODY_MAX_BYTES, LINGER_MS, SEND_STALL_MS};
+use crate::mapping::{Mapping, MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
 use crate::settings::{ListenerSettings, Settings};
@@ -141,9 +142,58 @@ impl Core {
     /// The budget for buffers is spent and this connection asked for more: it pays.
     #[cold]
     pub(crate) fn overloaded(&mut self, slot: Slot) {
+        self.give_up(slot, Gone::Overload);
+    }
+
+    /// The exchange or stream cannot go on; the application hears why, if it is owed that.
+    #[cold]
+    pub(crate) fn give_up(&mut self, slot: Slot, why: Gone) {
         let conn = self.conns.get(slot);
         conn.exchange.stage = Stage::Aborted;
         conn.exchange.keep_alive = false;
+        conn.exchange.given_up = Some(why);
+    }
+
+    /// Queues what an application writes.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn queue(&mut self, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
+        let (output, pool) = self.output(slot);
+        let queued = match slice {
+            Slice::Copied(bytes) => output.append_bytes(pool, bytes),
+            Slice::Owned(bytes) => output.push_owned(pool, bytes),
+            Slice::Mapped { mapping, offset, bytes } => {
+                return self.queue_mapped(slot, mapping, offset, bytes);
+            }
+        };
+        if queued { Ok(()) } else { Err(Gone::Overload) }
+    }
+
+    /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    #[inline]
+    pub(crate) fn queue_mapped(
+        &mut self,
+        slot: Slot,
+        mapping: MappingId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), Gone> {
+        let Self { conns, outputs, pool, mappings, .. } = self;
+        let output = outputs.of(&mut conns.get(slot).output);
+        let held = mappings.get(mapping).map(Mapping::bytes);
+        let (from, length) = (offset as usize, bytes as usize);
+        let range = held.and_then(|held| held.get(from..)).and_then(|rest| rest.get(..length));
+        let Some(range) = range else { return Err(Gone::Broken) };
+        let queued = if bytes > COPY_BODY_MAX_BYTES {
+            output.push_mapped(pool, mappings, mapping, offset, bytes)
+        } else {
+            output.append(pool, length, |out| out.extend_from_slice(range))
+        };
+        if queued { Ok(()) } else { Err(Gone::Overload) }
     }
 
     /// Sets the deadline that the state of a connection calls for. It runs from when that state

@@ -8,11 +8,12 @@ use pinion_http::h1::glance::PageForm;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 
 use crate::address::Address;
+use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Phase;
 use crate::core::Core;
-use crate::limits::{COPY_BODY_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::mapping::{MappingId, Mappings};
 
 /// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
@@ -53,6 +54,8 @@ pub(crate) struct ExchangeState {
     pub(crate) keep_alive: bool,
     /// The client waits for 100 Continue.
     pub(crate) expects_continue: bool,
+    /// Why the engine gave it up, if it did.
+    pub(crate) given_up: Option<Gone>,
     /// The application asked for events (`wait`).
     pub(crate) waiting: bool,
     /// Content goes out in chunks.
@@ -221,13 +224,16 @@ impl Exchange<'_> {
         let bytes = slice_bytes(&slice);
         if let Some(left) = &mut state.left {
             if bytes > *left {
-                state.stage = Stage::Aborted;
+                self.core.give_up(self.slot, Gone::Broken);
                 return Room::Gone;
             }
             *left -= bytes;
         }
-        if bytes > 0 && !state.head_only && !self.write_framed(slice, bytes) {
-            self.core.overloaded(self.slot);
+        if bytes > 0
+            && !state.head_only
+            && let Err(why) = self.write_framed(slice, bytes)
+        {
+            self.core.give_up(self.slot, why);
             return Room::Gone;
         }
         self.room()
@@ -363,7 +369,7 @@ impl Exchange<'_> {
                 output.append_bytes(pool, bytes)
             }
             (Piece::Archive(range), Some(mapping)) => {
-                self.mapped(mapping, range.offset, range.bytes)
+                self.core.queue_mapped(self.slot, mapping, range.offset, range.bytes).is_ok()
             }
             (Piece::External(range), Some(mapping)) => {
                 let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
@@ -376,41 +382,16 @@ impl Exchange<'_> {
         })
     }
 
-    /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
-    #[inline]
-    fn mapped(&mut self, mapping: MappingId, offset: u64, bytes: u64) -> bool {
-        let core = &mut *self.core;
-        let conn = core.conns.get(self.slot);
-        let output = core.outputs.of(&mut conn.output);
-        if bytes > COPY_BODY_MAX_BYTES {
-            let Core { pool, mappings, .. } = core;
-            return output.push_mapped(pool, mappings, mapping, offset, bytes);
+    fn write_framed(&mut self, slice: Slice<'_>, bytes: u64) -> Result<(), Gone> {
+        if !self.core.conns.get(self.slot).exchange.chunked {
+            return self.core.queue(self.slot, slice);
         }
-        let Some(held) = core.mappings.get(mapping) else { return false };
-        let (from, length) = (offset as usize, bytes as usize);
-        let Some(body) = held.bytes().get(from..).and_then(|rest| rest.get(..length)) else {
-            return false;
-        };
-        output.append(&mut core.pool, length, |out| out.extend_from_slice(body))
-    }
-
-    fn write_framed(&mut self, slice: Slice<'_>, bytes: u64) -> bool {
-        let chunked = self.core.conns.get(self.slot).exchange.chunked;
-        if chunked && !self.append(32, |out| encode::chunk_prefix(out, bytes)) {
-            return false;
+        if !self.append(32, |out| encode::chunk_prefix(out, bytes)) {
+            return Err(Gone::Overload);
         }
-        let queued = match slice {
-            Slice::Copied(copied) => {
-                let (output, pool) = self.core.output(self.slot);
-                output.append_bytes(pool, copied)
-            }
-            Slice::Owned(owned) => {
-                let (output, pool) = self.core.output(self.slot);
-                output.push_owned(pool, owned)
-            }
-            Slice::Mapped { mapping, offset, bytes } => self.mapped(mapping, offset, bytes),
-        };
-        queued && (!chunked || self.append(2, |out| out.extend_from_slice(encode::CHUNK_END)))
+        self.core.queue(self.slot, slice)?;
+        let ended = self.append(2, |out| out.extend_from_slice(encode::CHUNK_END));
+        if ended { Ok(()) } else { Err(Gone::Overload) }
     }
 
     fn room(&mut self) -> Room {

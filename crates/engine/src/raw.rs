@@ -33,17 +33,8 @@ impl RawStream<'_> {
 
     /// Sends bytes.
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
-        let (output, pool) = self.core.output(self.slot);
-        let queued = match slice {
-            Slice::Copied(bytes) => output.append_bytes(pool, bytes),
-            Slice::Owned(bytes) => output.push_owned(pool, bytes),
-            Slice::Mapped { mapping, offset, bytes } => {
-                let (output, pool, mappings) = self.core.output_and_mappings(self.slot);
-                output.push_mapped(pool, mappings, mapping, offset, bytes)
-            }
-        };
-        if !queued {
-            self.core.overloaded(self.slot);
+        if let Err(why) = self.core.queue(self.slot, slice) {
+            self.core.give_up(self.slot, why);
             return Room::Gone;
         }
         if self.core.queued_bytes(self.slot) < OUTPUT_HIGH_WATER_BYTES {

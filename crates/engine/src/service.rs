@@ -49,8 +49,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn settle(&mut self, slot: Slot) {
         let mut turn_bytes = 0;
         loop {
-            if self.core.conns.get(slot).exchange.stage == Stage::Aborted {
-                return self.cut(slot, Gone::Overload);
+            let state = &self.core.conns.get(slot).exchange;
+            if state.stage == Stage::Aborted {
+                let why = state.given_up.unwrap_or(Gone::Peer);
+                return self.cut(slot, why);
             }
             let flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
@@ -135,7 +137,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 next => hand_over(backend, slot, next, external),
             };
             match sending {
-                None => return Flush::Broken(Gone::Overload),
+                None => return Flush::Broken(Gone::Broken),
                 Some(Sending::Done(bytes)) => {
                     conn.sent(bytes);
                     output.advance(bytes, pool, mappings);
@@ -150,7 +152,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                     return Flush::Waits;
                 }
-                Some(Sending::Failed(_)) => return Flush::Broken(Gone::Peer),
+                Some(Sending::Failed(error)) => return Flush::Broken(why_failed(error)),
             }
         }
         conn.blocked = true;
@@ -172,7 +174,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     output.advance(bytes, pool, mappings);
                 }
                 Err(_) if conn.phase == Phase::Closing => {}
-                Err(_) => return self.cut(slot, Gone::Peer),
+                Err(error) => return self.cut(slot, why_failed(error)),
             }
         }
         if self.core.conns.get(slot).phase != Phase::Closing {
@@ -365,6 +367,16 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         self.settle(slot);
+    }
+}
+
+/// Whose fault it is that a send failed.
+#[cold]
+fn why_failed(error: Errno) -> Gone {
+    match error {
+        // A file that ends too soon, or whose pages are lost.
+        Errno::NODATA | Errno::FAULT | Errno::IO => Gone::Broken,
+        _ => Gone::Peer,
     }
 }
 

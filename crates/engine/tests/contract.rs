@@ -241,6 +241,20 @@ fn an_aborted_or_short_answer_never_looks_complete() {
 }
 
 #[test]
+fn a_handler_hears_that_its_own_answer_was_wrong() {
+    on_both(|server| {
+        for path in ["/long", "/beyond"] {
+            let mut stream = server.connect();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+            assert_eq!(server.gone.recv_timeout(Duration::from_secs(10)), Ok(Gone::Broken));
+            let mut got = Vec::new();
+            let _ = stream.read_to_end(&mut got);
+            assert!(!got.ends_with(b"too long"), "{path}");
+        }
+    });
+}
+
+#[test]
 fn a_handler_that_forgets_to_answer_answers_500() {
     on_both(|server| {
         let answer = server.exchange(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");

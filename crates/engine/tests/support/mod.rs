@@ -106,6 +106,19 @@ impl Handlers {
                 exchange.write(Slice::Copied(b"only this"));
                 exchange.end(none());
             }
+            b"/long" => {
+                exchange.head(200, none(), Some(5));
+                assert_eq!(exchange.write(Slice::Copied(b"too long")), Room::Gone);
+                exchange.wait(None);
+            }
+            b"/beyond" => {
+                exchange.head(200, none(), None);
+                let bytes = BIG_BYTES as u64;
+                let mapping = self.big_id.expect("taken up in the first pass");
+                let slice = Slice::Mapped { mapping, offset: 1, bytes };
+                assert_eq!(exchange.write(slice), Room::Gone);
+                exchange.wait(None);
+            }
             b"/hints" => {
                 let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
                 exchange.interim(103, std::iter::once(link));
