@@ -17,6 +17,7 @@
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
+//! | [`base64`] | bytes as text
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
 //!
@@ -66,6 +67,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+pub mod base64;
 mod blocks;
 mod bodies;
 mod damage;

@@ -44,7 +44,7 @@ fn main() -> std::io::Result<()> {
     let settings = ListenerSettings { protocol: Protocol::Http, fields: Vec::new() };
     let listeners = vec![Listener { socket, settings }];
     let settings = Settings { connections: 20_000, ..Settings::default() };
-    let kit = Kit { listeners, settings, workers: 1, io, pin: false };
+    let kit = Kit { listeners, settings, workers: 1, io };
     Server::start(kit, |_, _: Poster| Hello)?.join();
     Ok(())
 }

@@ -6,6 +6,7 @@ use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::h1::glance::PageForm;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::status::never_has_content;
 
 use crate::address::Address;
 use crate::app::Gone;
@@ -191,7 +192,7 @@ impl Exchange<'_> {
         }
         state.stage = Stage::Streaming;
         state.left = length;
-        let bodiless = matches!(status, 204 | 304);
+        let bodiless = never_has_content(status);
         state.chunked = length.is_none() && !state.http10 && !bodiless;
         state.head_only |= bodiless;
         if length.is_none() && state.http10 {

@@ -36,8 +36,6 @@ pub struct Kit {
     pub workers: usize,
     /// Which system interface.
     pub io: Io,
-    /// Bind each worker to a processor.
-    pub pin: bool,
 }
 
 /// A running server.
@@ -90,7 +88,7 @@ impl Server {
         A: App,
         F: Fn(u16, Poster) -> A + Send + Sync + 'static,
     {
-        let Kit { listeners, mut settings, workers, io, pin } = kit;
+        let Kit { listeners, mut settings, workers, io } = kit;
         let sockets: Vec<_> = listeners.iter().map(|listener| listener.socket.clone()).collect();
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
         settings.buffer_bytes /= workers;
@@ -99,12 +97,8 @@ impl Server {
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         for index in 0..workers {
-            let place = Place {
-                index: index as u16,
-                settings: settings.clone(),
-                shared: shared.clone(),
-                processor: pin.then_some(index),
-            };
+            let place =
+                Place { index: index as u16, settings: settings.clone(), shared: shared.clone() };
             let make_app = make_app.clone();
             let named = thread::Builder::new().name(format!("worker-{index}"));
             let named = named.stack_size(WORKER_STACK_BYTES);
@@ -137,14 +131,10 @@ struct Place {
     index: u16,
     settings: Arc<Settings>,
     shared: Arc<Shared>,
-    processor: Option<usize>,
 }
 
 impl Place {
     fn work<A: App>(&self, io: Io, make_app: &(impl Fn(u16, Poster) -> A + ?Sized)) {
-        if let Some(processor) = self.processor {
-            pin_to(processor);
-        }
         loop {
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
                 Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app),
@@ -175,19 +165,5 @@ impl Place {
     ) -> io::Result<()> {
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
         Worker::new(self.index, backend, app, self.settings.clone(), self.shared.clone()).run()
-    }
-}
-
-/// Best effort: a worker that may not choose its processor runs all the same.
-fn pin_to(processor: usize) {
-    let allowed = rustix::thread::sched_getaffinity(None);
-    let Ok(allowed) = allowed else { return };
-    let nth = (0..rustix::thread::CpuSet::MAX_CPU)
-        .filter(|&cpu| allowed.is_set(cpu))
-        .nth(processor % allowed.count().max(1) as usize);
-    if let Some(cpu) = nth {
-        let mut only = rustix::thread::CpuSet::new();
-        only.set(cpu);
-        let _ = rustix::thread::sched_setaffinity(None, &only);
     }
 }

@@ -3,8 +3,9 @@
 
 use std::io::IoSlice;
 
-use pinion_http::h1::glance::glance;
+use pinion_http::h1::glance::{PageForm, glance};
 use pinion_http::prepared::ExternalRange;
+use pinion_http::refusal::Refusal;
 use rustix::io::Errno;
 
 use crate::address::Address;
@@ -344,7 +345,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => {
                 let form = glance(conn.stash.unused());
-                http1::refuse(&mut self.app, &mut self.core, slot, 408, form);
+                self.refuse_late(slot, form);
             }
             Watch::Discard => return self.cut(slot, Gone::Stalled),
             Watch::Body => {
@@ -354,7 +355,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 if answered {
                     self.core.conns.get(slot).exchange.stage = Stage::Aborted;
                 } else {
-                    http1::refuse(&mut self.app, &mut self.core, slot, 408, form);
+                    self.refuse_late(slot, form);
                 }
             }
             Watch::Send => {
@@ -367,6 +368,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         self.settle(slot);
+    }
+
+    fn refuse_late(&mut self, slot: Slot, form: PageForm) {
+        let status = Refusal::Timeout.status();
+        http1::refuse(&mut self.app, &mut self.core, slot, status, form);
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Refusal {
     Chunk,
     /// A trailer field line breaks the grammar (RFC 9112 §7.1.2).
     Trailer,
-    /// The head did not come in time.
+    /// A head, or content that somebody waits for, did not come in time (RFC 9110 §15.5.9).
     Timeout,
     /// More content than the limit (RFC 9110 §15.5.14).
     ContentTooLarge,

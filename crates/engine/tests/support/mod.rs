@@ -266,7 +266,7 @@ impl TestServer {
             settings: ListenerSettings { protocol, fields: Vec::new() },
         };
         let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
-        let kit = Kit { listeners, settings, workers, io, pin: false };
+        let kit = Kit { listeners, settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();
         let server = Server::start(kit, move |_, poster| Handlers {

@@ -132,13 +132,6 @@ pub fn is_safe(field: &Field<'_>) -> bool {
         && field.value.iter().all(|&byte| crate::grammar::is_value_byte(byte))
 }
 
-/// Appends a `Date` line for a listener's tail.
-pub fn date_line(out: &mut Vec<u8>, now: date::UnixSeconds) {
-    out.extend_from_slice(b"Date: ");
-    out.extend_from_slice(&date::format(now));
-    out.extend_from_slice(b"\r\n");
-}
-
 /// Whether a field says how the message is framed, how the connection goes on, or when the message
 /// was made: only this machine knows that.
 #[must_use]

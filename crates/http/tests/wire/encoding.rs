@@ -237,10 +237,3 @@ fn numbers() {
         }
     }
 }
-
-#[test]
-fn the_date_line_of_a_tail() {
-    let mut out = Vec::new();
-    encode::date_line(&mut out, 784_111_777);
-    assert_eq!(out, TAIL);
-}

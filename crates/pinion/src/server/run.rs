@@ -106,7 +106,6 @@ fn engine_kit(
         },
         workers,
         io,
-        pin: false,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::listing::Listed;
 use crate::settings::Cat;
 use crate::terminal::shown;
 use anyhow::anyhow;
+use pinion_archive::base64::{self, Alphabet};
 use pinion_archive::{Archive, Entry, Scratch};
 use pinion_http::coding::Coding;
 use pinion_http::target;
@@ -80,23 +81,16 @@ fn document(listed: &Listed, coding: Coding, body: &[u8]) -> serde_json::Result<
     value["coding"] = coding.token().into();
     match std::str::from_utf8(body) {
         Ok(text) => value["body"] = text.into(),
-        Err(_) => value["body_base64"] = base64(body).into(),
+        Err(_) => value["body_base64"] = padded_base64(body).into(),
     }
     Ok(value)
 }
 
 /// RFC 4648 §4, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let mut word = [0; 4];
-        word[1..=group.len()].copy_from_slice(group);
-        let word = u32::from_be_bytes(word);
-        for at in 0..4 {
-            let six_bits = (word >> (18 - 6 * at)) as usize & 63;
-            text.push(if at > group.len() { '=' } else { char::from(ALPHABET[six_bits]) });
-        }
+fn padded_base64(bytes: &[u8]) -> String {
+    let mut text: String = base64::encode(bytes, Alphabet::Standard).map(char::from).collect();
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
     }
     text
 }
@@ -107,7 +101,7 @@ mod tests {
 
     /// RFC 4648 §10.
     #[test]
-    fn base64_test_vectors() {
+    fn base64_comes_with_its_padding() {
         for (bytes, text) in [
             (&b""[..], ""),
             (b"f", "Zg=="),
@@ -118,7 +112,7 @@ mod tests {
             (b"foobar", "Zm9vYmFy"),
             (b"\xff\xff\xfe", "///+"),
         ] {
-            assert_eq!(base64(bytes), text);
+            assert_eq!(padded_base64(bytes), text);
         }
     }
 }
