@@ -22,6 +22,8 @@ use crate::ask::{Kind, mapped_offset, pattern, sum_of};
 const SIP_BYTES: u64 = 700;
 /// Milliseconds after which another thread posts.
 const POST_AFTER_MS: u64 = 40;
+/// … and posts again to a handler that is nagged.
+const NAG_AFTER_MS: u64 = 1000;
 /// Messages of a shower.
 const SHOWER_MESSAGES: usize = 3 * MESSAGES_PER_PASS + 1;
 /// Milliseconds a handler waits for that message.
@@ -174,12 +176,12 @@ impl Handlers {
             }
             Kind::Sip => {
                 exchange.want(1);
-                self.post_later(exchange);
+                self.post_later(POST_AFTER_MS, exchange);
                 Job::Sum { content: Vec::new(), after_posts: true }
             }
             Kind::Nagged => {
                 exchange.want(u64::MAX);
-                self.post_later(exchange);
+                self.post_later(POST_AFTER_MS, exchange);
                 Job::Nagged { content: Vec::new() }
             }
             Kind::Fill => {
@@ -187,7 +189,7 @@ impl Handlers {
                 Job::Fill { content: pattern(id, size as usize), at: 0 }
             }
             Kind::Posted => {
-                self.post_later(exchange);
+                self.post_later(POST_AFTER_MS, exchange);
                 Job::Posted { id }
             }
             Kind::Showered => {
@@ -198,7 +200,7 @@ impl Handlers {
                 Job::Showered { id, left: SHOWER_MESSAGES }
             }
             Kind::Missed => {
-                self.post_later(exchange);
+                self.post_later(POST_AFTER_MS, exchange);
                 Job::Deadline { id }
             }
             _ => Job::Deadline { id },
@@ -213,8 +215,8 @@ impl Handlers {
         }
     }
 
-    fn post_later(&mut self, exchange: &mut Exchange<'_>) {
-        let at_ms = exchange.now().monotonic_ms + POST_AFTER_MS;
+    fn post_later(&mut self, after_ms: u64, exchange: &mut Exchange<'_>) {
+        let at_ms = exchange.now().monotonic_ms + after_ms;
         self.posts.push(Post { at_ms, to: exchange.address() });
     }
 
@@ -247,7 +249,7 @@ impl Handlers {
             Some(Job::Sum { content, after_posts }) => {
                 content.extend_from_slice(bytes);
                 if *after_posts {
-                    self.post_later(exchange);
+                    self.post_later(POST_AFTER_MS, exchange);
                 } else {
                     exchange.want(bytes.len() as u64);
                 }
@@ -280,7 +282,7 @@ impl Handlers {
                 self.done(key);
             }
             Some(Job::Sum { .. }) => exchange.want(SIP_BYTES),
-            Some(Job::Nagged { .. }) => self.post_later(exchange),
+            Some(Job::Nagged { .. }) => self.post_later(NAG_AFTER_MS, exchange),
             Some(Job::Posted { id }) => {
                 answer(exchange, &pattern(*id, 20));
                 self.done(key);

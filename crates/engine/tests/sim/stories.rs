@@ -222,6 +222,20 @@ fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
 }
 
 #[test]
+fn a_client_that_asks_and_never_reads_is_closed_in_time() {
+    for readiness in [true, false] {
+        // A request each ten seconds or so, for ten minutes; the first answers fill the window.
+        let requests = vec![request(Kind::Small, 600, 0); 60];
+        let mut plan = plan(&requests, 1000, Ending::StopsReading { after_bytes: 100 });
+        plan.pace = Pace { send_bytes: plan.ends[0], read_bytes: usize::MAX, gap_ms: 20_000 };
+        let scenario = Scenario::story(readiness, Faults::default(), vec![plan]);
+        let summary = outcome(|| run::run(scenario, &mut Random::new(1))).expect("all laws hold");
+        // The thirty seconds of a send that nobody takes are time for a few requests.
+        assert!(summary.operations < 40, "{} operations", summary.operations);
+    }
+}
+
+#[test]
 fn too_much_content_takes_no_answer_back() {
     told_often(5, &late(), || {
         let mut unread = request(Kind::Unread, 10, 1_200_000);
