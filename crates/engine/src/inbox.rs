@@ -70,8 +70,8 @@ pub struct Poster {
 }
 
 impl Poster {
-    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is over.
-    /// Many messages share one wake.
+    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is
+    /// over. Many messages share one wake.
     ///
     /// # Errors
     /// The message, when too many wait for the worker already, or there is no memory for one more.
