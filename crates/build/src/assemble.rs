@@ -121,7 +121,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, digest, stamp, body, codings, encoding } = product;
+        let Product { media, archive, digest, stamp, body, codings, encoding } = product;
         let encoded = !matches!(codings, Codings::Untried);
         if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -130,6 +130,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
         };
+        if archive {
+            self.summary.warnings.push(Warning::Archive(self.path(file)));
+        }
         let modified = self.modified(file, stamp.modified);
         self.resources.push(Resource { file, content, media, encoded, modified });
         self.summary.files += 1;

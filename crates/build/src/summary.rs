@@ -78,6 +78,9 @@ pub struct Shadowed {
 /// Something that did not stop the build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
+    /// Begins as an archive does, and became a resource: left behind by an earlier build, most
+    /// likely.
+    Archive(PathBuf),
     /// A link to a folder that holds the link; it was not followed.
     FolderLoop(PathBuf),
     /// Modified in the future; its resource has no `Last-Modified`.
@@ -107,6 +110,7 @@ impl fmt::Display for Shadowed {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, what) = match self {
+            Warning::Archive(path) => (path, "an archive, public now; --exclude leaves it out"),
             Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),

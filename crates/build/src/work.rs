@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinion_archive::Digest;
+use pinion_archive::layout::MAGIC;
 
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
@@ -30,6 +31,8 @@ pub(crate) struct Work<'a> {
 /// A file that was read.
 pub(crate) struct Product {
     pub(crate) media: MediaType,
+    /// Whether it begins as an archive does.
+    pub(crate) archive: bool,
     /// Of the content.
     pub(crate) digest: Digest,
     pub(crate) stamp: Stamp,
@@ -116,6 +119,7 @@ impl<'a> Work<'a> {
         content: Vec<u8>,
     ) -> Product {
         let media = MediaType::of(key, &content);
+        let archive = content.starts_with(&MAGIC);
         let digest = Digest::of(&content);
         let begin = Instant::now();
         let codings = if media::is_packed(media.essence) {
@@ -126,7 +130,7 @@ impl<'a> Work<'a> {
             Codings::Earlier
         };
         let encoding = begin.elapsed();
-        Product { media, digest, stamp, body: Body::Held(content), codings, encoding }
+        Product { media, archive, digest, stamp, body: Body::Held(content), codings, encoding }
     }
 
     fn is_external(&self, bytes: u64) -> bool {
@@ -143,7 +147,7 @@ impl<'a> Work<'a> {
 
 /// A file too large to be held: read once for its digest now, once more when it is stored.
 fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
-    let essence = essence_of(&mut source, key)?;
+    let (essence, archive) = first_look(&mut source, key)?;
     let (mut hasher, mut utf8) = (blake3::Hasher::new(), Utf8Check::default());
     source.pieces(|piece| {
         hasher.update(piece);
@@ -151,6 +155,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     })?;
     Ok(Product {
         media: MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() },
+        archive,
         digest: Digest(*hasher.finalize().as_bytes()),
         stamp: source.stamp(),
         body: Body::Streamed(source),
@@ -161,7 +166,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
 
 /// A file that stays where it is: read only if its type depends on all of its content.
 fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
-    let essence = essence_of(&mut source, key)?;
+    let (essence, archive) = first_look(&mut source, key)?;
     source.check_end()?;
     let utf8 = media::has_charset(essence) && {
         let mut utf8 = Utf8Check::default();
@@ -170,6 +175,7 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     };
     Ok(Product {
         media: MediaType { essence, utf8 },
+        archive,
         digest: source.digest_of_state()?,
         stamp: source.stamp(),
         body: Body::External(source),
@@ -178,10 +184,11 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     })
 }
 
-fn essence_of(source: &mut Source, key: &[u8]) -> Result<&'static str, Reason> {
+/// What the first bytes of a file tell: its type, and whether it is an archive.
+fn first_look(source: &mut Source, key: &[u8]) -> Result<(&'static str, bool), Reason> {
     let mut head = Vec::new();
     source.head(&mut head, SNIFF_BYTES)?;
-    Ok(media::essence(key, &head))
+    Ok((media::essence(key, &head), head.starts_with(&MAGIC)))
 }
 
 /// Which file encodes a content that several files have: the first of the list. When a later one

@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
 use pinion_archive::Layout;
-use pinion_build::{BuildError, Options, Progress, build, build_file};
+use pinion_build::limits::EXTERNAL_MIN_BYTES;
+use pinion_build::{BuildError, Options, Progress, Warning, build, build_file};
 
 use crate::folder::Folder;
 use crate::reader::{built, options};
@@ -156,6 +157,30 @@ fn the_last_archive_is_not_part_of_the_next() {
     assert!(fs::read(&path).unwrap() == first);
     assert_eq!(summary.files, 1);
     assert_eq!(folder.names(), ["a.html", "site.pinion"]);
+}
+
+/// Not so an archive of another name: it stays in, and is named.
+#[test]
+fn an_archive_in_the_folder_is_warned_about() {
+    let folder = Folder::with(&[("a.html", "a"), ("b.html", "not \u{89}PINION\n")]);
+    build_file(folder.path(), &options(), &folder.join("one.pinion"), &()).unwrap();
+    fs::rename(folder.join("one.pinion"), folder.join("style.css")).unwrap();
+    folder.modified("style.css", 1_577_836_800);
+    let two = folder.join("two.pinion");
+    // Held in memory, or left where it is.
+    let large = fs::read(folder.join("style.css")).unwrap();
+    folder.file("large.bin", [large, vec![0; EXTERNAL_MIN_BYTES as usize]].concat());
+    for external_min_bytes in [None, Some(EXTERNAL_MIN_BYTES)] {
+        let options = Options { external_min_bytes, ..options() };
+        let summary = build_file(folder.path(), &options, &two, &()).unwrap();
+        let archive = |name: &str| Warning::Archive(name.into());
+        assert_eq!(summary.warnings, [archive("large.bin"), archive("style.css")]);
+        assert_eq!(summary.files, 4);
+    }
+    let exclude = vec!["style.css".to_owned(), "large.bin".to_owned()];
+    let options = Options { exclude, ..options() };
+    let summary = build_file(folder.path(), &options, &two, &()).unwrap();
+    assert_eq!((summary.warnings, summary.files), (vec![], 2));
 }
 
 /// Gives up when asked for the nth time.

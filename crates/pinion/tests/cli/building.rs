@@ -88,6 +88,18 @@ fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
     assert_eq!(folder.names(), ["site"]);
 }
 
+#[test]
+fn an_older_archive_in_the_folder_is_named() {
+    let folder = Folder::with_site();
+    assert_eq!(run(&folder, "build site -o site/one.pinion").code, 0);
+    let built = run(&folder, "build site -o site/two.pinion");
+    assert_eq!((built.code, built.stderr.lines().count()), (0, 2));
+    let warning = "warning: one.pinion: an archive, public now; --exclude leaves it out\n";
+    assert!(built.stderr.starts_with(warning), "{}", built.stderr);
+    let quiet = run(&folder, "build site -o site/two.pinion --exclude one.pinion");
+    assert_eq!((quiet.code, quiet.stderr.lines().count()), (0, 1));
+}
+
 /// An empty page in its place would be wrong and silent.
 #[test]
 fn a_file_that_the_kernel_makes_up_is_named() {
