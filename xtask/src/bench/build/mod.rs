@@ -149,10 +149,7 @@ impl Bench {
         };
         // Both read the same files; the first reading is nobody's.
         self.ours(&root, &CODINGS[0], cores)?;
-        let mut cases = Vec::new();
-        for coding in &CODINGS {
-            cases.push(self.case(&root, coding)?);
-        }
+        let mut cases: Vec<Case> = CODINGS.iter().map(Case::new).collect();
         for round in 0..rounds {
             for case in &mut cases {
                 // Who is first in one round is second in the next.
@@ -166,6 +163,9 @@ impl Bench {
                 if !ours_first {
                     case.ours.push(self.ours(&root, case.coding, cores)?);
                 }
+                if round == 0 {
+                    self.look_into(case)?;
+                }
                 let last = |made: &[Made]| made.last().map_or(f64::NAN, |m| m.cost.cpu_seconds);
                 let (ours, theirs) = (last(&case.ours), last(&case.theirs));
                 let (name, coding) = (site.name, &case.level);
@@ -173,21 +173,23 @@ impl Bench {
                 eprintln!("  {name} {coding} {done}/{rounds}: {ours:.2} s, kawipiko {theirs:.2} s");
             }
         }
+        for archive in [self.our_archive(), self.their_archive()] {
+            remove(&archive)?;
+        }
         Ok(cases)
     }
 
-    /// A case without its rounds: what both archives hold, which no round changes.
-    fn case(&self, root: &Path, coding: &'static Coding) -> Result<Case> {
-        self.ours(root, coding, Cores::All)?;
+    /// Notes what both archives of a case hold, which no round changes.
+    fn look_into(&self, case: &mut Case) -> Result<()> {
         let figures: Value = serde_json::from_str(&self.asked("inspect")?)?;
-        let level = figures["build"]["codings"].as_str().unwrap_or(coding.ours).to_owned();
-        let mut split = None;
-        if let Some(archiver) = &self.archiver {
-            self.theirs(archiver, root, coding, Cores::All)?;
-            let theirs = kawipiko::Archive::read(&self.their_archive())?;
-            split = Some(Split::of(&self.asked("ls")?, coding.ours, &theirs.files)?);
+        if let Some(level) = figures["build"]["codings"].as_str() {
+            level.clone_into(&mut case.level);
         }
-        Ok(Case { coding, level, ours: Vec::new(), theirs: Vec::new(), split })
+        if self.archiver.is_some() {
+            let theirs = kawipiko::Archive::read(&self.their_archive())?;
+            case.split = Some(Split::of(&self.asked("ls")?, case.coding.ours, &theirs.files)?);
+        }
+        Ok(())
     }
 
     fn ours(&self, root: &Path, coding: &Coding, cores: Cores) -> Result<Made> {
@@ -215,9 +217,7 @@ impl Bench {
 
     /// What a build costs that finds no older archive to replace.
     fn cost(&self, build: &Command, cores: Cores, archive: &Path) -> Result<Cost> {
-        if archive.exists() {
-            fs::remove_file(archive)?;
-        }
+        remove(archive)?;
         cost::of(build, cores.pinned(), &self.state.join("build.log"))
     }
 
@@ -235,6 +235,14 @@ impl Bench {
     }
 }
 
+/// Removes a file that may be there.
+fn remove(path: &Path) -> Result<()> {
+    match path.exists() {
+        true => fs::remove_file(path).with_context(|| path.display().to_string()),
+        false => Ok(()),
+    }
+}
+
 /// All stored bodies, and the same less the plain form of what has a coded one: what clients get.
 /// A content that several resources share is stored once; the figures count its forms once, too.
 fn stored_and_sent(figures: &str, coding: &str) -> Result<(u64, u64)> {
@@ -245,6 +253,13 @@ fn stored_and_sent(figures: &str, coding: &str) -> Result<(u64, u64)> {
         bail!("pinion inspect tells no sizes: {figures}");
     };
     Ok((stored, stored.saturating_sub(plain)))
+}
+
+impl Case {
+    fn new(coding: &'static Coding) -> Self {
+        let level = coding.ours.to_owned();
+        Self { coding, level, ours: Vec::new(), theirs: Vec::new(), split: None }
+    }
 }
 
 impl Cores {
