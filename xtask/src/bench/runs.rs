@@ -91,8 +91,31 @@ impl Run {
             let (name, commit, report) = (shown("name"), shown("commit"), shown("report"));
             let _ = write!(text, "\n## {name}\n\nCommit {commit}.\n\n{report}\n");
         }
-        text
+        wrapped(&text)
     }
+}
+
+/// The text with its paragraphs in lines of at most 100 characters, as `xtask tidy` wants them.
+/// Rows of tables stay whole.
+fn wrapped(text: &str) -> String {
+    const LINE_CHARACTERS: usize = 100;
+    let mut lines = String::with_capacity(text.len());
+    for line in text.lines() {
+        let mut room = LINE_CHARACTERS;
+        let words = if line.starts_with('|') { vec![line] } else { line.split(' ').collect() };
+        for (number, word) in words.into_iter().enumerate() {
+            let length = word.chars().count();
+            if number > 0 {
+                let fits = length < room;
+                lines.push(if fits { ' ' } else { '\n' });
+                room = if fits { room - 1 } else { LINE_CHARACTERS };
+            }
+            lines.push_str(word);
+            room = room.saturating_sub(length);
+        }
+        lines.push('\n');
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -111,5 +134,16 @@ mod tests {
         assert_eq!(order, ["## first", "## second"]);
         assert!(report.contains("new") && !report.contains("old"), "{report}");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_and_tables_are_not() {
+        let (word, row) = ("seventh", format!("|{}|", " x |".repeat(40)));
+        let text = wrapped(&format!("# Title\n\n{}\n{row}\n", vec![word; 25].join(" ")));
+        let lengths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lengths, [7, 0, 95, 95, 7, row.chars().count()]);
+        let exactly = ["a".repeat(60), "b".repeat(39), "c".to_owned()].join(" ");
+        let lengths: Vec<usize> = wrapped(&exactly).lines().map(str::len).collect();
+        assert_eq!(lengths, [100, 1]);
     }
 }
