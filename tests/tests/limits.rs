@@ -92,8 +92,10 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
                     connection
                 })
                 .collect();
-            is_answered(&server);
-            is_answered(&server);
+            // At the first try, although others hold all they can get.
+            for _ in 0..20 {
+                assert_eq!(server.get("/").text(), "home");
+            }
             let own_bytes = server.own_memory_bytes();
             eprintln!("{io:?}, {budget} MiB: {own_bytes} of {bound_bytes} bytes");
             assert!(own_bytes <= bound_bytes, "{own_bytes} of {bound_bytes} bytes");
@@ -104,6 +106,27 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
             is_answered(&server);
             server.stop();
         }
+    }
+}
+
+#[test]
+fn half_heads_do_not_take_the_buffers_of_others() {
+    /// Together far more than the budget.
+    const CONNECTIONS: usize = 1200;
+    for io in IO {
+        let folder = site();
+        let server = start(io, &folder, &["--memory-budget", "8", "--workers", "2"]).start();
+        let mut halves = Vec::new();
+        for number in 0..CONNECTIONS {
+            let mut half = server.connect();
+            half.send_if_open(format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(15_900)));
+            halves.push(half);
+            if number % 10 == 0 {
+                assert_eq!(server.get("/").text(), "home", "beside {number} half heads");
+                assert_eq!(server.get("/nothing").status, 404, "beside {number} half heads");
+            }
+        }
+        server.stop();
     }
 }
 

@@ -139,6 +139,34 @@ impl Core {
         self.outputs.bytes(self.conns.get(slot).output)
     }
 
+    /// Bytes of the budget for buffers that a connection holds.
+    pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
+        let conn = self.conns.get(slot);
+        let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
+        conn.stash.capacity() + output_bytes
+    }
+
+    /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0
+    /// when nothing is watched.
+    pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
+        let now_ms = self.now.monotonic_ms;
+        let conn = self.conns.get(slot);
+        let (watch, deadline_ms) = (conn.watch, conn.deadline_ms);
+        now_ms.saturating_add(self.patience_ms(watch)).saturating_sub(deadline_ms)
+    }
+
+    /// How long what a deadline watches may take, in milliseconds.
+    fn patience_ms(&self, watch: Watch) -> u64 {
+        match watch {
+            Watch::Nothing => u64::MAX,
+            Watch::Idle => self.settings.idle_ms,
+            Watch::Head => self.settings.head_ms,
+            Watch::Body | Watch::Discard => BODY_STALL_MS,
+            Watch::Send => SEND_STALL_MS,
+            Watch::Linger => LINGER_MS,
+        }
+    }
+
     /// The budget for buffers is spent and this connection asked for more: it pays.
     #[cold]
     pub(crate) fn overloaded(&mut self, slot: Slot) {
@@ -209,16 +237,10 @@ impl Core {
         }
         if watch != conn.watch {
             conn.watch = watch;
-            let after = match watch {
-                Watch::Nothing => u64::MAX,
-                Watch::Idle => self.settings.idle_ms,
-                Watch::Head => self.settings.head_ms,
-                Watch::Body | Watch::Discard => BODY_STALL_MS,
-                Watch::Send => SEND_STALL_MS,
-                Watch::Linger => LINGER_MS,
-            };
-            conn.deadline_ms = self.now.monotonic_ms.saturating_add(after);
+            let deadline_ms = self.now.monotonic_ms.saturating_add(self.patience_ms(watch));
+            self.conns.get(slot).deadline_ms = deadline_ms;
         }
+        let conn = self.conns.get(slot);
         let asked = conn.exchange.deadline_ms;
         let deadline = if asked > 0 { conn.deadline_ms.min(asked) } else { conn.deadline_ms };
         if deadline == u64::MAX {

@@ -43,6 +43,7 @@ pub mod mapping;
 mod output;
 mod pool;
 pub mod raw;
+mod relief;
 pub mod residency;
 pub mod server;
 mod service;

@@ -94,6 +94,17 @@ pub const SEND_MAX_BYTES: usize = 1 << 30;
 /// Bytes sent for one connection before the others of its worker have their turn.
 pub const TURN_BYTES: usize = 1024 * 1024;
 
+/// A worker keeps one byte in so many of its budget for buffers free, for those that get on.
+pub(crate) const RESERVE_DIVISOR: usize = 8;
+
+/// Bytes it keeps free at least: more than one connection can fill between two looks, with output
+/// to its high water and a stash at its longest.
+pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
+
+/// Milliseconds without getting on after which a connection is among the first to give its buffers
+/// up when they run low: several round trips around the world.
+pub(crate) const RELIEF_STALL_MS: u64 = 1000;
+
 /// Passes that bring neither a client nor a request, after which a server that stops takes it that
 /// nobody waits. Two: an accept over io_uring may need one to find out and one to tell.
 pub(crate) const DRAIN_QUIET_PASSES: u32 = 2;

@@ -273,6 +273,16 @@ impl Output {
         }
     }
 
+    /// Bytes of the budget for buffers that the queue holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let held = |segment: &Segment| match segment {
+            Segment::Chunk { chunk, .. } => chunk.capacity(),
+            Segment::Owned { bytes, .. } => bytes.len(),
+            Segment::Mapped { .. } | Segment::External { .. } => 0,
+        };
+        self.segments.iter().map(held).sum()
+    }
+
     /// Takes `sent` bytes off the front.
     #[inline]
     pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool, mappings: &mut Mappings) {

@@ -1,21 +1,65 @@
 //! Buffers under one budget: output chunks that are reused, and stashes for input that is not
 //! complete yet.
 //!
-//! All buffers of a worker are counted against its share of `--memory-budget`. When the budget is
-//! spent, `None` comes back and the connection that asked pays (503 or closed), never another one.
+//! All buffers of a worker are counted against its share of `--memory-budget`. Part of that is a
+//! reserve: when it is touched, the worker closes connections that hold buffers and do not get on
+//! (`relief.rs`). Should the whole budget be spent all the same, `None` comes back and the
+//! connection that asked pays (503 or closed).
 
-use crate::limits::{CHUNK_BYTES, SPARE_CHUNKS, STASH_MIN_BYTES, STASH_OVERRUN_MAX_BYTES};
+use crate::limits::{
+    CHUNK_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS, STASH_MIN_BYTES,
+    STASH_OVERRUN_MAX_BYTES,
+};
 
 /// Buffers of one worker.
 pub(crate) struct Pool {
     spare: Vec<Vec<u8>>,
     used_bytes: usize,
     budget_bytes: usize,
+    /// Bytes that are to stay free.
+    reserve_bytes: usize,
+    /// Use above which the worker is to look for relief.
+    alarm_bytes: usize,
 }
 
 impl Pool {
     pub(crate) fn new(budget_bytes: usize) -> Self {
-        Self { spare: Vec::with_capacity(SPARE_CHUNKS), used_bytes: 0, budget_bytes }
+        let spare = Vec::with_capacity(SPARE_CHUNKS);
+        let reserve_bytes = (budget_bytes / RESERVE_DIVISOR).max(RESERVE_MIN_BYTES);
+        let reserve_bytes = reserve_bytes.min(budget_bytes / 2);
+        let alarm_bytes = budget_bytes - reserve_bytes;
+        Self { spare, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes }
+    }
+
+    /// Whether the reserve is touched, and nobody has heard of it yet.
+    #[inline]
+    pub(crate) fn is_low(&self) -> bool {
+        self.used_bytes > self.alarm_bytes
+    }
+
+    /// Bytes that must come back before the reserve counts as whole: twice as much is free then, so
+    /// that relief is looked for once in a while and not for each buffer.
+    pub(crate) fn missing_bytes(&self) -> usize {
+        let wanted = self.budget_bytes.saturating_sub(2 * self.reserve_bytes);
+        self.used_bytes.saturating_sub(wanted)
+    }
+
+    /// The alarm was heard: it goes off again when the reserve is touched deeper.
+    pub(crate) fn silence(&mut self) {
+        self.alarm_bytes = self.alarm_bytes.max(self.used_bytes + self.reserve_bytes / 4);
+    }
+
+    /// The alarm goes off when the reserve is touched, or deeper than it is now.
+    pub(crate) fn arm(&mut self) {
+        let low = self.budget_bytes - self.reserve_bytes;
+        let deeper = self.used_bytes + self.reserve_bytes / 4;
+        self.alarm_bytes = low.max(self.alarm_bytes.min(deeper));
+    }
+
+    /// Gives back what is kept for reuse.
+    pub(crate) fn drop_spares(&mut self) {
+        self.used_bytes -= self.spare.len() * CHUNK_BYTES;
+        self.spare.clear();
     }
 
     /// An empty output chunk of [`CHUNK_BYTES`], or of `room` bytes if that is more, or `None` when
@@ -133,6 +177,36 @@ mod tests {
         pool.give_chunk(first);
         assert!(pool.take_chunk(1).is_some());
         assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
+    }
+
+    #[test]
+    fn the_alarm_goes_off_once_for_each_step_into_the_reserve() {
+        let budget_bytes = 64 * RESERVE_MIN_BYTES;
+        let mut pool = Pool::new(budget_bytes);
+        let reserve_bytes = budget_bytes / RESERVE_DIVISOR;
+        pool.count(budget_bytes - reserve_bytes);
+        assert!(!pool.is_low());
+        pool.count(1);
+        assert!(pool.is_low());
+        assert_eq!(pool.missing_bytes(), reserve_bytes + 1);
+        pool.silence();
+        assert!(!pool.is_low());
+        pool.count(reserve_bytes / 4 + 1);
+        assert!(pool.is_low(), "deeper");
+        pool.release(reserve_bytes);
+        assert!(!pool.is_low());
+        pool.arm();
+        pool.count(reserve_bytes);
+        assert!(pool.is_low(), "again");
+    }
+
+    #[test]
+    fn spares_are_no_use_of_the_budget() {
+        let mut pool = Pool::new(2 * CHUNK_BYTES);
+        let chunks = [(); 2].map(|()| pool.take_chunk(1).expect("within budget"));
+        chunks.into_iter().for_each(|chunk| pool.give_chunk(chunk));
+        pool.drop_spares();
+        assert_eq!(pool.used_bytes(), 0);
     }
 
     #[test]

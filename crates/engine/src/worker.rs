@@ -115,10 +115,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.now = self.backend.now();
         self.core.tails.refresh(self.core.now.unix_seconds);
         self.app.pass(self.core.now, &mut self.core.mappings);
+        self.core.pool.arm();
         let mut brought = false;
         while let Some(completion) = self.backend.next() {
             brought |= Self::brings(&completion);
             self.complete(completion);
+            if self.core.pool.is_low() {
+                self.relieve();
+            }
         }
         self.expire();
         Ok(!self.drained(brought))
