@@ -233,7 +233,7 @@ impl Conns {
     pub(crate) fn release(&mut self, slot: Slot) {
         let conn = &mut self.slots[slot as usize];
         assert!(conn.live, "a slot is released once");
-        debug_assert!(!conn.stash.has_memory() && conn.output == NO_OUTPUT);
+        debug_assert!(conn.stash.held_bytes() == 0 && conn.output == NO_OUTPUT);
         conn.live = false;
         self.live -= 1;
         self.free.push(slot);

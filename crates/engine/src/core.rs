@@ -143,7 +143,7 @@ impl Core {
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
         let conn = self.conns.get(slot);
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
-        conn.stash.capacity() + output_bytes
+        conn.stash.held_bytes() + output_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0

@@ -4,7 +4,7 @@
 use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::inbox;
-use crate::limits::{EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
+use crate::limits::{CHUNK_BYTES, EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
 use crate::output;
 use crate::server::Io;
 use crate::wheel;
@@ -15,7 +15,7 @@ pub const fn worker_bytes(io: Io) -> usize {
         Io::Epoll => epoll::WORKER_BYTES,
         Io::Uring => uring::WORKER_BYTES,
     };
-    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + inbox::WORKER_BYTES + backend
+    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES + backend
 }
 
 /// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the

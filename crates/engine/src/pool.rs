@@ -14,6 +14,8 @@ use crate::limits::{
 /// Buffers of one worker.
 pub(crate) struct Pool {
     spare: Vec<Vec<u8>>,
+    /// A chunk for when the system gives no memory: one client after the other is answered from it.
+    last: Option<Vec<u8>>,
     used_bytes: usize,
     budget_bytes: usize,
     /// Bytes that are to stay free.
@@ -26,9 +28,11 @@ impl Pool {
     pub(crate) fn new(budget_bytes: usize) -> Self {
         let spare = Vec::with_capacity(SPARE_CHUNKS);
         let reserve_bytes = (budget_bytes / RESERVE_DIVISOR).max(RESERVE_MIN_BYTES);
-        let reserve_bytes = reserve_bytes.min(budget_bytes / 2);
+        let reserve_bytes = reserve_bytes.min(budget_bytes / 4);
         let alarm_bytes = budget_bytes - reserve_bytes;
-        Self { spare, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes }
+        let mut chunk = Vec::new();
+        let last = chunk.try_reserve_exact(CHUNK_BYTES).ok().map(|()| chunk);
+        Self { spare, last, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes }
     }
 
     /// Whether the reserve is touched, and nobody has heard of it yet.
@@ -80,8 +84,11 @@ impl Pool {
         }
         let mut chunk = Vec::new();
         if chunk.try_reserve_exact(bytes).is_err() {
-            self.release(bytes);
-            return None;
+            let last = self.last.take_if(|_| bytes == CHUNK_BYTES);
+            if last.is_none() {
+                self.release(bytes);
+            }
+            return last;
         }
         // The allocator may give more than was asked for; count what is really held.
         self.count(chunk.capacity() - bytes);
@@ -91,7 +98,12 @@ impl Pool {
     /// Takes a chunk back. One that was made for an outsized head is not kept.
     #[inline]
     pub(crate) fn give_chunk(&mut self, mut chunk: Vec<u8>) {
-        if self.spare.len() < SPARE_CHUNKS && chunk.capacity() == CHUNK_BYTES {
+        let usual = chunk.capacity() == CHUNK_BYTES;
+        if usual && self.last.is_none() {
+            chunk.clear();
+            self.used_bytes -= CHUNK_BYTES;
+            self.last = Some(chunk);
+        } else if usual && self.spare.len() < SPARE_CHUNKS {
             chunk.clear();
             self.spare.push(chunk);
         } else {

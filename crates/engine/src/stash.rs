@@ -53,9 +53,9 @@ impl Stash {
         pool.drop_stash(self.bytes);
     }
 
-    /// Whether it takes memory.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.bytes.capacity() > 0
+    /// Bytes of memory it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.capacity()
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(stash.len(), STASH_OVERRUN_MAX_BYTES);
         assert!(stash.unused().ends_with(&[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]));
         stash.advance(STASH_OVERRUN_MAX_BYTES, &mut pool);
-        assert!(stash.is_empty() && !stash.has_memory());
+        assert!(stash.is_empty() && stash.held_bytes() == 0);
         assert_eq!(pool.used_bytes(), 0);
     }
 }
