@@ -61,6 +61,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let found = walk(source, &Names::new(&options.exclude)?, output)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
+    progress.linked(&found.links);
     let mut assembly = Assembly::new(options, &found.files, out)?;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;

@@ -50,6 +50,7 @@ mod work;
 
 pub use build::{Built, build};
 pub use error::{BuildError, Occupant, Problem, Reason};
+pub use names::Names;
 pub use options::{CodingError, CodingLevel, Options, parse_codings};
 pub use progress::Progress;
 pub use publish::build_file;

@@ -32,14 +32,18 @@ const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
 
-/// The rules of a build: the fixed ones and the patterns of its options.
-pub(crate) struct Names {
+/// What a build leaves out by name: the fixed rules, and the patterns of its options.
+pub struct Names {
     by_name: GlobSet,
     by_path: GlobSet,
 }
 
 impl Names {
-    pub(crate) fn new(exclude: &[String]) -> Result<Names, BuildError> {
+    /// With these patterns, as in [`Options::exclude`](crate::Options::exclude).
+    ///
+    /// # Errors
+    /// [`BuildError::Glob`] for a pattern that is none.
+    pub fn new(exclude: &[String]) -> Result<Names, BuildError> {
         let (mut by_name, mut by_path) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in exclude {
             let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
@@ -53,6 +57,17 @@ impl Names {
         let build =
             |set: GlobSetBuilder| set.build().map_err(|error| BuildError::Glob(error.to_string()));
         Ok(Names { by_name: build(by_name)?, by_path: build(by_path)? })
+    }
+
+    /// Whether something at `path`, below the source, can be part of the site: by its own name and by
+    /// those of the folders it lies in.
+    pub fn may_be_part(&self, path: &Path) -> bool {
+        let mut key = Vec::new();
+        path.iter().map(OsStr::as_bytes).all(|name| {
+            key.push(b'/');
+            key.extend_from_slice(name);
+            self.judge(&key, name) == Verdict::Take
+        })
     }
 
     /// `key` is the path below the source with a slash in front; `name` is its last component.
@@ -163,6 +178,17 @@ mod tests {
             ("*.lua", "/x.lua", Verdict::Skip),
         ] {
             assert_eq!(judge(&[pattern], key), expected, "{pattern} {key}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
+        let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()]).unwrap();
+        for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
+            assert!(names.may_be_part(Path::new(path)), "{path}");
+        }
+        for path in [".git", ".git/index", "a/drafts/b/c.html", "old/x.md", "a.log", "x.lua/y"] {
+            assert!(!names.may_be_part(Path::new(path)), "{path}");
         }
     }
 

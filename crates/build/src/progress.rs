@@ -1,11 +1,19 @@
 //! Who watches a build.
 
+use std::path::PathBuf;
+
 /// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
 /// each batch of files, so it may print; counts are totals, not differences.
 pub trait Progress {
     /// The walk is over.
     fn found(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
+    }
+
+    /// The walk is over, and met these links, below the source. They were followed, apart from those
+    /// that lead nowhere or to a folder above them. Told also when the build then fails.
+    fn linked(&self, links: &[PathBuf]) {
+        let _ = links;
     }
 
     /// So many files, with so many bytes of content, are done.

@@ -37,6 +37,8 @@ pub(crate) struct Found {
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
     pub(crate) special: Vec<PathBuf>,
+    /// Links that may be part of the site, wherever they lead; in no order.
+    pub(crate) links: Vec<PathBuf>,
     /// Links to a folder that holds them.
     pub(crate) loops: Vec<PathBuf>,
     pub(crate) problems: Vec<Problem>,
@@ -159,6 +161,9 @@ impl Walk<'_> {
                 self.found.special.push(relative(&key));
                 return None;
             }
+        }
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            self.found.links.push(relative(&key));
         }
         let metadata = match followed(entry) {
             Ok(metadata) => metadata,

@@ -8,6 +8,7 @@ use super::interrupt;
 use super::listeners::{self, Bound};
 use super::loader::Loader;
 use super::socket_files::SocketFiles;
+use super::watch::Watch;
 use crate::access_log::Output;
 use crate::failure::Failure;
 use crate::settings::{self, LogTarget, Serve};
@@ -47,6 +48,8 @@ pub(crate) struct Site {
     pub(crate) first: Generation,
     /// For every further one.
     pub(crate) loader: Loader,
+    /// Asks for further ones, when that was asked for.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// Prepares a start. Fails before anything is served if anything is wrong.
@@ -79,20 +82,28 @@ struct Opened {
 
 fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
     // What is wrong with the command line shows before anything is touched.
-    let source = match settings.dummy {
+    let unloaded = match settings.dummy {
         true => None,
-        false => Some(source::recognise(settings.path.as_deref())?),
+        false => Some(recognise(settings)?),
     };
-    let loader = source.map(|source| Loader::new(source, settings)).transpose()?;
     let io = choose_io(settings.io)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
     // Before the folder is built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
-    let site = match loader {
-        Some(loader) => Some(Site { first: loader.load()?, loader }),
+    let site = match unloaded {
+        Some((loader, watch)) => Some(Site { first: loader.load()?, loader, watch }),
         None => None,
     };
     Ok(Opened { io, log, listeners, site })
+}
+
+/// Finds out what is to be served, and whether it is to be watched.
+fn recognise(settings: &Serve) -> Result<(Loader, Option<Watch>), Failure> {
+    let source = source::recognise(settings.path.as_deref())?;
+    let watch = settings.watch.then(|| Watch::new(&source, &settings.content.exclude));
+    let watch = watch.transpose()?;
+    let loader = Loader::new(source, settings, watch.as_ref().map(Watch::link_teller))?;
+    Ok((loader, watch))
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

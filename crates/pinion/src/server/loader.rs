@@ -1,13 +1,14 @@
 //! Folder or archive → generation, at start and at every reload.
 
 use super::generation::Generation;
+use super::watch::LinkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::{Content, Memory, Serve};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
-use pinion_build::Options;
+use pinion_build::{Options, Progress};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::residency;
 use pinion_engine::stderr;
@@ -22,21 +23,27 @@ pub(crate) struct Loader {
     source: Source,
     memory: Memory,
     content: Content,
+    links: Option<LinkTeller>,
 }
 
 impl Loader {
-    /// For a source and the settings it is served with.
+    /// For a source and the settings it is served with. The links that a build meets are told to
+    /// `links`.
     ///
     /// # Errors
     /// [`Failure::Usage`] for flags about a build when there is nothing to build.
-    pub(crate) fn new(source: Source, settings: &Serve) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        source: Source,
+        settings: &Serve,
+        links: Option<LinkTeller>,
+    ) -> Result<Self, Failure> {
         if let (Source::Archive(path), Some(flag)) = (&source, settings.content_flags.first()) {
             return Err(Failure::usage(format!(
                 "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
                 path.display()
             )));
         }
-        Ok(Self { source, memory: settings.memory, content: settings.content.clone() })
+        Ok(Self { source, memory: settings.memory, content: settings.content.clone(), links })
     }
 
     /// What is loaded.
@@ -78,7 +85,8 @@ impl Loader {
             options.external_min_bytes = None;
         }
         let memory = memory_file().context("cannot get memory for the site")?;
-        let built = pinion_build::build(path, &options, memory, &());
+        let progress = self.links.as_ref().map_or(&() as &dyn Progress, |links| links);
+        let built = pinion_build::build(path, &options, memory, progress);
         let built = built.map_err(build_options::failure)?;
         for problem in &built.summary.problems {
             stderr::line(format_args!("pinion: left out {problem}"));

@@ -6,7 +6,6 @@ use super::journal::Journal;
 use super::kit::{Kit, Site};
 use super::listeners::Bound;
 use super::reload::Reloader;
-use super::watch;
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
 use crate::settings::Serve;
@@ -36,7 +35,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
     let engine = engine_kit(&settings, listeners, io, workers, &capacity);
     let (server, reloader) = match site {
-        Some(site) => start_site(site, engine, &log, settings.watch)?,
+        Some(site) => start_site(site, engine, &log)?,
         None => (start_dummy(engine, &log)?, None),
     };
     for url in urls {
@@ -113,22 +112,21 @@ fn start_site(
     site: Site,
     engine: EngineKit,
     log: &Option<Arc<AccessLog>>,
-    watch: bool,
 ) -> Result<(Server, Option<Reloader>), Failure> {
-    let Site { first, loader } = site;
+    let Site { first, loader, watch } = site;
     let published = Arc::new(Published::new(first));
     let (for_workers, log) = (Arc::clone(&published), log.clone());
     let make_app = move |_worker, _poster| {
         StaticApp::new(Arc::clone(&for_workers), log.as_deref().map(journal))
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
-    let source = loader.source().clone();
+    let shown = loader.source().path().display().to_string();
     let reloader = Reloader::start(loader, published, server.control());
     let reloader = reloader.context("cannot start the thread for reloads")?;
-    if watch {
+    if let Some(watch) = watch {
         let ask = reloader.clone();
-        let started = watch::start(&source, move || ask.ask());
-        started.with_context(|| format!("cannot watch {}", source.path().display()))?;
+        let started = watch.start(move || ask.ask());
+        started.with_context(|| format!("cannot watch {shown}"))?;
     }
     Ok((server, Some(reloader)))
 }

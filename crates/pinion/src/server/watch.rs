@@ -1,20 +1,31 @@
-//! Waits for changes of what is served and calls back: a folder when anything in it changes, an
-//! archive when another file takes its name.
+//! Waits for changes of what is served and calls back: a folder when anything of it changes, also
+//! behind its links, an archive when another file takes its name.
 //!
 //! The kernel's notices only say that it is time to look. Changes come in bursts (an editor saves
 //! by three renames, a deployment copies thousands of files), so a call waits until it has been
 //! quiet for a moment. Notices can also be missed: the folder itself is replaced, a link on the way
 //! to it is switched, a network disk sends none. Therefore the watched path is looked at every two
 //! seconds as well, and watched anew when it leads somewhere else.
+//!
+//! Which links there are is told by each build, and watched from then on ([`scope`]). Notices about
+//! what a build leaves out are dropped: a log that is written into the folder must not have it
+//! built for every request.
 
+mod look;
+mod scope;
+
+use crate::build_options;
+use crate::failure::Failure;
 use crate::source::Source;
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use look::{Look, look};
+use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use pinion_build::{Names, Progress};
 use pinion_engine::stderr;
-use std::fs::Metadata;
+use scope::{Scope, Watches};
+use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,53 +38,117 @@ const BURST_MAX: Duration = Duration::from_secs(2);
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Starts watching on a thread of its own, for as long as the program runs.
-///
-/// # Errors
-/// The system's limit on watches is reached, or there is no thread.
-pub(crate) fn start(
-    source: &Source,
-    on_change: impl FnMut() + Send + 'static,
-) -> anyhow::Result<()> {
-    let (notices, inbox) = mpsc::channel();
-    let target = Target::new(source);
-    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // An error means that notices were lost: time to look as well.
-        if event.is_ok_and(|event| !tells_change(&event)) {
-            return;
-        }
-        // Nobody listens any more when the program ends.
-        let _ended = notices.send(());
-    })?;
-    let mut watch = Watch { seen: target.look(), target, watcher, inbox, armed: None };
-    watch.arm()?;
-    thread::Builder::new().name("watch".to_owned()).spawn(move || watch.run(on_change))?;
-    Ok(())
+/// A watch that has not begun.
+pub(crate) struct Watch {
+    target: Target,
+    sender: Sender<Notice>,
+    inbox: Receiver<Notice>,
 }
 
-struct Watch {
-    target: Target,
-    watcher: RecommendedWatcher,
-    inbox: Receiver<()>,
-    /// What the path led to at the last call.
-    seen: Look,
-    /// The folder that is watched, by device and inode.
-    armed: Option<(u64, u64)>,
+/// Tells a watch which links a build has met.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkTeller(Sender<Notice>);
+
+impl Progress for LinkTeller {
+    fn linked(&self, links: &[PathBuf]) {
+        // Nobody listens any more when the program ends.
+        let _ended = self.0.send(Notice::Links(links.to_owned()));
+    }
 }
 
 impl Watch {
+    /// For a source that is built without what `exclude` matches.
+    ///
+    /// # Errors
+    /// A pattern is none.
+    pub(crate) fn new(source: &Source, exclude: &[String]) -> Result<Self, Failure> {
+        let (sender, inbox) = mpsc::channel();
+        let names = Names::new(exclude).map_err(build_options::failure)?;
+        Ok(Self { target: Target::new(source, names), sender, inbox })
+    }
+
+    /// For every build of the source, before the start too.
+    pub(crate) fn link_teller(&self) -> LinkTeller {
+        LinkTeller(self.sender.clone())
+    }
+
+    /// Starts watching on a thread of its own, for as long as the program runs.
+    ///
+    /// # Errors
+    /// The system's limit on watches is reached, or there is no thread.
+    pub(crate) fn start(self, on_change: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+        let Self { target, sender, inbox } = self;
+        let tell = move |event: notify::Result<notify::Event>| {
+            if let Some(notice) = Notice::of(event) {
+                // Nobody listens any more when the program ends.
+                let _ended = sender.send(notice);
+            }
+        };
+        // Links are followed by the scope, which knows where the site has what is behind them.
+        let watcher = RecommendedWatcher::new(tell, Config::default().with_follow_symlinks(false))?;
+        let mut running = Running {
+            seen: look(target.path()),
+            target,
+            watcher,
+            inbox,
+            armed: BTreeMap::new(),
+            stale: false,
+        };
+        // Nothing is watched yet, so these are the links of the first build.
+        while let Ok(Notice::Links(links)) = running.inbox.try_recv() {
+            running.target.take_links(links);
+        }
+        running.arm()?;
+        thread::Builder::new().name("watch".to_owned()).spawn(move || running.run(on_change))?;
+        Ok(())
+    }
+}
+
+/// What a watch hears.
+enum Notice {
+    /// Something happened there.
+    Change(Vec<PathBuf>),
+    /// Something happened, and nobody knows where.
+    Lost,
+    /// A build has met these links, below the source.
+    Links(Vec<PathBuf>),
+}
+
+impl Notice {
+    /// `None` for what changes nothing: reading a folder to build it is noticed too, and must not
+    /// start the next build.
+    fn of(event: notify::Result<notify::Event>) -> Option<Self> {
+        let ended_writing = notify::event::AccessKind::Close(notify::event::AccessMode::Write);
+        let Ok(event) = event else { return Some(Self::Lost) };
+        match event.kind {
+            EventKind::Access(access) if access != ended_writing => None,
+            _ if event.need_rescan() || event.paths.is_empty() => Some(Self::Lost),
+            _ => Some(Self::Change(event.paths)),
+        }
+    }
+}
+
+/// A watch on its thread.
+struct Running {
+    target: Target,
+    watcher: RecommendedWatcher,
+    inbox: Receiver<Notice>,
+    /// What the path led to at the last call.
+    seen: Look,
+    /// What is watched, with what was there then; where nothing was, nothing is watched yet.
+    armed: BTreeMap<PathBuf, (RecursiveMode, Look)>,
+    /// A watch may have been lost.
+    stale: bool,
+}
+
+impl Running {
     fn run(mut self, mut on_change: impl FnMut()) {
-        loop {
-            let noticed = match self.inbox.recv_timeout(LOOK) {
-                Ok(()) => true,
-                Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
+        while let Some(noticed) = self.wait() {
             if noticed {
                 self.wait_for_quiet();
             }
-            let moved = self.rearm();
-            let look = self.target.look();
+            let moved = self.follow();
+            let look = look(self.target.path());
             let changed = match &self.target {
                 Target::Folder(_) => noticed || moved,
                 Target::Archive { .. } => look != self.seen,
@@ -81,52 +156,127 @@ impl Watch {
             // A path that leads nowhere is being replaced; the next look finds what comes.
             if changed && look.is_some() {
                 self.seen = look;
+                self.target.see();
                 on_change();
             }
         }
     }
 
-    /// Swallows notices until none has come for a moment, or the burst has lasted too long.
+    /// Waits for a notice that matters, or until it is time to look; true for a notice, `None` when
+    /// there will never be one again.
+    fn wait(&mut self) -> Option<bool> {
+        let until = Instant::now() + LOOK;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.inbox.recv_timeout(left) {
+                Ok(notice) => {
+                    if self.hears(notice) {
+                        return Some(true);
+                    }
+                    if left.is_zero() {
+                        return Some(false);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return Some(false),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Swallows notices until none that matters has come for a moment, or the burst has lasted too
+    /// long.
     fn wait_for_quiet(&mut self) {
-        let began = Instant::now();
-        while began.elapsed() < BURST_MAX {
-            if self.inbox.recv_timeout(QUIET).is_err() {
+        let last = Instant::now() + BURST_MAX;
+        let mut until = Instant::now() + QUIET;
+        loop {
+            let left = until.min(last).saturating_duration_since(Instant::now());
+            let Ok(notice) = self.inbox.recv_timeout(left) else { return };
+            if self.hears(notice) {
+                until = Instant::now() + QUIET;
+            }
+            if left.is_zero() {
                 return;
             }
         }
     }
 
-    /// Watches anew when the watched folder is another one than before; true when it is.
-    fn rearm(&mut self) -> bool {
-        let folder = self.target.folder();
-        match folder.metadata().map(|metadata| (metadata.dev(), metadata.ino())) {
-            Ok(now) if self.armed != Some(now) => {
-                // What is watched may be gone already; that is why we are here.
-                let _gone = self.watcher.unwatch(folder);
-                if let Err(error) = self.arm() {
-                    stderr::line(format_args!(
-                        "pinion: cannot watch {}: {error}",
-                        self.target.folder().display()
-                    ));
+    /// Whether a notice calls for a build.
+    fn hears(&mut self, notice: Notice) -> bool {
+        match notice {
+            Notice::Lost => true,
+            Notice::Change(paths) => {
+                for path in &paths {
+                    // It was moved, or only its rights are others: the watch may be gone.
+                    if self.armed.remove(path).is_some() {
+                        let _gone = self.watcher.unwatch(path);
+                        self.stale = true;
+                    }
                 }
-                true
+                paths.iter().any(|path| self.target.concerns(path))
             }
-            _ => false,
+            Notice::Links(links) => {
+                // What lies behind a new one was not watched when it was built: once more.
+                let is_new = self.target.take_links(links);
+                self.arm_or_tell();
+                is_new
+            }
         }
     }
 
+    /// Watches anew what is another one than before; true when something is.
+    fn follow(&mut self) -> bool {
+        let is_another = |(path, (_, seen)): (&PathBuf, &(RecursiveMode, Look))| {
+            let now = look(path);
+            now.is_some() && now != *seen
+        };
+        let moved = self.target.has_moved() || self.armed.iter().any(is_another);
+        if moved || self.stale {
+            self.arm_or_tell();
+        }
+        moved
+    }
+
+    fn arm_or_tell(&mut self) {
+        if let Err(error) = self.arm() {
+            let path = self.target.path().display();
+            stderr::line(format_args!("pinion: cannot watch {path}: {error}"));
+        }
+    }
+
+    /// Watches what has to be watched now, and nothing else. What cannot be watched is not tried
+    /// again before it is another one.
     fn arm(&mut self) -> anyhow::Result<()> {
-        let folder = self.target.folder();
-        let metadata = folder.metadata()?;
-        self.watcher.watch(folder, self.target.mode()).map_err(advice)?;
-        self.armed = Some((metadata.dev(), metadata.ino()));
-        Ok(())
+        self.stale = false;
+        self.target.resolve();
+        let wanted = self.target.watches();
+        let is_wrong = |path: &PathBuf, (mode, seen): &mut (RecursiveMode, Look)| {
+            let now = look(path);
+            wanted.get(path) != Some(mode) || (now.is_some() && now != *seen)
+        };
+        for (path, _) in self.armed.extract_if(.., is_wrong) {
+            // It may be gone already; that is why we are here.
+            let _gone = self.watcher.unwatch(&path);
+        }
+        let mut outcome = Ok(());
+        for (path, mode) in wanted {
+            if self.armed.contains_key(&path) {
+                continue;
+            }
+            let seen = look(&path);
+            if seen.is_some()
+                && let Err(error) = self.watcher.watch(&path, mode)
+            {
+                outcome = Err(advice(error));
+            }
+            self.armed.insert(path, (mode, seen));
+        }
+        outcome
     }
 }
 
 /// What is watched.
 enum Target {
-    Folder(PathBuf),
+    Folder(Scope),
     /// The folder that holds the archive is watched: a watch on the file would stay with the old
     /// file when another one takes its name.
     Archive {
@@ -135,13 +285,10 @@ enum Target {
     },
 }
 
-/// What tells one file from another that took its name: device, inode, length, modification time.
-type Look = Option<(u64, u64, u64, i64, i64)>;
-
 impl Target {
-    fn new(source: &Source) -> Self {
+    fn new(source: &Source, names: Names) -> Self {
         match source {
-            Source::Folder(path) => Self::Folder(path.clone()),
+            Source::Folder(path) => Self::Folder(Scope::new(path, names)),
             Source::Archive(file) => {
                 let folder = file.parent().filter(|folder| *folder != Path::new(""));
                 let folder = folder.unwrap_or(Path::new(".")).to_owned();
@@ -150,36 +297,57 @@ impl Target {
         }
     }
 
-    fn folder(&self) -> &Path {
+    /// What is served.
+    fn path(&self) -> &Path {
         match self {
-            Self::Folder(folder) | Self::Archive { folder, .. } => folder,
-        }
-    }
-
-    fn mode(&self) -> RecursiveMode {
-        match self {
-            Self::Folder(_) => RecursiveMode::Recursive,
-            Self::Archive { .. } => RecursiveMode::NonRecursive,
-        }
-    }
-
-    fn look(&self) -> Look {
-        let path = match self {
-            Self::Folder(folder) => folder,
+            Self::Folder(scope) => scope.source(),
             Self::Archive { file, .. } => file,
-        };
-        path.metadata()
-            .ok()
-            .map(|of: Metadata| (of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec()))
+        }
     }
-}
 
-/// Reading a folder to build it is noticed too, and must not start the next build.
-fn tells_change(event: &notify::Event) -> bool {
-    let ended_writing = notify::event::AccessKind::Close(notify::event::AccessMode::Write);
-    match event.kind {
-        EventKind::Access(access) => access == ended_writing,
-        _ => true,
+    fn watches(&self) -> Watches {
+        match self {
+            Self::Folder(scope) => scope.watches(),
+            Self::Archive { folder, .. } => {
+                Watches::from([(folder.clone(), RecursiveMode::NonRecursive)])
+            }
+        }
+    }
+
+    /// Of the folder of an archive everything: a look at the archive decides.
+    fn concerns(&self, path: &Path) -> bool {
+        match self {
+            Self::Folder(scope) => scope.concerns(path),
+            Self::Archive { .. } => true,
+        }
+    }
+
+    fn take_links(&mut self, links: Vec<PathBuf>) -> bool {
+        match self {
+            Self::Folder(scope) => scope.take_links(links),
+            Self::Archive { .. } => false,
+        }
+    }
+
+    fn resolve(&mut self) {
+        match self {
+            Self::Folder(scope) => scope.resolve(),
+            Self::Archive { .. } => {}
+        }
+    }
+
+    fn has_moved(&mut self) -> bool {
+        match self {
+            Self::Folder(scope) => scope.has_moved(),
+            Self::Archive { .. } => false,
+        }
+    }
+
+    fn see(&mut self) {
+        match self {
+            Self::Folder(scope) => scope.see(),
+            Self::Archive { .. } => {}
+        }
     }
 }
 

@@ -1,0 +1,250 @@
+//! What of the file system is part of a served folder: the folder, and what its links lead to.
+//!
+//! The kernel tells where a file really is, a site where its links put it, and the two can differ:
+//! what lies in a hidden folder is part of the site when a link leads there. So every place of the
+//! file system that the site reaches into is kept with its path in the site, and the names on that
+//! path decide, as they do in a build.
+
+use super::look::{Look, look};
+use notify::RecursiveMode;
+use pinion_build::Names;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Links that are looked at each time. Where a link leads is mostly told by a notice; looking finds
+/// what is switched outside of the site. A hundred thousand links must not keep a core busy.
+const LINKS_PER_LOOK: usize = 1000;
+
+/// Folders to be watched, alone or with all below.
+pub(super) type Watches = BTreeMap<PathBuf, RecursiveMode>;
+
+/// A served folder, as far as it has to be watched.
+pub(super) struct Scope {
+    source: PathBuf,
+    names: Names,
+    /// Those that the last build met.
+    links: Vec<Link>,
+    /// The link to be looked at next.
+    next: usize,
+    places: Vec<Place>,
+    /// Files that links lead to, where they really are.
+    files: HashSet<PathBuf>,
+}
+
+/// A link of the site.
+struct Link {
+    /// Below the source.
+    path: PathBuf,
+    /// What it led to before the last build.
+    seen: Look,
+}
+
+/// A folder that is part of the site with all in it.
+struct Place {
+    /// Where it really is, without links.
+    real: PathBuf,
+    /// Where the site has it, below the source.
+    path: PathBuf,
+}
+
+impl Scope {
+    pub(super) fn new(source: &Path, names: Names) -> Self {
+        let mut scope = Self {
+            source: source.to_owned(),
+            names,
+            links: Vec::new(),
+            next: 0,
+            places: Vec::new(),
+            files: HashSet::new(),
+        };
+        scope.resolve();
+        scope
+    }
+
+    pub(super) fn source(&self) -> &Path {
+        &self.source
+    }
+
+    /// Takes over the links that a build has met, below the source; true when there are new ones.
+    pub(super) fn take_links(&mut self, paths: Vec<PathBuf>) -> bool {
+        let mut known: HashMap<PathBuf, Look> =
+            self.links.drain(..).map(|link| (link.path, link.seen)).collect();
+        let mut is_new = false;
+        for path in paths {
+            // What was seen of a known one stays: the build may have met an earlier state.
+            let seen = known.remove(&path).unwrap_or_else(|| {
+                is_new = true;
+                look(&self.source.join(&path))
+            });
+            self.links.push(Link { path, seen });
+        }
+        self.next = 0;
+        is_new
+    }
+
+    /// Finds out anew where everything is.
+    pub(super) fn resolve(&mut self) {
+        // A source that is gone is being replaced; until then the old places will do.
+        let Ok(real) = self.source.canonicalize() else { return };
+        self.places = vec![Place { real, path: PathBuf::new() }];
+        self.files.clear();
+        for Link { path, .. } in &self.links {
+            match self.source.join(path).canonicalize() {
+                Ok(real) if real.is_dir() => {
+                    self.places.push(Place { real, path: path.clone() });
+                }
+                Ok(real) => {
+                    self.files.insert(real);
+                }
+                // It leads nowhere; looking finds out when that changes.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The folders to watch so that nothing of the site is missed, none within another.
+    pub(super) fn watches(&self) -> Watches {
+        let mut folders: Vec<&Path> =
+            self.places.iter().map(|place| place.real.as_path()).collect();
+        folders.sort_unstable();
+        let mut watches = Watches::new();
+        let mut last: Option<&Path> = None;
+        for folder in folders {
+            // A folder stands before all that lie in it, and those stand together.
+            if last.is_none_or(|last| !folder.starts_with(last)) {
+                watches.insert(folder.to_owned(), RecursiveMode::Recursive);
+                last = Some(folder);
+            }
+        }
+        for folder in self.files.iter().filter_map(|file| file.parent()) {
+            let is_watched = |above| watches.get(above) == Some(&RecursiveMode::Recursive);
+            if !folder.ancestors().any(is_watched) {
+                watches.insert(folder.to_owned(), RecursiveMode::NonRecursive);
+            }
+        }
+        watches
+    }
+
+    /// Whether something at this place, as the kernel tells it, can be part of the site.
+    pub(super) fn concerns(&self, real: &Path) -> bool {
+        let is_in = |place: &Place| {
+            let below = real.strip_prefix(&place.real);
+            below.is_ok_and(|below| self.names.may_be_part(&place.path.join(below)))
+        };
+        self.files.contains(real) || self.places.iter().any(is_in)
+    }
+
+    /// Whether the source is somewhere else than it was, or a link leads to something else than
+    /// before the last build. It looks at a part of the links, at the next part the next time.
+    pub(super) fn has_moved(&mut self) -> bool {
+        let place = self.places.first().map(|place| place.real.as_path());
+        if self.source.canonicalize().is_ok_and(|now| place != Some(&now)) {
+            return true;
+        }
+        let count = self.links.len().min(LINKS_PER_LOOK);
+        let mut looked_at = self.links.iter().cycle().skip(self.next).take(count);
+        let has_moved = looked_at.any(|link| look(&self.source.join(&link.path)) != link.seen);
+        self.next = (self.next + count).checked_rem(self.links.len()).unwrap_or_default();
+        has_moved
+    }
+
+    /// A build begins: what it will find is seen.
+    pub(super) fn see(&mut self) {
+        for link in &mut self.links {
+            link.seen = look(&self.source.join(&link.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let id = std::process::id();
+            let folder = std::env::temp_dir().join(format!("pinion-scope-{id}-{name}"));
+            fs::create_dir_all(folder.join("site/.parts")).expect("folders");
+            fs::create_dir_all(folder.join("out/sub")).expect("folders");
+            fs::write(folder.join("out/a.html"), "a").expect("written");
+            Self(folder.canonicalize().expect("no links"))
+        }
+
+        /// The scope of `site`, with links and where they lead.
+        fn scope(&self, links: &[(&str, &str)]) -> Scope {
+            let names = Names::new(&["drafts".to_owned()]).expect("names");
+            let mut scope = Scope::new(&self.0.join("site"), names);
+            for (path, target) in links {
+                symlink(target, self.0.join("site").join(path)).expect("a link");
+            }
+            assert!(scope.take_links(links.iter().map(|(path, _)| path.into()).collect()));
+            scope.resolve();
+            scope
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _left_for_the_system = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn names_decide_by_where_the_site_has_a_file() {
+        let folder = Folder::new("names");
+        let links = [("parts", ".parts"), ("one.html", "../out/a.html"), ("sub", "../out/sub")];
+        let scope = folder.scope(&links);
+        for (path, expected) in [
+            ("site", true),
+            ("site/index.html", true),
+            ("site/deep/er/index.html", true),
+            ("site/access.log", false),
+            ("site/.git/index", false),
+            ("site/drafts/index.html", false),
+            ("site/.parts/x.html", true),
+            ("site/.parts/x.tmp", false),
+            ("out/a.html", true),
+            ("out/b.html", false),
+            ("out/sub/b.html", true),
+            ("out/sub/b.html~", false),
+            ("elsewhere", false),
+        ] {
+            assert_eq!(scope.concerns(&folder.0.join(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_folder_is_watched_twice() {
+        let folder = Folder::new("twice");
+        let links = [("parts", ".parts"), ("one.html", "../out/a.html"), ("none", "nothing")];
+        let alone = (folder.0.join("out"), RecursiveMode::NonRecursive);
+        let site = (folder.0.join("site"), RecursiveMode::Recursive);
+        let scope = folder.scope(&links);
+        assert_eq!(scope.watches(), Watches::from([alone, site.clone()]));
+        let mut scope = scope;
+        symlink("../out", folder.0.join("site/out")).expect("a link");
+        let paths = ["parts", "one.html", "none", "out"];
+        assert!(scope.take_links(paths.map(PathBuf::from).to_vec()));
+        scope.resolve();
+        let whole = (folder.0.join("out"), RecursiveMode::Recursive);
+        assert_eq!(scope.watches(), Watches::from([whole, site]));
+    }
+
+    #[test]
+    fn a_link_that_leads_elsewhere_is_found_among_many() {
+        let folder = Folder::new("many");
+        let mut scope = folder.scope(&[("z.html", "../out/a.html")]);
+        let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));
+        let all: Vec<PathBuf> = many.chain(["z.html".into()]).collect();
+        assert!(scope.take_links(all.clone()) && !scope.take_links(all));
+        assert!((0..6).all(|_| !scope.has_moved()));
+        fs::write(folder.0.join("out/a.html"), "another length").expect("written");
+        assert!((0..3).any(|_| scope.has_moved()));
+        scope.see();
+        assert!((0..6).all(|_| !scope.has_moved()));
+    }
+}
