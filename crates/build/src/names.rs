@@ -59,8 +59,8 @@ impl Names {
         Ok(Names { by_name: build(by_name)?, by_path: build(by_path)? })
     }
 
-    /// Whether something at `path`, below the source, can be part of the site: by its own name and by
-    /// those of the folders it lies in.
+    /// Whether something at `path`, below the source, can be part of the site: by its own name and
+    /// by those of the folders it lies in.
     pub fn may_be_part(&self, path: &Path) -> bool {
         let mut key = Vec::new();
         path.iter().map(OsStr::as_bytes).all(|name| {

@@ -10,8 +10,8 @@ pub trait Progress {
         let _ = (files, bytes);
     }
 
-    /// The walk is over, and met these links, below the source. They were followed, apart from those
-    /// that lead nowhere or to a folder above them. Told also when the build then fails.
+    /// The walk is over, and met these links, below the source. They were followed, apart from
+    /// those that lead nowhere or to a folder above them. Told also when the build then fails.
     fn linked(&self, links: &[PathBuf]) {
         let _ = links;
     }
