@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) in_turn: bool,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
+    /// Whatever it does, its connection is closed so many milliseconds after it was taken.
+    pub(crate) closed_within_ms: Option<u64>,
     pub(crate) reader: Reader,
 }
 
@@ -66,9 +68,19 @@ impl Plan {
 
     /// Whether a client that has sent so many bytes is in the middle of a head.
     pub(crate) fn in_head(&self, sent: usize) -> bool {
-        let from = self.ends.iter().rev().find(|end| **end <= sent).copied().unwrap_or(0);
-        let request = &self.wire[from..sent];
+        let request = self.begun(sent);
         !request.is_empty() && !request.windows(4).any(|four| four == b"\r\n\r\n")
+    }
+
+    /// Whether it is in the middle of content.
+    pub(crate) fn in_content(&self, sent: usize) -> bool {
+        !self.begun(sent).is_empty() && !self.in_head(sent)
+    }
+
+    /// What there is of a request that is not whole.
+    fn begun(&self, sent: usize) -> &[u8] {
+        let from = self.ends.iter().rev().find(|end| **end <= sent).copied().unwrap_or(0);
+        &self.wire[from..sent]
     }
 }
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
-use pinion_engine::limits::{IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS};
+use pinion_engine::limits::{BODY_STALL_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stepped::{Holdings, Stepped};
 
 use crate::ask::mapped_file;
-use crate::client::{Actor, Ending, State};
+use crate::client::{Actor, Ending, Plan, State};
 use crate::handlers::Handlers;
 use crate::scenario::Scenario;
 
@@ -198,10 +198,16 @@ impl<const READINESS: bool> Run<READINESS> {
         if self.leaps {
             return Ok(());
         }
-        let in_head = matches!(actor.plan.ending, Ending::Freezes { after_bytes }
-            if actor.plan.in_head(after_bytes));
+        let frozen = |within: fn(&Plan, usize) -> bool| {
+            matches!(actor.plan.ending, Ending::Freezes { after_bytes }
+                if within(&actor.plan, after_bytes))
+        };
+        let (in_head, in_content) = (frozen(Plan::in_head), frozen(Plan::in_content));
+        // What the client has acknowledged is looked at once in the time of a send; what it is told
+        // when its request has not come in time has that time as well.
         let limit = match () {
-            // What the client has acknowledged is looked at once in that time.
+            () if facts.stalled && in_head => self.head_ms + 2 * SEND_STALL_MS,
+            () if facts.stalled && in_content => BODY_STALL_MS + 2 * SEND_STALL_MS,
             () if facts.stalled => 2 * SEND_STALL_MS,
             () if in_head => self.head_ms,
             () => IDLE_TIMEOUT_MS,
@@ -211,6 +217,10 @@ impl<const READINESS: bool> Run<READINESS> {
             .max()
             .unwrap_or(0);
         let slack = 4 * TICK_MS + 20 * self.late_ms + 100;
+        let open = closed - attached;
+        if actor.plan.closed_within_ms.is_some_and(|limit| open > limit + slack) {
+            return Err(format!("closed {open} ms after it was taken"));
+        }
         let took = closed.saturating_sub(quiet_since);
         if took > limit + slack {
             return Err(format!("closed after {took} ms, allowed are {limit}"));

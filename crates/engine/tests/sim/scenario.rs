@@ -225,6 +225,7 @@ impl Scenario {
             in_turn: random.chance(400),
             pace,
             ending,
+            closed_within_ms: None,
             reader: Reader::new(script.answers, allowed),
         }
     }

@@ -1,6 +1,7 @@
 //! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
 
 use pinion_engine::backend::sim::{Connect, Faults, Random};
+use pinion_engine::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
@@ -42,6 +43,7 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
         in_turn: false,
         pace: AT_ONCE,
         ending,
+        closed_within_ms: None,
         reader: Reader::new(answers, Allowed::default()),
     }
 }
@@ -206,6 +208,43 @@ fn a_head_that_drips_ends_in_time() {
         // A byte each 25 ms: the whole would take more than 20 s.
         plan.pace = Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 50 };
         plan.reader = Reader::new(vec![page(408)], Allowed::default());
+        vec![plan]
+    });
+}
+
+#[test]
+fn lingering_ends_although_the_peer_goes_on() {
+    told_often(3, &Faults::default(), || {
+        // One that reads would see the end of the answer, and leave.
+        let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
+        plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
+        plan.ends = vec![plan.wire.len()];
+        // The head at once, the rest in more than 10 s.
+        plan.pace = Pace { send_bytes: 28, read_bytes: usize::MAX, gap_ms: 50 };
+        plan.closed_within_ms = Some(LINGER_MS);
+        vec![plan]
+    });
+}
+
+#[test]
+fn content_that_nobody_wants_and_that_drips_ends_in_time() {
+    told_often(3, &Faults::default(), || {
+        let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
+        // The head at once, the rest in more than 50 s.
+        plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
+        plan.closed_within_ms = Some(BODY_STALL_MS);
+        vec![plan]
+    });
+}
+
+#[test]
+fn content_that_drips_does_not_excuse_a_client_that_does_not_read() {
+    told_often(3, &Faults::default(), || {
+        let ending = Ending::StopsReading { after_bytes: 100 };
+        let mut plan = plan(&[request(Kind::Unread, 3000, 20_000)], 500, ending);
+        plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
+        // What it has taken is looked at once in that time.
+        plan.closed_within_ms = Some(2 * SEND_STALL_MS);
         vec![plan]
     });
 }

@@ -399,7 +399,8 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         let entry = self.open(slot);
         assert!(!entry.finished, "nothing is sent behind our end of stream");
         if READINESS {
-            let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+            let mut all = Vec::with_capacity(bytes);
+            parts.iter().for_each(|part| all.extend_from_slice(part));
             self.transfer(slot, &all)
         } else {
             // SAFETY: what this function asks of its caller, who must let the memory stay until
