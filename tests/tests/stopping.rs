@@ -1,13 +1,17 @@
 //! SIGTERM: whoever came in time is answered, the port is free at once, and what runs is finished.
 #![forbid(unsafe_code)]
 
+use pinion_tests::binary::pinion;
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix};
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
 use pinion_tests::wait_for;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 /// Both ways to talk to the kernel.
 const IO: [Io; 2] = [Io::Epoll, Io::Uring];
@@ -85,6 +89,36 @@ fn a_stopping_server_finishes_what_is_running() {
         drop(slow);
         assert!(server.wait().success());
     });
+}
+
+#[test]
+fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
+    let folder = Folder::with("logs", [("index.html", "home")]);
+    for io in IO {
+        let mut server = Command::new(pinion())
+            .args(["serve", "--listen", "127.0.0.1:0", "--io", io.as_str(), "--access-log", "-"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a server");
+        let mut said = BufReader::new(server.stderr.take().expect("its words")).lines();
+        let address = said.find_map(|line| {
+            let line = line.expect("its words");
+            let url = line.strip_prefix("listening http://")?;
+            url.trim_end_matches('/').parse::<SocketAddr>().ok()
+        });
+        // Lines for more than a pipe takes, and nobody reads them.
+        let mut connection = Connection::open(address.expect("a listening server"));
+        for _ in 0..3000 {
+            assert_eq!(connection.exchange(&Request::get("/")).status, 200);
+        }
+        let pid = Pid::from_child(&server);
+        kill_process(pid, Signal::TERM).expect("to stop");
+        let status = wait_for("its end", || server.try_wait().expect("a child"));
+        assert!(status.success(), "{status} over {io:?}");
+    }
 }
 
 #[test]

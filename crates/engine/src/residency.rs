@@ -7,12 +7,12 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-/// Gives free heap memory back to the system, and the pages of program code that were read from
-/// the program's file. Code that is needed again is mapped again from the page cache, without
-/// reading the disk while the system has memory to spare. Never fails: what cannot be given back
-/// stays.
+/// Gives free heap memory back to the system, and the pages of program code that were read from the
+/// program's file: for a start, because workers that run would all fault them in again. Code that
+/// is needed again is mapped again from the page cache, without reading the disk while the system
+/// has memory to spare. Never fails: what cannot be given back stays.
 pub fn release() {
-    trim_heap();
+    release_heap();
     // SAFETY: `drop_code` matches the signature that is asked for, does not unwind, and gets no
     // data; the loader's list of objects is valid while it runs.
     unsafe {
@@ -20,17 +20,18 @@ pub fn release() {
     }
 }
 
+/// Gives free heap memory back to the system.
 #[cfg(target_env = "gnu")]
-fn trim_heap() {
+pub fn release_heap() {
     // SAFETY: without conditions; a pad of 0 bytes gives back all that is free.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Other allocators give memory back by themselves.
+/// Nothing: other allocators give memory back by themselves.
 #[cfg(not(target_env = "gnu"))]
-fn trim_heap() {}
+pub fn release_heap() {}
 
 /// Drops the resident pages of the executable segments of one loaded object. Segments that can be
 /// written, or that relocations were written to, are not executable and stay as they are.

@@ -3,8 +3,8 @@
 use crate::stderr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use crate::app::App;
@@ -82,7 +82,7 @@ impl Server {
     /// is restarted after a panic.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or a worker cannot talk to the kernel; none is left then.
     pub fn start<A, F>(kit: Kit, make_app: F) -> io::Result<Self>
     where
         A: App,
@@ -96,15 +96,24 @@ impl Server {
         let shared = Arc::new(Shared::new(workers, sockets));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
+        let (told, started) = mpsc::channel();
         for index in 0..workers {
             let place =
                 Place { index: index as u16, settings: settings.clone(), shared: shared.clone() };
-            let make_app = make_app.clone();
+            let (make_app, told) = (make_app.clone(), told.clone());
             let named = thread::Builder::new().name(format!("worker-{index}"));
             let named = named.stack_size(WORKER_STACK_BYTES);
-            threads.push(named.spawn(move || place.work(io, &*make_app))?);
+            threads.push(named.spawn(move || place.work(io, &*make_app, told))?);
         }
-        Ok(Self { threads, shared })
+        drop(told);
+        let server = Self { threads, shared };
+        // Ends when each has told, or died without a word.
+        if let Some(error) = started.iter().find_map(Result::err) {
+            server.control().stop();
+            server.join();
+            return Err(error);
+        }
+        Ok(server)
     }
 
     /// A handle that ends the server.
@@ -134,15 +143,26 @@ struct Place {
 }
 
 impl Place {
-    fn work<A: App>(&self, io: Io, make_app: &(impl Fn(u16, Poster) -> A + ?Sized)) {
+    /// Works until the server has drained. Tells once whether it could begin; if not, that is all.
+    fn work<A: App>(
+        &self,
+        io: Io,
+        make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
+        told: mpsc::Sender<io::Result<()>>,
+    ) {
+        let mut told = Some(told);
         loop {
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
-                Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app),
-                Io::Uring => self.run(Uring::new(self.shared.listening())?, make_app),
+                Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app, &mut told),
+                Io::Uring => self.run(Uring::new(self.shared.listening())?, make_app, &mut told),
             }));
             match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
+                    if let Some(told) = told.take() {
+                        let _ = told.send(Err(error));
+                        return;
+                    }
                     stderr::line(format_args!("worker {}: {error}; starting anew", self.index));
                 }
                 Err(_) => {
@@ -162,7 +182,11 @@ impl Place {
         &self,
         backend: B,
         make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
+        told: &mut Option<mpsc::Sender<io::Result<()>>>,
     ) -> io::Result<()> {
+        if let Some(told) = told.take() {
+            let _ = told.send(Ok(()));
+        }
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
         Worker::new(self.index, backend, app, self.settings.clone(), self.shared.clone()).run()
     }

@@ -28,10 +28,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use writer::Writer;
 
 /// Bytes of the log thread: lines that stand ready, and a record.
 pub(crate) const WRITER_BYTES: usize = writer::LINES_BYTES + record::RECORD_MAX_BYTES;
+
+/// How long the end of the server waits for the last lines: a pipe or a disk that takes nothing for
+/// so long will not take them later.
+const FINISH_MAX: Duration = Duration::from_secs(2);
+/// Between two looks whether they are written.
+const FINISH_LOOK: Duration = Duration::from_millis(5);
 
 /// The running log.
 #[derive(Debug)]
@@ -91,12 +98,22 @@ impl AccessLog {
         self.shared.bell.ring();
     }
 
-    /// Writes out what stands in the rings and ends the thread. What is logged later is lost.
+    /// Writes out what stands in the rings and ends the thread. What is logged later is lost, and
+    /// so is what nobody takes: a reader who has stopped must not keep the server from stopping.
     pub(crate) fn finish(&self) {
         self.shared.finish.store(true, Ordering::Release);
         self.shared.bell.ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
+        let Some(thread) = thread else { return };
+        let deadline = Instant::now() + FINISH_MAX;
+        while !thread.is_finished() && Instant::now() < deadline {
+            thread::sleep(FINISH_LOOK);
+        }
+        if !thread.is_finished() {
+            stderr::line(format_args!(
+                "pinion: nobody takes the access log; its last lines are lost"
+            ));
+        } else if thread.join().is_err() {
             stderr::line(format_args!(
                 "pinion: the access log ended by a panic; its last lines are lost"
             ));

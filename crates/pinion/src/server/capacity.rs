@@ -2,7 +2,9 @@
 
 use super::pending::{self, PENDING_MAX_BYTES};
 use crate::access_log::{RING_BYTES, WRITER_BYTES};
+use crate::failure::Failure;
 use crate::settings::Serve;
+use crate::terminal::counted;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
@@ -17,6 +19,8 @@ const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 const BUFFER_PER_CONNECTION_BYTES: u64 = 4 << 10;
 /// A small server still takes some large answers at once.
 const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
+/// With less a worker could not hold what a few clients may fill, let alone a reserve.
+const BUFFER_WORKER_MIN_BYTES: u64 = 1 << 20;
 /// A large one does not take the whole machine unasked.
 const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
@@ -43,16 +47,29 @@ pub(crate) struct Capacity {
 impl Capacity {
     /// From the settings and the number of files that this process may open beside those of the
     /// site.
-    pub(crate) fn new(serve: &Serve, descriptors: u64) -> Self {
+    ///
+    /// # Errors
+    /// A budget that is too small for so many workers.
+    pub(crate) fn new(serve: &Serve, descriptors: u64, workers: usize) -> Result<Self, Failure> {
         let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
         let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
         let connections = wanted.min(possible);
+        let least_bytes = workers as u64 * BUFFER_WORKER_MIN_BYTES;
         let buffer_bytes = serve.memory_budget_bytes.unwrap_or_else(|| {
             (connections * BUFFER_PER_CONNECTION_BYTES)
                 .clamp(BUFFER_DEFAULT_MIN_BYTES, BUFFER_DEFAULT_MAX_BYTES)
+                .max(least_bytes)
         });
+        if buffer_bytes < least_bytes {
+            return Err(Failure::usage(format!(
+                "--memory-budget {}: {} need at least {}; give more, or set --workers",
+                buffer_bytes >> 20,
+                counted(workers as u64, "worker"),
+                least_bytes >> 20,
+            )));
+        }
         let asked = serve.max_connections.filter(|asked| *asked > connections);
-        Self { connections, buffer_bytes, asked }
+        Ok(Self { connections, buffer_bytes, asked })
     }
 
     /// The most memory the server can use beside the archive, while no other one is loaded.
@@ -97,27 +114,43 @@ mod tests {
         *serve
     }
 
+    fn capacity_of(serve: &Serve, descriptors: u64) -> Capacity {
+        let Ok(capacity) = Capacity::new(serve, descriptors, 2) else { panic!("{serve:?}") };
+        capacity
+    }
+
+    #[test]
+    fn a_budget_has_something_for_each_worker() {
+        let small = serve("pinion serve --memory-budget 3");
+        assert!(Capacity::new(&small, 1024, 3).is_ok());
+        let refused = Capacity::new(&small, 1024, 4).err().and_then(|failure| failure.reason());
+        let reason = refused.expect("a usage error");
+        assert!(reason.contains("--memory-budget 3: 4 workers need at least 4"), "{reason}");
+        let many = Capacity::new(&serve("pinion serve"), 1024, 128);
+        assert!(many.is_ok_and(|capacity| capacity.buffer_bytes == 128 << 20));
+    }
+
     #[test]
     fn descriptors_bound_the_connections() {
-        let capacity = Capacity::new(&serve("pinion serve"), 1024);
+        let capacity = capacity_of(&serve("pinion serve"), 1024);
         assert_eq!(capacity.connections, 1024 - RESERVED_DESCRIPTORS);
         assert_eq!((capacity.buffer_bytes, capacity.asked), (BUFFER_DEFAULT_MIN_BYTES, None));
-        assert_eq!(Capacity::new(&serve("pinion serve"), 3).connections, 1);
-        assert_eq!(Capacity::new(&serve("pinion serve"), u64::MAX).connections, 65_536);
+        assert_eq!(capacity_of(&serve("pinion serve"), 3).connections, 1);
+        assert_eq!(capacity_of(&serve("pinion serve"), u64::MAX).connections, 65_536);
     }
 
     #[test]
     fn what_was_asked_for_holds_as_far_as_it_can() {
         let serve = serve("pinion serve --max-connections 5000 --memory-budget 16");
-        let capacity = Capacity::new(&serve, 1 << 20);
+        let capacity = capacity_of(&serve, 1 << 20);
         assert_eq!((capacity.connections, capacity.buffer_bytes), (5000, 16 << 20));
         assert_eq!(capacity.asked, None);
-        assert_eq!(Capacity::new(&serve, 1024).asked, Some(5000));
+        assert_eq!(capacity_of(&serve, 1024).asked, Some(5000));
     }
 
     #[test]
     fn the_bound_grows_with_everything_it_counts() {
-        let capacity = Capacity::new(&serve("pinion serve"), 1 << 20);
+        let capacity = capacity_of(&serve("pinion serve"), 1 << 20);
         for io in [Io::Epoll, Io::Uring] {
             let bound = capacity.bound_bytes(1, io, false);
             let more = Capacity { connections: capacity.connections + 800, ..capacity };

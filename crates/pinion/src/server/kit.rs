@@ -16,6 +16,7 @@ use crate::source;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
+use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
@@ -67,8 +68,9 @@ pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
     let external_files =
         site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
     // Twice: while a reload is taken up, the old state of the folder is still being served.
-    let capacity = Capacity::new(&settings, descriptors.saturating_sub(2 * external_files));
     let workers = settings.workers.unwrap_or_else(cores);
+    let descriptors = descriptors.saturating_sub(2 * external_files);
+    let capacity = Capacity::new(&settings, descriptors, workers)?;
     Ok(Kit { settings, signals, listeners, files, log, site, io, workers, capacity })
 }
 
@@ -86,7 +88,8 @@ fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
         true => None,
         false => Some(recognise(settings)?),
     };
-    let io = choose_io(settings.io)?;
+    let workers = settings.workers.unwrap_or_else(cores);
+    let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
     // Before the folder is built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
@@ -94,6 +97,7 @@ fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
         Some((loader, watch)) => Some(Site { first: loader.load()?, loader, watch }),
         None => None,
     };
+    residency::release();
     Ok(Opened { io, log, listeners, site })
 }
 
@@ -116,11 +120,11 @@ fn open_log(target: LogTarget) -> Result<Output, Failure> {
 
 /// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a
 /// user expects.
-fn choose_io(asked: settings::Io) -> Result<Io, Failure> {
+fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
     if asked == settings::Io::Epoll {
         return Ok(Io::Epoll);
     }
-    match (probe_uring(), asked) {
+    match (probe_uring(workers), asked) {
         (Ok(()), _) => Ok(Io::Uring),
         (Err(reason), settings::Io::Uring) => {
             Err(anyhow!("io_uring does not work here: {reason}; use --io auto or epoll").into())

@@ -10,7 +10,6 @@ use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{Options, Progress};
 use pinion_engine::mapping::Mapping;
-use pinion_engine::residency;
 use pinion_engine::stderr;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
@@ -96,8 +95,6 @@ impl Loader {
         }
         seal(&built.out).context("cannot seal the memory of the site")?;
         let mapping = Mapping::new(built.out, built.externals);
-        drop(built.summary);
-        residency::release();
         Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
     }
 }

@@ -5,9 +5,12 @@
 use super::generation::Published;
 use super::loader::Loader;
 use crate::terminal::counted;
+use anyhow::anyhow;
+use pinion_engine::residency;
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -49,7 +52,11 @@ impl Reloader {
 
 fn run(wishes: &Receiver<()>, loader: &Loader, published: &Published, control: &Control) {
     while wishes.recv().is_ok() {
-        match loader.load() {
+        // A mistake of ours in one load must not be the end of all later ones.
+        let loaded = catch_unwind(AssertUnwindSafe(|| loader.load()));
+        let loaded = loaded.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
+        residency::release_heap();
+        match loaded {
             Ok(next) => {
                 let paths = counted(next.archive().layout().entry_count(), "path");
                 published.publish(next);
