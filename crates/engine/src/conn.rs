@@ -9,7 +9,9 @@ use pinion_http::request::Framing;
 
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
+use crate::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
 use crate::output::NO_OUTPUT;
+use crate::settings::Settings;
 use crate::stash::Stash;
 use crate::tables::has_places;
 
@@ -47,6 +49,21 @@ pub(crate) enum Watch {
     Send,
     /// What the peer still sends after our last answer.
     Linger,
+}
+
+impl Watch {
+    /// How long what is watched may take, in milliseconds; `u64::MAX` is for ever.
+    #[inline]
+    pub(crate) fn patience_ms(self, settings: &Settings) -> u64 {
+        match self {
+            Watch::Nothing => u64::MAX,
+            Watch::Idle => settings.idle_ms,
+            Watch::Head => settings.head_ms,
+            Watch::Body | Watch::Discard => BODY_STALL_MS,
+            Watch::Send => SEND_STALL_MS,
+            Watch::Linger => LINGER_MS,
+        }
+    }
 }
 
 /// One connection.

@@ -10,9 +10,10 @@ use crate::address::Address;
 use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::{Conns, Watch};
+use crate::conn::Conns;
+use crate::drain::Ending;
 use crate::exchange::{Slice, Stage};
-use crate::limits::{BODY_STALL_MS, COPY_BODY_MAX_BYTES, LINGER_MS, SEND_STALL_MS};
+use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::{Mapping, MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
@@ -73,8 +74,8 @@ pub(crate) struct Core {
     pub(crate) tails: Tails,
     /// Where the fields of a request stand; taken out while one is answered.
     pub(crate) heads: HeadStorage,
-    /// No new requests; connections close as they fall idle.
-    pub(crate) draining: bool,
+    /// How far the end of the worker has come.
+    pub(crate) ending: Ending,
 }
 
 impl Core {
@@ -91,7 +92,7 @@ impl Core {
             external: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
-            draining: false,
+            ending: Ending::No,
             settings,
         }
     }
@@ -152,19 +153,8 @@ impl Core {
         let now_ms = self.now.monotonic_ms;
         let conn = self.conns.get(slot);
         let (watch, deadline_ms) = (conn.watch, conn.deadline_ms);
-        now_ms.saturating_add(self.patience_ms(watch)).saturating_sub(deadline_ms)
-    }
-
-    /// How long what a deadline watches may take, in milliseconds.
-    fn patience_ms(&self, watch: Watch) -> u64 {
-        match watch {
-            Watch::Nothing => u64::MAX,
-            Watch::Idle => self.settings.idle_ms,
-            Watch::Head => self.settings.head_ms,
-            Watch::Body | Watch::Discard => BODY_STALL_MS,
-            Watch::Send => SEND_STALL_MS,
-            Watch::Linger => LINGER_MS,
-        }
+        let patience_ms = watch.patience_ms(&self.settings);
+        now_ms.saturating_add(patience_ms).saturating_sub(deadline_ms)
     }
 
     /// The budget for buffers is spent and this connection asked for more: it pays.
@@ -237,10 +227,9 @@ impl Core {
         }
         if watch != conn.watch {
             conn.watch = watch;
-            let deadline_ms = self.now.monotonic_ms.saturating_add(self.patience_ms(watch));
-            self.conns.get(slot).deadline_ms = deadline_ms;
+            let patience_ms = watch.patience_ms(&self.settings);
+            conn.deadline_ms = self.now.monotonic_ms.saturating_add(patience_ms);
         }
-        let conn = self.conns.get(slot);
         let asked = conn.exchange.deadline_ms;
         let deadline = if asked > 0 { conn.deadline_ms.min(asked) } else { conn.deadline_ms };
         if deadline == u64::MAX {

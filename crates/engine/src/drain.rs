@@ -11,7 +11,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::app::{App, Gone};
-use crate::backend::{Backend, Completion, Slot};
+use crate::backend::{Backend, Completion};
 use crate::conn::Phase;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PASSES_MAX, DRAIN_QUIET_PASSES};
 use crate::worker::Worker;
@@ -36,11 +36,10 @@ pub(crate) enum Ending {
 impl<B: Backend, A: App> Worker<B, A> {
     /// Begins the end, once.
     pub(crate) fn drain(&mut self) {
-        if self.ending != Ending::No {
+        if self.core.ending != Ending::No {
             return;
         }
-        self.ending = Ending::Emptying { passes: 0, quiet: 0 };
-        self.core.draining = true;
+        self.core.ending = Ending::Emptying { passes: 0, quiet: 0 };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
@@ -55,18 +54,18 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Moves the end on behind a pass, which has `brought` somebody or a request.
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
-        match self.ending {
+        match self.core.ending {
             Ending::No => return false,
             Ending::Emptying { passes, quiet } => {
                 let quiet = if brought { 0 } else { quiet + 1 };
-                self.ending = Ending::Emptying { passes: passes + 1, quiet };
+                self.core.ending = Ending::Emptying { passes: passes + 1, quiet };
                 if quiet >= DRAIN_QUIET_PASSES || passes >= DRAIN_PASSES_MAX {
                     self.finish();
                 }
             }
             Ending::Finishing { newcomers_until_ms } => {
                 if newcomers_until_ms <= self.core.now.monotonic_ms {
-                    self.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+                    self.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
                     self.close_idle(|_begun| true);
                 }
             }
@@ -80,7 +79,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         let index = usize::from(self.core.worker);
-        let finishing = matches!(self.ending, Ending::Finishing { .. });
+        let finishing = matches!(self.core.ending, Ending::Finishing { .. });
         finishing && self.core.conns.len() == 0 && {
             self.shared.loads[index].store(0, Ordering::Relaxed);
             true
@@ -88,11 +87,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     fn finish(&mut self) {
-        if let Ending::Finishing { .. } = self.ending {
+        if let Ending::Finishing { .. } = self.core.ending {
             return;
         }
         let newcomers_until_ms = self.core.now.monotonic_ms + DRAIN_NEWCOMER_MS;
-        self.ending = Ending::Finishing { newcomers_until_ms };
+        self.core.ending = Ending::Finishing { newcomers_until_ms };
         self.accepting = false;
         self.backend.accept(false);
         self.backend.close_listeners();
@@ -101,23 +100,18 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Closes the connections between two requests that have had so many as `which` says.
     fn close_idle(&mut self, which: impl Fn(u64) -> bool) {
-        let is_idle = |worker: &mut Self, slot: Slot| {
-            let conn = worker.core.conns.get(slot);
-            conn.phase == Phase::Head
-                && conn.stash.is_empty()
-                && !conn.close_when_sent
-                && which(conn.begun)
-        };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
-            if !is_idle(self, slot) {
+            let is_sent = self.core.queued_bytes(slot) == 0;
+            let conn = self.core.conns.get(slot);
+            let between = conn.phase == Phase::Head && conn.stash.is_empty();
+            if !between || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }
-            if self.core.queued_bytes(slot) == 0 {
-                self.cut(slot, Gone::Stopping);
-            } else {
-                self.core.conns.get(slot).end(true);
+            match is_sent {
+                true => self.cut(slot, Gone::Stopping),
+                false => conn.end(true),
             }
         }
     }

@@ -19,6 +19,7 @@ use crate::app::{App, Event, Gone, OwnAnswer, RawEvent};
 use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
+use crate::drain::Ending;
 use crate::exchange::{Exchange, ExchangeState, HEAD_FIXED_BYTES, Stage};
 use crate::limits::{LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::raw::RawStream;
@@ -87,7 +88,7 @@ fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> us
 fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_>) {
     let last_allowed = core.settings.requests_per_connection;
     let body_max = core.settings.limits.body_bytes;
-    let draining = core.draining;
+    let draining = core.ending != Ending::No;
     let conn = core.conns.get(slot);
     conn.received();
     conn.begun += 1;

@@ -12,6 +12,8 @@
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
+//! | `relief` | who gives buffers up when they run low |
+//! | `drain` | how a worker ends |
 //! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |

@@ -229,14 +229,14 @@ impl Output {
             return if chunk.len() > *start { Next::One(&chunk[*start..]) } else { Next::Nothing };
         }
         let mut parts = Parts { slices: [IoSlice::new(&[]); SEND_PARTS_MAX], count: 0 };
+        let mut room = SEND_MAX_BYTES;
         for segment in &self.segments {
             let slice = match segment {
                 Segment::Chunk { chunk, start } => &chunk[*start..],
                 Segment::Owned { bytes, start } => &bytes[*start..],
                 Segment::Mapped { mapping, offset, bytes } => {
                     let Some(held) = mappings.get(*mapping) else { return Next::Changed };
-                    let now = (*bytes).min(SEND_MAX_BYTES as u64);
-                    let Some(slice) = cut(held.bytes(), *offset, now) else {
+                    let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
                         return Next::Changed;
                     };
                     if *bytes >= LARGE_MIN_BYTES && parts.count > 0 {
@@ -261,9 +261,11 @@ impl Output {
             if slice.is_empty() {
                 continue;
             }
+            let slice = &slice[..slice.len().min(room)];
             parts.slices[parts.count] = IoSlice::new(slice);
             parts.count += 1;
-            if parts.count == SEND_PARTS_MAX || slice.len() == SEND_MAX_BYTES {
+            room -= slice.len();
+            if parts.count == SEND_PARTS_MAX || room == 0 {
                 break;
             }
         }

@@ -70,7 +70,6 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) core: Core,
     pub(crate) shared: Arc<Shared>,
     pub(crate) accepting: bool,
-    pub(crate) ending: Ending,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
     /// Taken out of the inbox and not delivered yet.
@@ -93,7 +92,6 @@ impl<B: Backend, A: App> Worker<B, A> {
             app,
             shared,
             accepting: false,
-            ending: Ending::No,
             accept_pause_until_ms: 0,
             messages: Messages::new(),
         }
@@ -135,7 +133,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let patience = deadline.into_iter().chain(accept).min();
-        if let Ending::Emptying { .. } = self.ending { Some(0) } else { patience }
+        if let Ending::Emptying { .. } = self.core.ending { Some(0) } else { patience }
     }
 
     /// Turns accepting on or off (design §4.2).
@@ -148,7 +146,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.loads[index].store(own, Ordering::Relaxed);
         let all = self.shared.connections();
         let mean = all / self.shared.loads.len();
-        let open = !matches!(self.ending, Ending::Finishing { .. })
+        let open = !matches!(self.core.ending, Ending::Finishing { .. })
             && self.core.now.monotonic_ms >= self.accept_pause_until_ms
             && all < self.core.settings.connections
             && own <= mean + mean / 4 + ACCEPT_SLACK_CONNECTIONS;

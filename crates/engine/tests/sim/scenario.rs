@@ -158,14 +158,20 @@ impl Scenario {
         plan
     }
 
-    /// Good requests, then bytes that must be refused.
-    fn refused(&self, random: &mut Random, id: u64) -> Plan {
+    /// A few requests that leave the connection open, unless it has had all it may have.
+    fn good_requests(&self, random: &mut Random, id: u64) -> Script {
         let mut script = Script::default();
         for n in 0..random.below(3) {
             if script.add(&Request::draw(random, &KEEPING, id + n), &self.settings) {
                 break;
             }
         }
+        script
+    }
+
+    /// Good requests, then bytes that must be refused.
+    fn refused(&self, random: &mut Random, id: u64) -> Plan {
+        let mut script = self.good_requests(random, id);
         if !script.is_over() {
             let (bytes, status) = random.pick(REFUSED);
             script.wire.extend_from_slice(bytes);
@@ -178,12 +184,7 @@ impl Scenario {
 
     /// Good requests, then one that stops in the middle: 408 when its time is over.
     fn too_slow(&self, random: &mut Random, id: u64) -> Plan {
-        let mut script = Script::default();
-        for n in 0..random.below(3) {
-            if script.add(&Request::draw(random, &KEEPING, id + n), &self.settings) {
-                break;
-            }
-        }
+        let mut script = self.good_requests(random, id);
         if !script.is_over() {
             let mut request = Request::draw(random, &[Kind::Sum, Kind::Small], id + 9);
             request.expects = false;

@@ -37,8 +37,8 @@ impl Uring {
         // Without memory for a message the first part goes alone.
         let Some(mut message) = message else {
             let Some(one) = parts.first() else { return Sending::Done(0) };
-            // The rest of a longer one waits in the queue like that of any send.
-            let bytes = one.len().min(SEND_MAX_BYTES) as u32;
+            debug_assert!(one.len() <= SEND_MAX_BYTES);
+            let bytes = one.len() as u32;
             let send = opcode::Send::new(fd, one.as_ptr(), bytes).flags(flags).build();
             return self.queue_send(slot, &send);
         };
