@@ -24,7 +24,7 @@ pub(crate) struct StaticApp {
     /// What this worker serves from; none before its first pass.
     serving: Option<Serving>,
     work: Work,
-    journal: Option<Journal>,
+    journal: Journal,
     /// The second in which the archive was last looked at.
     looked_unix_seconds: i64,
 }
@@ -38,7 +38,7 @@ struct Serving {
 
 impl StaticApp {
     /// Serves whatever is published, and what will be.
-    pub(crate) fn new(published: Arc<Published>, journal: Option<Journal>) -> Self {
+    pub(crate) fn new(published: Arc<Published>, journal: Journal) -> Self {
         Self { published, serving: None, work: Work::new(), journal, looked_unix_seconds: 0 }
     }
 
@@ -46,7 +46,7 @@ impl StaticApp {
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let Some(serving) = &self.serving else { return };
         let generation = &*serving.generation;
-        let began = self.journal.as_ref().map(|journal| journal.begin(exchange));
+        let began = self.journal.begin(exchange);
         let now = exchange.now();
         let archive = generation.archive();
         let mut pieces = Pieces::new();
@@ -58,9 +58,7 @@ impl StaticApp {
         let answer = if outdated { broken(&archive, head) } else { answer };
         exchange.prepared(&answer, Some(serving.mapping));
         let status = answer.status;
-        if let (Some(journal), Some(began)) = (&mut self.journal, began) {
-            journal.answered(began, head, &answer, exchange);
-        }
+        self.journal.answered(began, head, &answer, exchange);
         if status == 500 {
             self.tell_damage(head, now, outdated);
         }
@@ -106,9 +104,7 @@ impl App for StaticApp {
     }
 
     fn pass(&mut self, now: Now, mappings: &mut Mappings) {
-        if let Some(journal) = &mut self.journal {
-            journal.pass();
-        }
+        self.journal.pass();
         if let Some(serving) = &self.serving
             && now.unix_seconds != self.looked_unix_seconds
         {
@@ -134,28 +130,22 @@ impl App for StaticApp {
     }
 
     fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        if let Some(journal) = &mut self.journal {
-            journal.engine_answered(connection, answer);
-        }
+        self.journal.engine_answered(connection, answer);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        if let Some(journal) = &mut self.journal {
-            journal.left(connection, 0);
-        }
+        self.journal.left(connection, 0);
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        if let Some(journal) = &mut self.journal {
-            journal.left(connection, unsent_bytes);
-        }
+        self.journal.left(connection, unsent_bytes);
     }
 }
 
 /// Every request gets the same bytes: what the server costs without a site.
 pub(crate) struct DummyApp {
-    journal: Option<Journal>,
+    journal: Journal,
 }
 
 /// 13 bytes, as kawipiko's and everybody's yardstick has them.
@@ -169,7 +159,7 @@ const DUMMY: Prepared<'static> = Prepared {
 
 impl DummyApp {
     /// With or without an access log.
-    pub(crate) fn new(journal: Option<Journal>) -> Self {
+    pub(crate) fn new(journal: Journal) -> Self {
         Self { journal }
     }
 }
@@ -177,11 +167,9 @@ impl DummyApp {
 impl App for DummyApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(head) = event {
-            let began = self.journal.as_ref().map(|journal| journal.begin(exchange));
+            let began = self.journal.begin(exchange);
             exchange.prepared(&DUMMY, None);
-            if let (Some(journal), Some(began)) = (&mut self.journal, began) {
-                journal.answered(began, head, &DUMMY, exchange);
-            }
+            self.journal.answered(began, head, &DUMMY, exchange);
         }
     }
 
@@ -190,27 +178,19 @@ impl App for DummyApp {
     }
 
     fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
-        if let Some(journal) = &mut self.journal {
-            journal.pass();
-        }
+        self.journal.pass();
     }
 
     fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        if let Some(journal) = &mut self.journal {
-            journal.engine_answered(connection, answer);
-        }
+        self.journal.engine_answered(connection, answer);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        if let Some(journal) = &mut self.journal {
-            journal.left(connection, 0);
-        }
+        self.journal.left(connection, 0);
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        if let Some(journal) = &mut self.journal {
-            journal.left(connection, unsent_bytes);
-        }
+        self.journal.left(connection, unsent_bytes);
     }
 }

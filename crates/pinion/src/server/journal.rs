@@ -11,9 +11,13 @@ use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Writes one record for each answer, once it has left. The wall clock is read once a pass, the
-/// steady one twice a request.
+/// Writes one record for each answer, once it has left; nothing if there is no log. The wall clock
+/// is read once a pass, the steady one twice a request.
 pub(crate) struct Journal {
+    log: Option<Log>,
+}
+
+struct Log {
     logger: Logger,
     pending: Pending,
     pass_began: Instant,
@@ -28,25 +32,61 @@ pub(crate) struct Beginning {
 }
 
 impl Journal {
-    /// With this worker's end of the log.
-    pub(crate) fn new(logger: Logger) -> Self {
+    /// With this worker's end of the log, if there is one.
+    pub(crate) fn new(logger: Option<Logger>) -> Self {
         let (pass_began, pass_unix_micros) = (Instant::now(), unix_micros());
-        Self { logger, pending: Pending::default(), pass_began, pass_unix_micros }
+        let pending = Pending::default();
+        Self { log: logger.map(|logger| Log { logger, pending, pass_began, pass_unix_micros }) }
     }
 
     /// A pass begins.
+    #[inline]
     pub(crate) fn pass(&mut self) {
-        self.pass_began = Instant::now();
-        self.pass_unix_micros = unix_micros();
+        if let Some(log) = &mut self.log {
+            log.pass_began = Instant::now();
+            log.pass_unix_micros = unix_micros();
+        }
     }
 
     /// A request begins.
-    pub(crate) fn begin(&self, exchange: &mut Exchange<'_>) -> Beginning {
-        Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes() }
+    #[inline]
+    pub(crate) fn begin(&self, exchange: &mut Exchange<'_>) -> Option<Beginning> {
+        self.log.as_ref()?;
+        Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes() })
     }
 
     /// Its answer stands in the queue.
+    #[inline]
     pub(crate) fn answered(
+        &mut self,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        answer: &Prepared<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        if let (Some(log), Some(began)) = (&mut self.log, began) {
+            log.answered(began, head, answer, exchange);
+        }
+    }
+
+    /// The engine has answered by itself: nobody could read a request.
+    pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
+        if let Some(log) = &mut self.log {
+            log.engine_answered(connection, answer);
+        }
+    }
+
+    /// Of what was queued on a connection, all but the last `unsent_bytes` have left.
+    #[inline]
+    pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
+        if let Some(log) = &mut self.log {
+            log.pending.finish(&mut log.logger, connection.slot, unsent_bytes);
+        }
+    }
+}
+
+impl Log {
+    fn answered(
         &mut self,
         began: Beginning,
         head: &RequestHead<'_>,
@@ -76,8 +116,7 @@ impl Journal {
         self.pending.add(&mut self.logger, slot, (began.at, bytes), &record);
     }
 
-    /// The engine has answered by itself: nobody could read a request.
-    pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
+    fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);
         let record = Record {
@@ -94,11 +133,6 @@ impl Journal {
             user_agent: nothing,
         };
         self.pending.add(&mut self.logger, connection.slot, (at, answer.bytes), &record);
-    }
-
-    /// Of what was queued on a connection, all but the last `unsent_bytes` have left.
-    pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
-        self.pending.finish(&mut self.logger, connection.slot, unsent_bytes);
     }
 
     fn unix_micros(&self, at: Instant) -> i64 {

@@ -12,7 +12,7 @@ use super::watch::Watch;
 use crate::access_log::Output;
 use crate::failure::Failure;
 use crate::settings::{self, LogTarget, Serve};
-use crate::source;
+use crate::source::{self, Source};
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
@@ -67,8 +67,8 @@ pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
     let Opened { io, log, listeners, site } = opened;
     let external_files =
         site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
-    // Twice: while a reload is taken up, the old state of the folder is still being served.
     let workers = settings.workers.unwrap_or_else(cores);
+    // Twice: while a reload is taken up, the old state of the folder is still being served.
     let descriptors = descriptors.saturating_sub(2 * external_files);
     let capacity = Capacity::new(&settings, descriptors, workers)?;
     Ok(Kit { settings, signals, listeners, files, log, site, io, workers, capacity })
@@ -94,11 +94,19 @@ fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
     // Before the folder is built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let site = match unloaded {
-        Some((loader, watch)) => Some(Site { first: loader.load()?, loader, watch }),
+        Some((loader, watch)) => Some(Site { first: load_first(&loader)?, loader, watch }),
         None => None,
     };
-    residency::release();
     Ok(Opened { io, log, listeners, site })
+}
+
+/// Loads the site before anything is served. What a build leaves in memory goes.
+fn load_first(loader: &Loader) -> Result<Generation, Failure> {
+    let first = loader.load()?;
+    if matches!(loader.source(), Source::Folder(_)) {
+        residency::release();
+    }
+    Ok(first)
 }
 
 /// Finds out what is to be served, and whether it is to be watched.

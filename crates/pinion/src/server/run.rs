@@ -116,9 +116,8 @@ fn start_site(
     let Site { first, loader, watch } = site;
     let published = Arc::new(Published::new(first));
     let (for_workers, log) = (Arc::clone(&published), log.clone());
-    let make_app = move |_worker, _poster| {
-        StaticApp::new(Arc::clone(&for_workers), log.as_deref().map(journal))
-    };
+    let make_app =
+        move |_worker, _poster| StaticApp::new(Arc::clone(&for_workers), journal(log.as_deref()));
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let shown = loader.source().path().display().to_string();
     let reloader = Reloader::start(loader, published, server.control());
@@ -133,12 +132,12 @@ fn start_site(
 
 fn start_dummy(engine: EngineKit, log: &Option<Arc<AccessLog>>) -> Result<Server, Failure> {
     let log = log.clone();
-    let make_app = move |_worker, _poster| DummyApp::new(log.as_deref().map(journal));
+    let make_app = move |_worker, _poster| DummyApp::new(journal(log.as_deref()));
     Ok(Server::start(engine, make_app).context("cannot start the workers")?)
 }
 
-fn journal(log: &AccessLog) -> Journal {
-    Journal::new(log.logger())
+fn journal(log: Option<&AccessLog>) -> Journal {
+    Journal::new(log.map(AccessLog::logger))
 }
 
 /// The thread that hears signals.
