@@ -9,9 +9,9 @@ use pinion_tests::request::Request;
 use pinion_tests::server::Start;
 use pinion_tests::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// Both ways to talk to the kernel.
 const IO: [Io; 2] = [Io::Epoll, Io::Uring];
@@ -91,33 +91,62 @@ fn a_stopping_server_finishes_what_is_running() {
     });
 }
 
+/// A server with its output and its words in pipes, and who reads the words.
+fn with_pipes(site: &Folder, flags: &[&str]) -> (Child, Lines<BufReader<ChildStderr>>) {
+    let mut server = Command::new(pinion())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(flags)
+        .arg(site.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a server");
+    let said = BufReader::new(server.stderr.take().expect("its words")).lines();
+    (server, said)
+}
+
+/// Where it listens, as it says itself.
+fn address(said: &mut Lines<BufReader<ChildStderr>>) -> SocketAddr {
+    let address = said.find_map(|line| {
+        let line = line.expect("its words");
+        let url = line.strip_prefix("listening http://")?;
+        url.trim_end_matches('/').parse().ok()
+    });
+    address.expect("a listening server")
+}
+
+fn stops(server: &mut Child) {
+    kill_process(Pid::from_child(server), Signal::TERM).expect("to stop, and to tell of it");
+    let status = wait_for("its end", || server.try_wait().expect("a child"));
+    assert!(status.success(), "{status}");
+}
+
+/// What has something to say and finds that its reader has gone must not end by it.
+#[test]
+fn a_server_that_nobody_listens_to_can_be_stopped() {
+    let folder = Folder::with("unheard", [("index.html", "home")]);
+    for io in IO {
+        let (mut server, mut said) = with_pipes(&folder, &["--io", io.as_str()]);
+        address(&mut said);
+        drop(said);
+        kill_process(Pid::from_child(&server), Signal::HUP).expect("to reload, and to tell of it");
+        stops(&mut server);
+    }
+}
+
 #[test]
 fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
     let folder = Folder::with("logs", [("index.html", "home")]);
     for io in IO {
-        let mut server = Command::new(pinion())
-            .args(["serve", "--listen", "127.0.0.1:0", "--io", io.as_str(), "--access-log", "-"])
-            .arg(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a server");
-        let mut said = BufReader::new(server.stderr.take().expect("its words")).lines();
-        let address = said.find_map(|line| {
-            let line = line.expect("its words");
-            let url = line.strip_prefix("listening http://")?;
-            url.trim_end_matches('/').parse::<SocketAddr>().ok()
-        });
+        let flags = ["--io", io.as_str(), "--access-log", "-"];
+        let (mut server, mut said) = with_pipes(&folder, &flags);
         // Lines for more than a pipe takes, and nobody reads them.
-        let mut connection = Connection::open(address.expect("a listening server"));
+        let mut connection = Connection::open(address(&mut said));
         for _ in 0..3000 {
             assert_eq!(connection.exchange(&Request::get("/")).status, 200);
         }
-        let pid = Pid::from_child(&server);
-        kill_process(pid, Signal::TERM).expect("to stop");
-        let status = wait_for("its end", || server.try_wait().expect("a child"));
-        assert!(status.success(), "{status} over {io:?}");
+        stops(&mut server);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Content that changes under the server: swaps, truncations, and the end of the server itself.
 #![forbid(unsafe_code)]
 
-use pinion_tests::binary::pinion;
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix, every_way};
@@ -9,14 +8,12 @@ use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::{is_reached, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
@@ -319,30 +316,5 @@ fn a_server_that_is_stopped_at_once_ends() {
     let folder = Folder::with("stopped", [("index.html", "home")]);
     for _ in 0..10 {
         every_way(&folder, |_| {});
-    }
-}
-
-/// What has something to say and finds that its reader has gone must not end by it.
-#[test]
-fn a_server_that_nobody_listens_to_can_be_stopped() {
-    let folder = Folder::with("unheard", [("index.html", "home")]);
-    for io in IO {
-        let mut server = Command::new(pinion())
-            .args(["serve", "--listen", "127.0.0.1:0", "--io", io.as_str()])
-            .arg(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a server");
-        let mut lines = BufReader::new(server.stderr.take().expect("its words")).lines();
-        let listening = |line: &str| line.starts_with("listening ");
-        assert!(lines.any(|line| line.is_ok_and(|line| listening(&line))), "it listens");
-        drop(lines);
-        let pid = Pid::from_child(&server);
-        kill_process(pid, Signal::HUP).expect("to reload, and to tell of it");
-        kill_process(pid, Signal::TERM).expect("to stop, and to tell of it");
-        let status = wait_for("its end", || server.try_wait().expect("a child"));
-        assert!(status.success(), "{status} over {io:?}");
     }
 }
