@@ -5,10 +5,11 @@
 //! is said about the copy.
 
 use pinion_http::prepared::{ArchiveRange, ExternalRange};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::damage::{Damage, Fault, Part};
+use crate::digest::Digest;
 use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::index;
@@ -173,7 +174,7 @@ impl<'a> Archive<'a> {
         self.layout.externals.map_or(0, |span| span.bytes / size_of::<ExternalRow>() as u64)
     }
 
-    /// The build facts, as `(key, value)`, checked against their hash; empty when there are none.
+    /// The build facts, as `(key, value)`, checked against their digest; empty when there are none.
     pub fn meta(&self) -> Result<impl Iterator<Item = (&'a str, &'a str)> + use<'a>, Damage> {
         let text = match &self.layout.meta {
             None => "",
@@ -181,7 +182,7 @@ impl<'a> Archive<'a> {
                 let damage = |fault| Damage { part: Part::Meta, offset: section.offset, fault };
                 let bytes = slice(self.bytes, section.offset, section.bytes)
                     .ok_or(damage(Fault::Outside))?;
-                if xxh3_64(bytes) != section.hash {
+                if Digest::of(bytes) != section.digest {
                     return Err(damage(Fault::Check));
                 }
                 core::str::from_utf8(bytes).map_err(|_| damage(Fault::Syntax))?

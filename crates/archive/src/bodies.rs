@@ -1,11 +1,11 @@
-//! The bodies section as it is written: each content once, digests by block.
+//! The bodies section as it is written: each content once, a digest of each.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use crate::digest::Digest;
-use crate::layout::{PAGE_BYTES, RECORD_ALIGN_BYTES};
-use crate::limits::{DIGEST_BLOCK_BYTES, PAGE_ALIGNED_BODY_MIN_BYTES};
+use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
+use crate::limits::PAGE_ALIGNED_BODY_MIN_BYTES;
 use crate::sink::Sink;
 use crate::writer::WriteError;
 
@@ -45,7 +45,9 @@ const COPY_BYTES: usize = 128 * 1024;
 #[derive(Default)]
 pub(crate) struct Bodies {
     known: HashMap<Digest, BodyRef>,
-    blocks: BlockDigests,
+    /// Streamed bodies that turned out to be others than announced: nothing refers to them, but
+    /// their bytes are in the file.
+    unused: Vec<DigestRow>,
     pub(crate) stored: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) repeated: u64,
@@ -67,7 +69,7 @@ impl Bodies {
             return Ok(known);
         }
         let offset = self.begin(sink, body.len() as u64)?;
-        self.append(sink, body)?;
+        sink.write(body)?;
         Ok(self.end(digest, offset, body.len() as u64))
     }
 
@@ -85,38 +87,23 @@ impl Bodies {
         }
         let offset = self.begin(sink, bytes)?;
         let mut hasher = blake3::Hasher::new();
-        let mut piece = vec![0; COPY_BYTES];
-        let mut left = bytes;
-        loop {
-            let read = match from.read(&mut piece) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(WriteError::Read(error)),
-            };
-            let piece = piece.get(..read).unwrap_or_default();
-            left = left.checked_sub(read as u64).ok_or(WriteError::BodyChanged)?;
-            hasher.update(piece);
-            self.append(sink, piece)?;
-        }
-        if left != 0 || hasher.finalize().as_bytes() != &digest.0 {
-            return Err(WriteError::BodyChanged);
-        }
-        Ok(self.end(digest, offset, bytes))
+        let copied = copy(sink, bytes, from, &mut hasher);
+        let stored = Digest(*hasher.finalize().as_bytes());
+        let failure = match copied {
+            Ok(()) if stored == *digest => return Ok(self.end(digest, offset, bytes)),
+            Ok(()) => WriteError::BodyChanged,
+            Err(error) => error,
+        };
+        let bytes = sink.position() - offset;
+        self.unused.push(digest_row(&stored, offset, bytes));
+        Err(failure)
     }
 
     /// Pads up to where a body of that length begins.
-    fn begin<W: Write + Seek>(&mut self, sink: &mut Sink<W>, bytes: u64) -> io::Result<u64> {
+    fn begin<W: Write + Seek>(&self, sink: &mut Sink<W>, bytes: u64) -> io::Result<u64> {
         let large = bytes >= PAGE_ALIGNED_BODY_MIN_BYTES;
-        let zeros = sink.pad(if large { PAGE_BYTES } else { RECORD_ALIGN_BYTES })?;
-        self.blocks.update(zeros);
+        sink.pad(if large { PAGE_BYTES } else { RECORD_ALIGN_BYTES })?;
         Ok(sink.position())
-    }
-
-    fn append<W: Write + Seek>(&mut self, sink: &mut Sink<W>, bytes: &[u8]) -> io::Result<()> {
-        sink.write(bytes)?;
-        self.blocks.update(bytes);
-        Ok(())
     }
 
     fn end(&mut self, digest: &Digest, offset: u64, bytes: u64) -> BodyRef {
@@ -134,44 +121,41 @@ impl Bodies {
         Some(known)
     }
 
-    /// The digests of all blocks; the section is complete.
-    pub(crate) fn into_block_digests(self) -> Vec<[u8; 32]> {
-        self.blocks.finish()
+    /// A row for everything in the section, by rising offset.
+    pub(crate) fn into_digests(self) -> Vec<DigestRow> {
+        let known = self.known.iter();
+        let known = known.map(|(digest, body)| digest_row(digest, body.offset, body.bytes));
+        let mut rows: Vec<DigestRow> =
+            known.chain(self.unused).filter(|row| row.bytes.get() > 0).collect();
+        rows.sort_unstable_by_key(|row| row.offset.get());
+        rows
     }
 }
 
-/// blake3 over every [`DIGEST_BLOCK_BYTES`] of a stream.
-#[derive(Default)]
-struct BlockDigests {
-    done: Vec<[u8; 32]>,
-    open: blake3::Hasher,
-    open_bytes: u64,
+/// Copies exactly `bytes` bytes, and feeds what was copied to `hasher` whatever happens.
+fn copy<W: Write + Seek>(
+    sink: &mut Sink<W>,
+    bytes: u64,
+    from: &mut dyn Read,
+    hasher: &mut blake3::Hasher,
+) -> Result<(), WriteError> {
+    let mut piece = vec![0; COPY_BYTES];
+    let mut left = bytes;
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(WriteError::Read(error)),
+        };
+        let piece = piece.get(..read).unwrap_or_default();
+        left = left.checked_sub(read as u64).ok_or(WriteError::BodyChanged)?;
+        sink.write(piece)?;
+        hasher.update(piece);
+    }
+    if left == 0 { Ok(()) } else { Err(WriteError::BodyChanged) }
 }
 
-impl BlockDigests {
-    fn update(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let room = (DIGEST_BLOCK_BYTES - self.open_bytes) as usize;
-            let (head, tail) = bytes.split_at(room.min(bytes.len()));
-            self.open.update(head);
-            self.open_bytes += head.len() as u64;
-            if self.open_bytes == DIGEST_BLOCK_BYTES {
-                self.close();
-            }
-            bytes = tail;
-        }
-    }
-
-    fn close(&mut self) {
-        self.done.push(*self.open.finalize().as_bytes());
-        self.open.reset();
-        self.open_bytes = 0;
-    }
-
-    fn finish(mut self) -> Vec<[u8; 32]> {
-        if self.open_bytes > 0 {
-            self.close();
-        }
-        self.done
-    }
+fn digest_row(digest: &Digest, offset: u64, bytes: u64) -> DigestRow {
+    DigestRow { offset: offset.into(), bytes: bytes.into(), digest: digest.0 }
 }

@@ -49,6 +49,14 @@ pub enum OpenError {
         /// Bytes there are.
         actual: u64,
     },
+    /// The file goes on after its last section, or there is none.
+    #[error("malformed archive: {bytes} bytes, the last section ends at {end}")]
+    EndOfLast {
+        /// Where the last section ends.
+        end: u64,
+        /// Bytes according to the header.
+        bytes: u64,
+    },
     /// One section cannot be used.
     #[error("{} section (kind {}): {fault}", kind.name(), kind.0)]
     Section {
@@ -77,7 +85,7 @@ pub enum SectionFault {
     /// It is required and this program does not know this version of it.
     #[error("version {0} is not one this program reads")]
     Version(u16),
-    /// Flags that have no meaning.
+    /// Flags or reserved bytes that have no meaning.
     #[error("unknown flags")]
     Flags,
     /// Not at a multiple of 64.
@@ -92,9 +100,9 @@ pub enum SectionFault {
     /// Its length is impossible.
     #[error("impossible length")]
     Length,
-    /// Its content does not match its hash.
-    #[error("does not match its hash")]
-    Hash,
+    /// Its content does not match its digest.
+    #[error("does not match its digest")]
+    Digest,
 }
 
 /// One damaged place.
@@ -141,14 +149,11 @@ pub enum Part {
     /// One stored body.
     #[error("body")]
     Body,
-    /// The digests section.
-    #[error("digests")]
-    Digests,
-    /// One block of the bodies section, see [`crate::layout::DigestHeader`].
-    #[error("block of bodies")]
-    BodyBlock,
-    /// Bytes between two sections.
-    #[error("gap between sections")]
+    /// One row of the digests section.
+    #[error("digest of a body")]
+    DigestRow,
+    /// Bytes between two sections or two bodies.
+    #[error("gap")]
     Gap,
 }
 

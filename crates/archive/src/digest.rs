@@ -1,10 +1,13 @@
-//! Content identity: the blake3 digest of stored bytes, and the entity tag made of it.
+//! Content identity: the blake3 digest of stored bytes, the one of a whole archive, and the entity
+//! tag of a representation.
 
 use crate::base64::{self, Alphabet};
+use crate::layout::{FORMAT_VERSION, MAGIC, SectionKind, SectionRow};
 use pinion_http::coding::Coding;
+use zerocopy::IntoBytes;
 
-/// blake3 of a body as stored.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// blake3 of a body as stored, or of an archive. Shown as 64 hexadecimal digits; zeros by default.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
@@ -13,11 +16,29 @@ impl Digest {
     pub fn of(stored: &[u8]) -> Digest {
         Digest(*blake3::hash(stored).as_bytes())
     }
+
+    /// The digest of an archive: over magic, version and the rows of its section table, without
+    /// those of signatures, which are made of it.
+    pub(crate) fn of_archive(rows: &[SectionRow]) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&MAGIC);
+        hasher.update(&FORMAT_VERSION.to_le_bytes());
+        for row in rows.iter().filter(|row| row.kind.get() != SectionKind::SIGNATURES.0) {
+            hasher.update(row.as_bytes());
+        }
+        Digest(*hasher.finalize().as_bytes())
+    }
+}
+
+impl core::fmt::Display for Digest {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 impl core::fmt::Debug for Digest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        core::fmt::Display::fmt(self, f)
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```text
 //! 0      ┌──────────────────────────────────────────────┐
 //!        │ header page: FileHeader, SectionRow × n, 0…  │ 4096 bytes, xxh3 over all of it
+//!        │                                              │ each row has the section's digest
 //! 4096   ├──────────────────────────────────────────────┤
 //!        │ bodies     stored bytes, 8- or 4096-aligned  │
 //!        │ shared     SharedHeader + field lines, each  │ hashed and copied at open
@@ -13,12 +14,17 @@
 //!        │ records    RecordHeader + path + target +    │ each record carries a check
 //!        │            RepresentationRow × n, each       │
 //!        │ externals  ExternalRow × n                   │ each row carries a check
-//!        │ digests    DigestHeader, 32 bytes × n        │ blake3 of the bodies, by block
+//!        │ digests    DigestRow × n                     │ blake3 of each stored body
 //!        └──────────────────────────────────────────────┘
 //! ```
 //!
 //! Sections are found through the table alone; a reader must not expect this order. They do not
-//! overlap, the table lists them by rising offset, and bytes between them are zero.
+//! overlap, the table lists them by rising offset, bytes between them are zero, and the file ends
+//! with the last one.
+//!
+//! **One digest names the file.** The section table is the root of a tree of blake3 digests: a row
+//! has that of its section, and the digests section has one for each body. blake3 over the table
+//! (`Layout::digest`) thereby stands for every byte that is served.
 //!
 //! **Checks know their place.** Record, bucket and row checks are xxh3 seeded with the structure's
 //! own file offset, so that a block of the file that was stored at the wrong place is as visible
@@ -37,7 +43,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAGIC: [u8; 8] = *b"\x89PINION\n";
 
 /// Shape of the header page.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The header page: header, section table, zeros. Bodies begin after it, on a page.
 pub const HEADER_PAGE_BYTES: usize = 4096;
@@ -95,8 +101,10 @@ impl SectionKind {
     pub const META: SectionKind = SectionKind(5);
     /// Files that stayed outside the archive.
     pub const EXTERNALS: SectionKind = SectionKind(6);
-    /// blake3 of the bodies section, block by block.
+    /// blake3 of each stored body.
     pub const DIGESTS: SectionKind = SectionKind(7);
+    /// Not written yet. What signs the archive's digest cannot be part of it.
+    pub const SIGNATURES: SectionKind = SectionKind(19);
 
     /// Name for messages; the kinds from 16 on are reserved for what the design foresees.
     pub fn name(self) -> &'static str {
@@ -150,8 +158,10 @@ pub struct SectionRow {
     pub offset: U64,
     /// How long it is.
     pub bytes: U64,
-    /// xxh3-64 of the section.
-    pub hash: U64,
+    /// blake3 of the section; zero for the bodies, which the digests section covers.
+    pub digest: [u8; 32],
+    /// Zero.
+    pub reserved: [u8; 8],
 }
 
 /// The first 64 bytes of the index section.
@@ -278,28 +288,29 @@ pub struct ExternalRow {
     pub check: U64,
 }
 
-/// The first 32 bytes of the digests section; 32 bytes of blake3 per block follow.
+/// One stored body. The rows rise by offset and do not overlap; bytes of the bodies section that
+/// no row covers are zero.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub struct DigestHeader {
-    /// Bytes of the bodies section under one digest; the last block may be shorter.
-    pub block_bytes: U64,
-    /// Digests that follow.
-    pub blocks: U64,
-    /// Zero.
-    pub reserved: [u8; 16],
+pub struct DigestRow {
+    /// Where the body begins, from the first byte of the file.
+    pub offset: U64,
+    /// Its length, at least 1.
+    pub bytes: U64,
+    /// blake3 of it.
+    pub digest: [u8; 32],
 }
 
 const _: () = {
     assert!(size_of::<FileHeader>() == 128);
-    assert!(size_of::<SectionRow>() == 32);
+    assert!(size_of::<SectionRow>() == 64);
     assert!(size_of::<IndexHeader>() == 64);
     assert!(size_of::<Bucket>() == 64);
     assert!(size_of::<RecordHeader>() == 32);
     assert!(size_of::<RepresentationRow>() == 48);
     assert!(size_of::<SharedHeader>() == 40);
     assert!(size_of::<ExternalRow>() == 32);
-    assert!(size_of::<DigestHeader>() == 32);
+    assert!(size_of::<DigestRow>() == 48);
     let table_bytes = crate::limits::SECTIONS_MAX * size_of::<SectionRow>();
     assert!(size_of::<FileHeader>() + table_bytes == HEADER_PAGE_BYTES);
     assert!(crate::limits::PATH_MAX_BYTES <= u16::MAX as usize);

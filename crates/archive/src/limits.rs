@@ -2,7 +2,7 @@
 //! refused by the writer and by the reader alike.
 
 /// Sections in the table: what fits into the header page beside the header.
-pub const SECTIONS_MAX: usize = 124;
+pub const SECTIONS_MAX: usize = 62;
 
 /// A path key. No request target is longer than 8 KiB, so no longer key could ever be asked for.
 pub const PATH_MAX_BYTES: usize = 8 * 1024;
@@ -43,10 +43,6 @@ pub const NOT_FOUND_DEPTH_MAX: usize = 63;
 
 /// Highest file offset a record may have: a slot keeps 40 bits of offset ÷ 8, which is 8 TiB.
 pub const RECORD_OFFSET_MAX: u64 = (1 << 43) - 8;
-
-/// Bytes of the bodies section under one digest. Small enough to name the damaged place, large
-/// enough that digests are nothing beside the bodies (32 bytes per 256 KiB).
-pub const DIGEST_BLOCK_BYTES: u64 = 256 * 1024;
 
 /// Bodies from this size on begin on a page, so that the kernel can hand whole pages to a socket.
 /// Below it, half a page of padding on average would cost more than it brings.

@@ -6,9 +6,10 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::archive::Archive;
 use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
+use crate::digest::Digest;
 use crate::index;
 use crate::layout::{
-    Bucket, DigestHeader, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, IndexHeader,
+    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, IndexHeader,
     MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow,
 };
 use crate::limits::{META_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES};
@@ -19,6 +20,7 @@ use crate::span::{Span, slice};
 /// borrowed, so that it can be kept beside the mapping it was made from.
 #[derive(Clone, Debug)]
 pub struct Layout {
+    pub(crate) digest: Digest,
     pub(crate) total_bytes: u64,
     pub(crate) bodies: Span,
     pub(crate) records: Span,
@@ -27,7 +29,7 @@ pub struct Layout {
     pub(crate) shared_offset: u64,
     pub(crate) externals: Option<Span>,
     pub(crate) meta: Option<Section>,
-    pub(crate) digests: Option<Span>,
+    pub(crate) digests: Span,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -54,8 +56,8 @@ pub struct Section {
     pub offset: u64,
     /// How long it is.
     pub bytes: u64,
-    /// xxh3-64 of its bytes, for `verify`.
-    pub hash: u64,
+    /// blake3 of its bytes, for `verify`; zero for the bodies, which have one each.
+    pub digest: Digest,
 }
 
 impl Layout {
@@ -75,11 +77,12 @@ impl Layout {
             }
             core::cmp::Ordering::Equal => {}
         }
-        let sections = section_table(header, table)?;
+        let (digest, sections) = section_table(header, table)?;
         let known = Known::among(&sections)?;
         let index = index_span(bytes, &known)?;
         let (shared, shared_offset) = shared_table(bytes, &known)?;
         Ok(Layout {
+            digest,
             total_bytes,
             bodies: known.bodies.span(),
             records: known.records.span(),
@@ -88,7 +91,7 @@ impl Layout {
             shared_offset,
             externals: known.externals.map(|section| section.span()),
             meta: known.meta,
-            digests: known.digests.map(|section| section.span()),
+            digests: known.digests.span(),
             sections,
         })
     }
@@ -96,6 +99,13 @@ impl Layout {
     /// The archive, given the same bytes that were opened.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Archive<'a> {
         Archive { bytes, layout: self }
+    }
+
+    /// What names this archive and no other: blake3 over the section table, whose rows have the
+    /// digests of the sections. Opening does not compare it with the content,
+    /// [`verify`](crate::verify()) does.
+    pub fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// Length of the file.
@@ -151,8 +161,9 @@ fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
     Ok(page)
 }
 
-/// The rows of the table: inside the file, aligned, in order, apart from each other.
-fn section_table(header: &FileHeader, table: &[u8]) -> Result<Vec<Section>, OpenError> {
+/// The rows of the table, inside the file, aligned, in order, apart from each other, and the digest
+/// they give the archive.
+fn section_table(header: &FileHeader, table: &[u8]) -> Result<(Digest, Vec<Section>), OpenError> {
     let found = header.sections.get();
     let count = usize::try_from(found).unwrap_or(usize::MAX);
     if count > SECTIONS_MAX {
@@ -178,7 +189,7 @@ fn section_table(header: &FileHeader, table: &[u8]) -> Result<Vec<Section>, Open
         if span.offset % SECTION_ALIGN_BYTES != 0 {
             return Err(fault(SectionFault::Alignment));
         }
-        if row.flags.get() & !SECTION_REQUIRED != 0 {
+        if row.flags.get() & !SECTION_REQUIRED != 0 || row.reserved != [0; 8] {
             return Err(fault(SectionFault::Flags));
         }
         end_of_last = span.end();
@@ -188,10 +199,13 @@ fn section_table(header: &FileHeader, table: &[u8]) -> Result<Vec<Section>, Open
             required: row.flags.get() & SECTION_REQUIRED != 0,
             offset: span.offset,
             bytes: span.bytes,
-            hash: row.hash.get(),
+            digest: Digest(row.digest),
         });
     }
-    Ok(sections)
+    if end_of_last != header.total_bytes.get() {
+        return Err(OpenError::EndOfLast { end: end_of_last, bytes: header.total_bytes.get() });
+    }
+    Ok((Digest::of_archive(rows), sections))
 }
 
 /// The sections this program reads.
@@ -202,7 +216,7 @@ struct Known {
     shared: Section,
     meta: Option<Section>,
     externals: Option<Section>,
-    digests: Option<Section>,
+    digests: Section,
 }
 
 /// Version of the content of every section this program knows.
@@ -247,7 +261,7 @@ impl Known {
             shared: needed(shared, SectionKind::SHARED)?,
             meta,
             externals,
-            digests,
+            digests: needed(digests, SectionKind::DIGESTS)?,
         };
         known.check_lengths()?;
         Ok(known)
@@ -255,12 +269,12 @@ impl Known {
 
     fn check_lengths(&self) -> Result<(), OpenError> {
         let row_bytes = size_of::<ExternalRow>() as u64;
-        let header_bytes = size_of::<DigestHeader>() as u64;
+        let digest_bytes = size_of::<DigestRow>() as u64;
         let fits = [
             (Some(self.shared), self.shared.bytes <= SHARED_SECTION_MAX_BYTES),
             (self.meta, self.meta.is_none_or(|meta| meta.bytes <= META_MAX_BYTES)),
             (self.externals, self.externals.is_none_or(|rows| rows.bytes % row_bytes == 0)),
-            (self.digests, self.digests.is_none_or(|section| section.bytes >= header_bytes)),
+            (Some(self.digests), self.digests.bytes.is_multiple_of(digest_bytes)),
         ];
         for (section, fits) in fits {
             if let (Some(section), false) = (section, fits) {
@@ -308,8 +322,8 @@ fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenE
         slice(bytes, section.offset, section.bytes).ok_or(fault(SectionFault::Outside))?;
     // Copied before it is hashed: a mapped file can change between two reads.
     let copy: Box<[u8]> = content.into();
-    if xxh3_64(&copy) != section.hash {
-        return Err(fault(SectionFault::Hash));
+    if Digest::of(&copy) != section.digest {
+        return Err(fault(SectionFault::Digest));
     }
     Ok((SharedTable::parse(copy, section.offset)?, section.offset))
 }

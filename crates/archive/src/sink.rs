@@ -1,8 +1,6 @@
-//! The output of the writer: bytes go out in order and are hashed by section on their way.
+//! The output of the writer: bytes go out in order, and the section table grows with them.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-
-use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::layout::{SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow};
 use crate::open::SECTION_VERSION;
@@ -16,7 +14,6 @@ pub(crate) struct Sink<W: Write + Seek> {
     out: BufWriter<W>,
     position: u64,
     section_start: u64,
-    section_hash: Xxh3Default,
     rows: Vec<SectionRow>,
 }
 
@@ -26,7 +23,6 @@ impl<W: Write + Seek> Sink<W> {
             out: BufWriter::with_capacity(BUFFER_BYTES, out),
             position: 0,
             section_start: 0,
-            section_hash: Xxh3Default::new(),
             rows: Vec::new(),
         }
     }
@@ -38,38 +34,35 @@ impl<W: Write + Seek> Sink<W> {
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
-        self.section_hash.update(bytes);
         self.position += bytes.len() as u64;
         Ok(())
     }
 
-    /// Writes zeros up to a multiple of `align` and says how many.
-    pub(crate) fn pad(&mut self, align: u64) -> io::Result<&'static [u8]> {
+    /// Writes zeros up to a multiple of `align`.
+    pub(crate) fn pad(&mut self, align: u64) -> io::Result<()> {
         static ZEROS: [u8; 4096] = [0; 4096];
         let needed = padding(self.position, align);
         let zeros = usize::try_from(needed).ok().and_then(|n| ZEROS.get(..n));
-        let zeros = zeros.unwrap_or(&ZEROS);
-        self.write(zeros)?;
-        Ok(zeros)
+        self.write(zeros.unwrap_or(&ZEROS))
     }
 
     /// Begins a section at the next aligned place, and returns that place.
     pub(crate) fn begin_section(&mut self) -> io::Result<u64> {
         self.pad(SECTION_ALIGN_BYTES)?;
         self.section_start = self.position;
-        self.section_hash = Xxh3Default::new();
         Ok(self.position)
     }
 
-    /// Ends the section and notes its row.
-    pub(crate) fn end_section(&mut self, kind: SectionKind, required: bool) {
+    /// Ends the section and notes its row. `digest` is blake3 of its bytes.
+    pub(crate) fn end_section(&mut self, kind: SectionKind, required: bool, digest: [u8; 32]) {
         self.rows.push(SectionRow {
             kind: kind.0.into(),
             version: SECTION_VERSION.into(),
             flags: if required { SECTION_REQUIRED } else { 0 }.into(),
             offset: self.section_start.into(),
             bytes: (self.position - self.section_start).into(),
-            hash: self.section_hash.digest().into(),
+            digest,
+            reserved: [0; 8],
         });
     }
 
@@ -97,9 +90,11 @@ pub(crate) fn write_section<W: Write + Seek>(
     parts: &[&[u8]],
 ) -> io::Result<()> {
     sink.begin_section()?;
+    let mut hasher = blake3::Hasher::new();
     for part in parts {
         sink.write(part)?;
+        hasher.update(part);
     }
-    sink.end_section(kind, required);
+    sink.end_section(kind, required, *hasher.finalize().as_bytes());
     Ok(())
 }

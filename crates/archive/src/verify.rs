@@ -1,16 +1,17 @@
 //! Every hash of an archive checked, every record read, damage named.
 //!
-//! A look-up checks only what it touches; this checks the rest: section hashes, the bodies by
-//! block, the zeros between sections, and that the index leads to every record and nowhere else.
+//! A look-up checks only what it touches; this checks the rest: the digests of sections and bodies,
+//! the zeros between them, and that the index leads to every record and nowhere else. After that
+//! the archive's digest stands for every byte of the file.
 
-use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::{FromBytes, FromZeros};
 
 use crate::archive::{Archive, Scratch};
 use crate::damage::{Damage, Fault, OpenError, Part};
+use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::index;
-use crate::layout::{Bucket, DigestHeader, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
+use crate::layout::{Bucket, DigestRow, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
 use crate::open::{Layout, Section};
 use crate::span::slice;
 
@@ -23,6 +24,8 @@ const STEP_BYTES: usize = 1024 * 1024;
 /// What [`verify`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// What names the archive ([`Layout::digest`]); of a sound one, of these very bytes.
+    pub digest: Digest,
     /// Entries that could be read.
     pub entries: u64,
     /// Sections, of known and unknown kind.
@@ -63,20 +66,24 @@ impl Report {
 pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report, OpenError> {
     let layout = Layout::open(bytes)?;
     let archive = layout.view(bytes);
-    let mut report = Report { sections: layout.sections().len() as u64, ..Report::default() };
-    let digests = block_digests(&archive, &mut report);
+    let mut report = Report {
+        digest: layout.digest(),
+        sections: layout.sections().len() as u64,
+        ..Report::default()
+    };
     let mut done = HEADER_PAGE_BYTES as u64;
     for section in layout.sections() {
         check_gap(bytes, done, section.offset, &mut report);
-        let digests = digests.filter(|_| section.kind == SectionKind::BODIES);
         let mut advance = |step: usize| {
             done += step as u64;
             progress(done, layout.total_bytes());
         };
-        check_section(bytes, section, digests, &mut advance, &mut report);
+        match section.kind {
+            SectionKind::BODIES => check_bodies(&archive, &mut advance, &mut report),
+            _ => check_section(bytes, section, &mut advance, &mut report),
+        }
         done = section.offset + section.bytes;
     }
-    check_gap(bytes, done, layout.total_bytes(), &mut report);
     if let Err(damage) = archive.meta() {
         report.add(damage);
     }
@@ -90,65 +97,55 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     Ok(report)
 }
 
-/// The digests of the bodies: bytes per block and 32 bytes for each.
-#[derive(Clone, Copy)]
-struct BlockDigests<'a> {
-    block_bytes: usize,
-    digests: &'a [[u8; 32]],
-}
-
-fn block_digests<'a>(archive: &Archive<'a>, report: &mut Report) -> Option<BlockDigests<'a>> {
-    let span = archive.layout.digests?;
-    let mut fault = |fault| report.add(Damage { part: Part::Digests, offset: span.offset, fault });
-    let parsed = slice(archive.bytes, span.offset, span.bytes)
-        .and_then(|content| DigestHeader::ref_from_prefix(content).ok());
-    let Some((header, digests)) = parsed else {
-        fault(Fault::Length);
-        return None;
-    };
-    if header.reserved != [0; 16] {
-        fault(Fault::Reserved);
-    }
-    let block_bytes = usize::try_from(header.block_bytes.get()).ok().filter(|&bytes| bytes > 0);
-    let digests = <[[u8; 32]]>::ref_from_bytes(digests).ok();
-    let (Some(block_bytes), Some(digests)) = (block_bytes, digests) else {
-        fault(Fault::Length);
-        return None;
-    };
-    let blocks = archive.layout.bodies.bytes.div_ceil(block_bytes as u64);
-    if digests.len() as u64 != blocks || header.blocks.get() != blocks {
-        fault(Fault::Count);
-        return None;
-    }
-    Some(BlockDigests { block_bytes, digests })
-}
-
-/// Hashes a section; the bodies also block by block.
+/// Hashes a section. The bodies have no digest as a whole.
 fn check_section(
     bytes: &[u8],
     section: &Section,
-    digests: Option<BlockDigests<'_>>,
     advance: &mut dyn FnMut(usize),
     report: &mut Report,
 ) {
-    let content = slice(bytes, section.offset, section.bytes).unwrap_or_default();
-    let mut hash = Xxh3Default::new();
-    for step in content.chunks(STEP_BYTES) {
-        hash.update(step);
-        advance(step.len());
-    }
+    let digest = hash(bytes, section.offset, section.bytes, advance);
     let part = Part::Section(section.kind);
-    report.check(part, section.offset, hash.digest() == section.hash, Fault::Check);
-    let Some(BlockDigests { block_bytes, digests }) = digests else { return };
-    let mut offset = section.offset;
-    for (block, digest) in content.chunks(block_bytes).zip(digests) {
-        let holds = blake3::hash(block).as_bytes() == digest;
-        report.check(Part::BodyBlock, offset, holds, Fault::Check);
-        offset += block.len() as u64;
-    }
+    report.check(part, section.offset, digest == Some(section.digest), Fault::Check);
 }
 
-/// Bytes between sections are zero, or they would be a place to hide something.
+/// Hashes every stored body; what lies between them is zero.
+fn check_bodies(archive: &Archive<'_>, advance: &mut dyn FnMut(usize), report: &mut Report) {
+    let (bodies, digests) = (archive.layout.bodies, archive.layout.digests);
+    let rows = slice(archive.bytes, digests.offset, digests.bytes).unwrap_or_default();
+    let rows = <[DigestRow]>::ref_from_bytes(rows).unwrap_or_default();
+    let mut done = bodies.offset;
+    // Each body has its digest; the section's own is spare.
+    let spare =
+        archive.layout.sections().iter().find(|section| section.kind == SectionKind::BODIES);
+    let spare = spare.is_none_or(|section| section.digest == Digest::default());
+    report.check(Part::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
+    for (row, place) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
+        let (offset, length) = (row.offset.get(), row.bytes.get());
+        // Each byte is hashed once, whatever the rows say.
+        if length == 0 || offset < done || !bodies.contains(offset, length) {
+            report.add(Damage { part: Part::DigestRow, offset: place, fault: Fault::Outside });
+            continue;
+        }
+        check_gap(archive.bytes, done, offset, report);
+        let digest = hash(archive.bytes, offset, length, advance);
+        report.check(Part::Body, offset, digest == Some(Digest(row.digest)), Fault::Check);
+        done = offset + length;
+    }
+    check_gap(archive.bytes, done, bodies.end(), report);
+}
+
+/// The digest of a range of the file; None when the file is shorter.
+fn hash(bytes: &[u8], from: u64, length: u64, advance: &mut dyn FnMut(usize)) -> Option<Digest> {
+    let mut hasher = blake3::Hasher::new();
+    for step in slice(bytes, from, length)?.chunks(STEP_BYTES) {
+        hasher.update(step);
+        advance(step.len());
+    }
+    Some(Digest(*hasher.finalize().as_bytes()))
+}
+
+/// Bytes between sections and bodies are zero, or they would be a place to hide something.
 fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
     let gap = slice(bytes, from, to.saturating_sub(from)).unwrap_or_default();
     report.check(Part::Gap, from, gap.iter().all(|&byte| byte == 0), Fault::NotZero);

@@ -1,4 +1,4 @@
-//! Writing an archive: bodies stream out as they come, everything else is kept (about 150 bytes
+//! Writing an archive: bodies stream out as they come, everything else is kept (about 200 bytes
 //! per entry) and follows at the end, the header page last. The bytes depend on the calls and on
 //! nothing else.
 //!
@@ -18,12 +18,12 @@ use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
 use crate::layout::{
-    DigestHeader, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC, MODIFIED_NONE,
+    ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC, MODIFIED_NONE,
     NOT_FOUND_PREFIX, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
     RepresentationRow, SHARED_NONE, SectionKind, SectionRow,
 };
 use crate::limits::{
-    DIGEST_BLOCK_BYTES, META_MAX_BYTES, NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
+    META_MAX_BYTES, NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
     SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
 use crate::shared::SharedId;
@@ -79,6 +79,8 @@ pub struct NewRepresentation {
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// What names the archive, see [`Layout::digest`](crate::Layout::digest).
+    pub digest: Digest,
     /// Length of the file.
     pub total_bytes: u64,
     /// Entries of all kinds.
@@ -227,7 +229,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn finish(mut self, meta: &[(&str, &str)]) -> Result<(Summary, W), WriteError> {
         let facts = meta_lines(meta)?;
         let mut summary = self.summary();
-        self.sink.end_section(SectionKind::BODIES, true);
+        self.sink.end_section(SectionKind::BODIES, true, [0; 32]);
         let sink = &mut self.sink;
         write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
@@ -235,14 +237,17 @@ impl<W: Write + Seek> Writer<W> {
         if !self.externals.is_empty() {
             write_externals(sink, &self.externals)?;
         }
-        write_digests(sink, &self.bodies.into_block_digests())?;
+        let digests = self.bodies.into_digests();
+        write_section(sink, SectionKind::DIGESTS, true, &[digests.as_bytes()])?;
         summary.total_bytes = self.sink.position();
+        summary.digest = Digest::of_archive(self.sink.rows());
         let page = header_page(self.sink.rows(), summary.total_bytes);
         Ok((summary, self.sink.finish(&page)?))
     }
 
     fn summary(&self) -> Summary {
         Summary {
+            digest: Digest::default(),
             total_bytes: 0,
             entries: self.entries,
             bodies: self.bodies.stored,
@@ -343,6 +348,7 @@ fn meta_lines(meta: &[(&str, &str)]) -> Result<String, WriteError> {
 
 fn write_externals<W: Write + Seek>(sink: &mut Sink<W>, externals: &[External]) -> io::Result<()> {
     let mut offset = sink.begin_section()?;
+    let mut rows = Vec::with_capacity(externals.len());
     for external in externals {
         let mut row = ExternalRow {
             bytes: external.bytes.into(),
@@ -351,20 +357,10 @@ fn write_externals<W: Write + Seek>(sink: &mut Sink<W>, externals: &[External]) 
             check: 0.into(),
         };
         row.check = external_check(&row, offset).into();
-        sink.write(row.as_bytes())?;
+        rows.push(row);
         offset += size_of::<ExternalRow>() as u64;
     }
-    sink.end_section(SectionKind::EXTERNALS, true);
-    Ok(())
-}
-
-fn write_digests<W: Write + Seek>(sink: &mut Sink<W>, digests: &[[u8; 32]]) -> io::Result<()> {
-    let header = DigestHeader {
-        block_bytes: DIGEST_BLOCK_BYTES.into(),
-        blocks: (digests.len() as u64).into(),
-        reserved: [0; 16],
-    };
-    write_section(sink, SectionKind::DIGESTS, false, &[header.as_bytes(), digests.as_flattened()])
+    write_section(sink, SectionKind::EXTERNALS, true, &[rows.as_bytes()])
 }
 
 fn header_page(rows: &[SectionRow], total_bytes: u64) -> Vec<u8> {

@@ -312,6 +312,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             facts.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let (written, out) = self.writer.finish(&facts)?;
         self.summary.archive_bytes = written.total_bytes;
+        self.summary.digest = written.digest;
         self.summary.entries = self.summary.files + self.summary.aliases;
         self.summary.warnings.sort_unstable();
         Ok((self.summary, out, self.externals))

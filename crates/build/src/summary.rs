@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pinion_archive::Digest;
 use pinion_http::coding::Coding;
 
 use crate::error::{Problem, Shown};
@@ -25,6 +26,8 @@ pub struct Summary {
     pub not_found_pages: u64,
     /// Length of the archive.
     pub archive_bytes: u64,
+    /// What names the archive: two builds with the same one gave the same bytes.
+    pub digest: Digest,
     /// Files whose content another file has too.
     pub repeated_files: u64,
     /// Bytes that did not have to be stored again, in any coding.

@@ -1,7 +1,7 @@
 //! Changes an archive and makes its checks right again, as an attacker would.
 
 use pinion_archive::layout::{
-    Bucket, FileHeader, HEADER_PAGE_BYTES, IndexHeader, RecordHeader, SectionRow,
+    Bucket, DigestRow, FileHeader, HEADER_PAGE_BYTES, IndexHeader, RecordHeader, SectionRow,
 };
 use pinion_archive::{Layout, Scratch, SectionKind};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -33,12 +33,12 @@ impl Forge {
         self.seal_page()
     }
 
-    /// Changes the content of a section, and its hash.
+    /// Changes the content of a section, and its digest.
     pub(crate) fn content(self, kind: SectionKind, change: impl FnOnce(&mut [u8])) -> Forge {
         let (mut forge, place) = self.place(kind);
         change(&mut forge.bytes[place.clone()]);
-        let hash = xxh3_64(&forge.bytes[place]);
-        forge.row(kind, |row| row.hash = hash.into())
+        let digest = *blake3::hash(&forge.bytes[place]).as_bytes();
+        forge.row(kind, |row| row.digest = digest)
     }
 
     pub(crate) fn index_header(self, change: impl FnOnce(&mut IndexHeader)) -> Forge {
@@ -116,6 +116,7 @@ impl Forge {
 pub(crate) fn reseal(bytes: &mut [u8]) {
     let Ok((header, table)) = FileHeader::read_from_prefix(bytes) else { return };
     let count = (header.sections.get() as usize).min(table.len() / size_of::<SectionRow>());
+    reseal_bodies(bytes, count);
     for number in 0..count {
         let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
         let Ok((mut row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
@@ -130,13 +131,34 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
             SectionKind::EXTERNALS => reseal_tails(section, start as u64, 32),
             _ => {}
         }
-        row.hash = xxh3_64(section).into();
+        if SectionKind(row.kind.get()) != SectionKind::BODIES {
+            row.digest = *blake3::hash(section).as_bytes();
+        }
         bytes[place..place + size_of::<SectionRow>()].copy_from_slice(row.as_bytes());
     }
     if bytes.len() >= HEADER_PAGE_BYTES {
         bytes[24..32].fill(0);
         let check = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
         bytes[24..32].copy_from_slice(&check.to_le_bytes());
+    }
+}
+
+/// The digests of the bodies, before that of their section.
+fn reseal_bodies(bytes: &mut [u8], count: usize) {
+    for number in 0..count {
+        let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
+        let Ok((row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
+        let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
+        let end = start.checked_add(length).filter(|&end| end <= bytes.len());
+        let Some(end) = end.filter(|_| row.kind.get() == SectionKind::DIGESTS.0) else { continue };
+        for place in (start..end).step_by(size_of::<DigestRow>()) {
+            let Ok((mut row, _)) = DigestRow::read_from_prefix(&bytes[place..end]) else { return };
+            let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
+            let body = start.checked_add(length).and_then(|end| bytes.get(start..end));
+            let Some(body) = body else { continue };
+            row.digest = *blake3::hash(body).as_bytes();
+            bytes[place..place + size_of::<DigestRow>()].copy_from_slice(row.as_bytes());
+        }
     }
 }
 

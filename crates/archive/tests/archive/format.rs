@@ -3,11 +3,12 @@
 use core::mem::offset_of;
 
 use pinion_archive::layout::{
-    self, Bucket, DigestHeader, ExternalRow, FileHeader, IndexHeader, RecordHeader,
-    RepresentationRow, SectionRow, SharedHeader,
+    self, Bucket, DigestRow, ExternalRow, FileHeader, IndexHeader, RecordHeader, RepresentationRow,
+    SectionRow, SharedHeader,
 };
 use pinion_archive::{
-    Digest, ETag, EntryKind, NewEntry, NewRepresentation, NewShared, Role, SectionKind, limits,
+    Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, SectionKind,
+    limits,
 };
 use pinion_http::coding::Coding;
 use zerocopy::FromZeros;
@@ -57,7 +58,7 @@ macro_rules! assert_documented {
 #[test]
 fn the_byte_tables_are_those_of_the_code() {
     assert_documented!(FileHeader: magic, version, sections, total_bytes, check, reserved);
-    assert_documented!(SectionRow: kind, version, flags, offset, bytes, hash);
+    assert_documented!(SectionRow: kind, version, flags, offset, bytes, digest, reserved);
     assert_documented!(IndexHeader: buckets, entries, seed, not_found_depths, reserved, check);
     assert_documented!(Bucket: slots, check);
     assert_documented!(
@@ -73,7 +74,7 @@ fn the_byte_tables_are_those_of_the_code() {
         reserved,
     );
     assert_documented!(ExternalRow: bytes, modified_ns, reserved, check);
-    assert_documented!(DigestHeader: block_bytes, blocks, reserved);
+    assert_documented!(DigestRow: offset, bytes, digest);
 }
 
 #[test]
@@ -91,7 +92,6 @@ fn the_numbers_are_those_of_the_code() {
         ("META_MAX_BYTES", limits::META_MAX_BYTES),
         ("NOT_FOUND_DEPTH_MAX", limits::NOT_FOUND_DEPTH_MAX as u64),
         ("RECORD_OFFSET_MAX", limits::RECORD_OFFSET_MAX),
-        ("DIGEST_BLOCK_BYTES", limits::DIGEST_BLOCK_BYTES),
         ("PAGE_ALIGNED_BODY_MIN_BYTES", limits::PAGE_ALIGNED_BODY_MIN_BYTES),
     ]
     .map(|(name, value)| (format!("`{name}`"), value.to_string()))
@@ -183,4 +183,8 @@ fn the_worked_example_is_what_the_writer_writes() {
     let actual = dump(&bytes);
     assert_eq!(documented, actual, "the writer now gives:\n{actual}");
     assert!(chapter.contains(&format!("{} bytes", bytes.len())));
+    let digest = Layout::open(&bytes).expect("sound").digest();
+    assert!(chapter.contains(&format!("`{digest}`")), "{digest}");
+    let hashed = [&bytes[..12], &bytes[128..128 + 6 * 64]].concat();
+    assert_eq!(digest, Digest::of(&hashed), "magic, version, rows");
 }

@@ -1,8 +1,12 @@
 //! Accidental damage: whatever happens to the bytes, an answer is the right one or an error that
 //! names the damage.
 
-use crate::sample::{KEYS, Said, everything_in, site};
+use pinion_archive::layout::{FileHeader, SectionRow};
 use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
+use zerocopy::FromBytes;
+
+use crate::forge::reseal;
+use crate::sample::{KEYS, Said, everything_in, site};
 
 /// Each answer is as before, or an error.
 fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
@@ -89,6 +93,65 @@ fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
         let now = everything_in(&layout, &zeroed);
         assert_same_or_damage(&said, &now, &format!("zeroed from {length}"));
     }
+}
+
+/// The digest stands for the whole file: what gives the same digest and passes `verify` is the same
+/// file, even when whoever changed it made every check right again.
+#[test]
+fn a_change_shows_in_the_digest_or_in_verify() {
+    let whole = site();
+    let digest = Layout::open(&whole).expect("sound").digest();
+    assert_eq!(digest, Layout::open(&site()).expect("sound").digest());
+    assert_eq!(digest.to_string().len(), 64);
+    let (mut renamed, mut unsound) = (0, 0);
+    for place in 0..whole.len() {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1 << bit;
+            reseal(&mut bytes);
+            if bytes == whole {
+                continue; // A check, made right again.
+            }
+            let Ok(report) = verify(&bytes, &mut |_, _| {}) else { continue };
+            renamed += usize::from(report.digest != digest);
+            unsound += usize::from(!report.is_sound());
+            assert!(report.digest != digest || !report.is_sound(), "byte {place} bit {bit}");
+        }
+    }
+    assert!(renamed > 1000 * 8, "most of what lies in a section: {renamed}");
+    assert!(unsound > 100 * 8, "gaps and lost paths at least: {unsound}");
+}
+
+/// A signature is made of the digest, so it must not change it.
+#[test]
+fn a_section_of_signatures_leaves_the_digest_as_it_is() {
+    let mut bytes = site();
+    let digest = Layout::open(&bytes).expect("sound").digest();
+    let signature = [0x5a; 96];
+    bytes.resize(bytes.len().next_multiple_of(64), 0);
+    let offset = bytes.len();
+    bytes.extend_from_slice(&signature);
+    let forged = |kind: SectionKind| {
+        let mut bytes = bytes.clone();
+        let (header, table) = FileHeader::mut_from_prefix(&mut bytes).expect("a header");
+        let number = header.sections.get() as usize;
+        header.sections += 1;
+        header.total_bytes = (offset as u64 + 96).into();
+        let (rows, _) =
+            <[SectionRow]>::mut_from_prefix_with_elems(table, number + 1).expect("room");
+        let row = rows.last_mut().expect("one more");
+        (row.kind, row.version) = (kind.0.into(), 1.into());
+        (row.offset, row.bytes) = ((offset as u64).into(), 96.into());
+        reseal(&mut bytes);
+        bytes
+    };
+    let signed = forged(SectionKind::SIGNATURES);
+    let report = verify(&signed, &mut |_, _| {}).expect("skipped");
+    assert!(report.is_sound());
+    assert_eq!(report.digest, digest);
+    let other = verify(&forged(SectionKind(99)), &mut |_, _| {}).expect("skipped");
+    assert!(other.is_sound());
+    assert_ne!(other.digest, digest);
 }
 
 /// A disk or a copy can put a block to the wrong place; both blocks were written well.

@@ -201,7 +201,7 @@ fn a_streamed_body_is_the_announced_one_or_none() {
     let forms = [form(Coding::Identity, block, (digest, body))];
     w.entry(&resource(b"/", &forms)).expect("a valid entry");
     let bytes = finish(w);
-    assert!(is_sound(&bytes));
+    assert!(is_sound(&bytes), "the bytes of the other bodies are in it, and have their digests");
     let layout = Layout::open(&bytes).expect("sound");
     let mut scratch = Scratch::new();
     let archive = layout.view(&bytes);

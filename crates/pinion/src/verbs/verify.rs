@@ -37,6 +37,7 @@ fn document(name: &str, report: &Report) -> Value {
     json!({
         "archive": name,
         "sound": report.is_sound(),
+        "digest": report.digest.to_string(),
         "entries": report.entries,
         "sections": report.sections,
         "damages": damages.collect::<Vec<_>>(),
@@ -58,7 +59,10 @@ fn write_text(out: &mut impl Write, name: &str, report: &Report, bytes: u64) -> 
     };
     let what = format!("{entries} in {}", size(bytes));
     match report.is_sound() {
-        true => writeln!(out, "{name}: {}, {what}", style.green("sound")),
+        true => {
+            writeln!(out, "{name}: {}, {what}", style.green("sound"))?;
+            writeln!(out, "digest {}", report.digest)
+        }
         false => writeln!(out, "{name}: {}, {what} could be read", style.red("damaged")),
     }
 }

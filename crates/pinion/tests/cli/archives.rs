@@ -64,6 +64,7 @@ fn inspect_counts() {
             "build",
             "bytes",
             "codings",
+            "digest",
             "largest",
             "media_types",
             "paths",
@@ -90,7 +91,7 @@ fn verify_names_what_is_damaged() {
     let json = run(&folder, "verify site.pinion --json").json();
     assert_eq!(
         members(&json),
-        ["archive", "damages", "entries", "more_damages", "sections", "sound"]
+        ["archive", "damages", "digest", "entries", "more_damages", "sections", "sound"]
     );
     assert_eq!(json["sound"], true);
 
@@ -110,6 +111,28 @@ fn verify_names_what_is_damaged() {
     run(&folder, "verify cut.pinion").refused(1, "truncated archive");
     let json = run(&folder, "verify cut.pinion --json");
     assert_eq!((json.code, &json.json()["sound"]), (1, &false.into()));
+}
+
+/// The digest that names an archive: three verbs say the same one, and another build of the same
+/// files too.
+#[test]
+fn the_digest_names_the_content() {
+    let folder = archive();
+    let of = |arguments: &str| {
+        let json = run(&folder, arguments).json();
+        json["digest"].as_str().expect("a string").to_owned()
+    };
+    let digest = of("inspect site.pinion --json");
+    assert_eq!(digest.len(), 64, "{digest}");
+    assert_eq!(of("verify site.pinion --json"), digest);
+    for verb in ["inspect", "verify"] {
+        let text = run(&folder, &format!("{verb} site.pinion"));
+        assert!(text.text().contains(&format!("digest {digest}\n")), "{}", text.text());
+    }
+    assert_eq!(of("build site -o again.pinion --json"), digest);
+    assert_eq!(folder.read("again.pinion"), folder.read("site.pinion"));
+    folder.write("site/style.css", "/* changed */");
+    assert_ne!(of("build site -o again.pinion --json"), digest);
 }
 
 #[test]

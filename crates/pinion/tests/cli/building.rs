@@ -34,6 +34,7 @@ fn json_is_the_only_thing_on_stdout() {
             "archive",
             "archive_bytes",
             "codings",
+            "digest",
             "entries",
             "files",
             "folders",

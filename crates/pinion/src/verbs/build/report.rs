@@ -86,6 +86,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
     json!({
         "archive": text(output),
         "archive_bytes": summary.archive_bytes,
+        "digest": summary.digest.to_string(),
         "files": summary.files,
         "folders": summary.folders,
         "source_bytes": summary.source_bytes,

@@ -17,6 +17,8 @@ pub(crate) struct Figures {
     pub(crate) archive: String,
     /// Its length.
     pub(crate) bytes: u64,
+    /// What names it and no other, in hexadecimal digits.
+    pub(crate) digest: String,
     /// What its paths stand for.
     pub(crate) paths: Paths,
     /// The bodies in it.
@@ -118,6 +120,7 @@ impl Figures {
         let mut figures = Self {
             archive: file.path().to_string_lossy().into_owned(),
             bytes: layout.total_bytes(),
+            digest: layout.digest().to_string(),
             paths: Paths::default(),
             bodies: Bodies::default(),
             codings: BTreeMap::new(),

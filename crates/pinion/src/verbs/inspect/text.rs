@@ -10,6 +10,7 @@ const TYPES: usize = 8;
 /// Writes the page.
 pub(crate) fn write(figures: &Figures, out: &mut impl Write, style: Style) -> io::Result<()> {
     writeln!(out, "{}  {}", style.bold(&figures.archive), size(figures.bytes))?;
+    writeln!(out, "digest {}", figures.digest)?;
     block(out, style, "Paths", &paths(figures))?;
     block(out, style, "Bodies", &bodies(figures))?;
     block(out, style, "Codings", &codings(figures))?;
