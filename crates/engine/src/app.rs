@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::net::SocketAddr;
 
+use pinion_http::field::Fields;
 use pinion_http::page;
 use pinion_http::request::RequestHead;
 
@@ -20,12 +21,19 @@ pub type Message = Box<dyn Any + Send>;
 /// What happens to an exchange.
 pub enum Event<'a> {
     /// A request begins. Unless the application answers, or calls `wait`, before it returns, the
-    /// engine answers 500.
+    /// engine answers: 413 when the request announces more content than its limit
+    /// ([`Exchange::content_fits`]), else 500.
     Head(&'a RequestHead<'a>),
     /// Bytes of the request's body; they come only against `want`, never more than was wanted.
     Body(&'a [u8]),
-    /// The body is complete. (Trailers are checked and dropped.)
-    BodyEnd,
+    /// The body is complete. Comes once, as soon as all of it was taken, after the first `want`;
+    /// not for a request without content ([`Framing::None`](pinion_http::request::Framing)).
+    ///
+    /// With it come the trailers: fields that the client sent behind the content. They are not part
+    /// of the head and must never be merged into it, nor be looked up where a field of the head is
+    /// meant (RFC 9110 §6.5.1). Those that something could act upon as if they were
+    /// ([`trailers::is_forbidden`](pinion_http::h1::trailers::is_forbidden)) are left out.
+    BodyEnd(Fields<'a>),
     /// What was written has mostly left; there is room for more.
     Writable,
     /// Another thread posted to this exchange's address.

@@ -147,11 +147,25 @@ impl Conn {
             Phase::Head if self.begun == 0 || !self.stash.is_empty() => Watch::Head,
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
-            Phase::Body if self.exchange.wanted > 0 => Watch::Body,
+            Phase::Body if self.takes_body() => Watch::Body,
             Phase::Linger if self.close_when_sent => Watch::Send,
             Phase::Linger => Watch::Linger,
             Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,
         }
+    }
+
+    /// Whether the body of an open exchange is waited for: its content is wanted, or what comes
+    /// next is no content but frames it.
+    #[inline]
+    pub(crate) fn takes_body(&self) -> bool {
+        let ExchangeState { reads, wanted, .. } = self.exchange;
+        wanted > 0 || reads && !self.body.is_in_content()
+    }
+
+    /// Whether the application wants content that is announced to be over its limit.
+    #[inline]
+    pub(crate) fn wants_too_much(&self) -> bool {
+        self.phase == Phase::Body && self.exchange.reads && !self.body.fits()
     }
 
     /// Whether the answer that is being given must be the last one, because of request content that

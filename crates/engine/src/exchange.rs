@@ -67,6 +67,8 @@ pub(crate) struct ExchangeState {
     pub(crate) owes_end: bool,
     /// Content bytes still to come in a response with a length.
     pub(crate) left: Option<u64>,
+    /// The application has called `want`: the request's content is read.
+    pub(crate) reads: bool,
     /// Content bytes of the request the application will take.
     pub(crate) wanted: u64,
     /// Deadline of the application, in milliseconds; 0 is none.
@@ -268,12 +270,31 @@ impl Exchange<'_> {
         state.open = false;
     }
 
-    /// Takes `bytes` more of the request's content. The first call sends 100 Continue to a client
-    /// that waits for it.
+    /// Whether the content that the request announces is within its limit. Chunked content
+    /// announces nothing; it is refused when it comes to more.
+    pub fn content_fits(&mut self) -> bool {
+        self.core.conns.get(self.slot).body.fits()
+    }
+
+    /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
+    /// less for a form. It does nothing after the first [`Self::want`].
+    pub fn body_limit(&mut self, bytes: u64) {
+        let conn = self.core.conns.get(self.slot);
+        if !conn.exchange.reads {
+            conn.body.set_content_max(bytes);
+        }
+    }
+
+    /// Takes `bytes` more of the request's content. Nothing of it is read before the first call,
+    /// which sends 100 Continue to a client that waits for it; `want(0)` opens it and takes none.
+    /// Content that does not fit its limit is refused with 413 now, or when it comes to more.
     pub fn want(&mut self, bytes: u64) {
-        let state = &mut self.core.conns.get(self.slot).exchange;
+        let conn = self.core.conns.get(self.slot);
+        let fits = conn.body.fits();
+        let state = &mut conn.exchange;
+        state.reads = true;
         state.wanted = state.wanted.saturating_add(bytes);
-        if std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
+        if fits && std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
             self.interim(100, std::iter::empty());
         }
     }

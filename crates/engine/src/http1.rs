@@ -6,6 +6,7 @@ use pinion_http::h1::body::{BodyReader, Step};
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::glance::{PageForm, glance};
 use pinion_http::h1::head::{self, Parsed};
+use pinion_http::h1::trailers;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
@@ -125,7 +126,13 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     match conn.exchange.stage {
         Stage::Done => complete(core, slot),
-        Stage::Open if !conn.exchange.waiting => answer_page(app, core, slot, 500),
+        Stage::Open | Stage::Streaming if conn.wants_too_much() => {
+            body_refused(app, core, slot, Refusal::ContentTooLarge);
+        }
+        Stage::Open if !conn.exchange.waiting => {
+            let why_not = if conn.body.fits() { 500 } else { Refusal::ContentTooLarge.status() };
+            answer_page(app, core, slot, why_not);
+        }
         Stage::Upgraded => {
             conn.phase = Phase::Raw;
             conn.begun += 1;
@@ -162,12 +169,11 @@ fn complete(core: &mut Core, slot: Slot) {
 fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let conn = core.conns.get(slot);
     let discard = conn.exchange.stage == Stage::None;
-    if conn.body.is_at_end() {
-        return body_end(app, core, slot, discard);
+    if !discard && !conn.exchange.reads {
+        return 0;
     }
     let room = if discard { u64::MAX } else { conn.exchange.wanted };
-    let input = &input[..usize::try_from(room).unwrap_or(usize::MAX).min(input.len())];
-    let (used, step) = match conn.body.step(input) {
+    let (used, step) = match conn.body.step(input, room) {
         Ok(step) => step,
         Err(refusal) => {
             body_refused(app, core, slot, refusal);
@@ -176,9 +182,8 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
     };
     match step {
         Step::NeedMore => {}
-        Step::End => {
-            body_end(app, core, slot, discard);
-        }
+        Step::End(_) if discard => conn.phase = Phase::Head,
+        Step::End(section) => body_end(app, core, slot, section),
         Step::Data(data) if discard => {
             conn.dropped += data.len() as u64;
             if conn.dropped > BODY_DISCARD_MAX_BYTES {
@@ -195,15 +200,18 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
     used
 }
 
-/// The body is complete. Returns 0: no byte was used.
-fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, discard: bool) -> usize {
-    let conn = core.conns.get(slot);
-    conn.phase = if discard { Phase::Head } else { Phase::Answer };
-    if !discard {
-        app.exchange(Event::BodyEnd, &mut Exchange { core, slot });
-        after_event(app, core, slot);
+/// The body is complete; `section` is what stands behind chunked content.
+fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
+    let mut storage = std::mem::take(&mut core.heads);
+    match trailers::read(section, &mut storage) {
+        Ok(fields) => {
+            core.conns.get(slot).phase = Phase::Answer;
+            app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot });
+            after_event(app, core, slot);
+        }
+        Err(refusal) => body_refused(app, core, slot, refusal),
     }
-    0
+    core.heads = storage;
 }
 
 /// The body is malformed or too long. A head that is out already cannot be taken back: cut.

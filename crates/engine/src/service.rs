@@ -101,7 +101,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             // The request can never be complete, unless the application has yet to want the rest.
             Phase::Body if conn.exchange.stage != Stage::None => {
-                if unused && conn.exchange.wanted == 0 {
+                if unused && !conn.takes_body() {
                     return false;
                 }
                 self.cut(slot, Gone::Peer);
@@ -220,7 +220,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Linger if conn.close_when_sent && !conn.linger => false,
             Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
             Phase::Body if conn.exchange.stage != Stage::None => {
-                conn.exchange.wanted > 0 || conn.stash.is_empty() && !conn.exchange.waiting
+                conn.takes_body() || conn.stash.is_empty() && !conn.exchange.waiting
             }
             Phase::Body => true,
             Phase::Raw => conn.exchange.wanted > 0,

@@ -26,6 +26,11 @@ impl Line {
         let places = |range: Range<usize>| [range.start as u16, range.end as u16];
         Line { name: places(name), value: places(value) }
     }
+
+    /// The name, in the bytes the line stands in.
+    pub(crate) fn name_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        part(text, self.name)
+    }
 }
 
 /// The field lines of a head, in the order they came.

@@ -29,7 +29,9 @@ pub const BODY_DISCARD_MAX_BYTES: u64 = 1024 * 1024;
 /// uses extensions.
 pub const CHUNK_LINE_MAX_BYTES: usize = 256;
 
-/// Most bytes of a trailer section: checked and dropped, so only a bound is needed.
+/// Most bytes of a trailer section, its blank line included: checksums and signatures, which is
+/// what trailers are for, need some hundred. It waits in one piece until it is whole, so this is
+/// below the limit of a head.
 pub const TRAILER_MAX_BYTES: usize = 8 * 1024;
 
 /// Most ranges of one request: RFC 9110 §14.2 asks to be wary of many; viewers ask for one to
@@ -49,7 +51,8 @@ pub struct Limits {
     pub fields: usize,
     /// Most bytes of a request target; see [`TARGET_MAX_BYTES`].
     pub target_bytes: usize,
-    /// Most bytes of content; see [`BODY_MAX_BYTES`].
+    /// Most bytes of content, unless who reads it says otherwise; see [`BODY_MAX_BYTES`]. For the
+    /// reader of the content: a head that announces more is a whole head.
     pub body_bytes: u64,
 }
 

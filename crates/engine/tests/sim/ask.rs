@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Sum,
     /// The same, but each sip is wanted only after a message of another thread.
     Sip,
+    /// The same, but never more is wanted than the content has.
+    Exact,
     /// The same in one piece, and messages of another thread keep coming.
     Nagged,
     /// A prepared answer that leaves the content of the request unread.
@@ -53,6 +55,7 @@ impl Kind {
         (Self::Echo, "echo"),
         (Self::Sum, "sum"),
         (Self::Sip, "sip"),
+        (Self::Exact, "exact"),
         (Self::Nagged, "nagged"),
         (Self::Unread, "unread"),
         (Self::Fill, "fill"),
@@ -73,7 +76,12 @@ impl Kind {
 
     /// Whether the request carries content.
     pub(crate) fn has_content(self) -> bool {
-        matches!(self, Self::Echo | Self::Sum | Self::Sip | Self::Nagged | Self::Unread)
+        matches!(self, Self::Echo | Self::Unread) || self.sums()
+    }
+
+    /// Whether it answers length and sum of the content.
+    fn sums(self) -> bool {
+        matches!(self, Self::Sum | Self::Sip | Self::Exact | Self::Nagged)
     }
 }
 
@@ -156,9 +164,9 @@ pub(crate) fn pattern(id: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// What [`Kind::Sum`] answers.
-pub(crate) fn sum_of(content: &[u8]) -> (u64, u64) {
+pub(crate) fn sum_of(content: &[u8], trailers: &str) -> String {
     let sum = content.iter().fold(7u64, |sum, &b| sum.wrapping_mul(31).wrapping_add(u64::from(b)));
-    (content.len() as u64, sum)
+    format!("{} {sum} {trailers}\n", content.len())
 }
 
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -197,6 +205,9 @@ impl Request {
         if kind.has_content() || kind == Kind::Upgrade {
             let bytes = random.part_of(9000, 800);
             request.content = pattern(id + 1, bytes);
+            if kind == Kind::Exact {
+                request.size = bytes as u64;
+            }
         }
         if kind.has_content() && !old {
             request.expects = random.chance(200);
@@ -249,9 +260,9 @@ impl Request {
         match self.kind {
             Kind::Small | Kind::Unread => self.prepared(b"", pattern(id, bytes), nth, settings),
             Kind::Mapped => self.prepared(b"", mapped(id, bytes).to_vec(), nth, settings),
-            Kind::Sum | Kind::Sip | Kind::Nagged => {
-                let (count, sum) = sum_of(&self.content);
-                let text = format!("{count} {sum}\n").into_bytes();
+            Kind::Sum | Kind::Sip | Kind::Exact | Kind::Nagged => {
+                let trailers = if self.chunks.is_some() { "Checked: in" } else { "" };
+                let text = sum_of(&self.content, trailers).into_bytes();
                 self.prepared(b"", text, nth, settings)
             }
             Kind::Posted | Kind::Showered | Kind::Missed | Kind::Deadline => {
@@ -283,7 +294,7 @@ impl Request {
     fn prepared(&self, interim: &[u8], body: Vec<u8>, nth: u32, settings: &Settings) -> Answer {
         let old = matches!(self.version, Version::Old | Version::OldStays);
         let mut start = Vec::new();
-        if self.expects && matches!(self.kind, Kind::Sum | Kind::Sip | Kind::Nagged) {
+        if self.expects && self.kind.sums() {
             start.extend_from_slice(CONTINUE);
         }
         if !old {
@@ -396,6 +407,7 @@ fn chunked(mut content: &[u8], sizes: &[usize]) -> Vec<u8> {
         wire.extend_from_slice(chunk);
         wire.extend_from_slice(b"\r\n");
     }
-    wire.extend_from_slice(b"0\r\nDropped: yes\r\n\r\n");
+    // The second is not for a trailer section.
+    wire.extend_from_slice(b"0\r\nChecked: in\r\nHost: other\r\n\r\n");
     wire
 }

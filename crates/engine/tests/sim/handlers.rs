@@ -12,7 +12,7 @@ use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::MESSAGES_PER_PASS;
 use pinion_engine::mapping::{Mapping, MappingId, Mappings};
 use pinion_engine::raw::RawStream;
-use pinion_http::field::Field;
+use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 
@@ -40,6 +40,7 @@ type Key = (u32, u64);
 enum Job {
     Echo,
     Sum { content: Vec<u8>, after_posts: bool },
+    Exact { content: Vec<u8>, wanted: u64, size: u64 },
     Nagged { content: Vec<u8> },
     Fill { content: Vec<u8>, at: usize },
     Posted { id: u64 },
@@ -179,6 +180,11 @@ impl Handlers {
                 self.post_later(POST_AFTER_MS, exchange);
                 Job::Sum { content: Vec::new(), after_posts: true }
             }
+            Kind::Exact => {
+                let wanted = size.min(SIP_BYTES);
+                exchange.want(wanted);
+                Job::Exact { content: Vec::new(), wanted, size }
+            }
             Kind::Nagged => {
                 exchange.want(u64::MAX);
                 self.post_later(POST_AFTER_MS, exchange);
@@ -209,7 +215,7 @@ impl Handlers {
         match kind {
             Kind::Fill => self.fill(key, exchange),
             _ if kind.has_content() && head.framing == Framing::None => {
-                self.body_end(key, exchange);
+                self.body_end(key, &Fields::EMPTY, exchange);
             }
             _ => {}
         }
@@ -254,18 +260,30 @@ impl Handlers {
                     exchange.want(bytes.len() as u64);
                 }
             }
+            Some(Job::Exact { content, wanted, size }) => {
+                content.extend_from_slice(bytes);
+                let taken = content.len() as u64;
+                assert!(taken <= *wanted, "more than was wanted");
+                if taken == *wanted && wanted < size {
+                    let more = (*size - *wanted).min(SIP_BYTES);
+                    exchange.want(more);
+                    *wanted += more;
+                }
+            }
             Some(Job::Nagged { content }) => content.extend_from_slice(bytes),
             _ => panic!("content that nobody wanted"),
         }
     }
 
-    fn body_end(&mut self, key: Key, exchange: &mut Exchange<'_>) {
+    fn body_end(&mut self, key: Key, trailers: &Fields<'_>, exchange: &mut Exchange<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let lines = trailers.iter().map(|line| text(line.name) + ": " + &text(line.value));
+        let trailers = lines.collect::<Vec<_>>().join(", ");
         match self.jobs.get(&key) {
             Some(Job::Echo) => exchange.end(no_fields()),
-            Some(Job::Sum { content, .. } | Job::Nagged { content }) => {
-                let (count, sum) = sum_of(content);
-                answer(exchange, format!("{count} {sum}\n").as_bytes());
-            }
+            Some(
+                Job::Sum { content, .. } | Job::Exact { content, .. } | Job::Nagged { content },
+            ) => answer(exchange, sum_of(content, &trailers).as_bytes()),
             // A request without content has no end of it to tell, unless it was chunked.
             _ => panic!("the end of content that nobody reads"),
         }
@@ -302,7 +320,7 @@ impl App for Handlers {
         match event {
             Event::Head(_) => {}
             Event::Body(bytes) => self.body(key, bytes, exchange),
-            Event::BodyEnd => self.body_end(key, exchange),
+            Event::BodyEnd(trailers) => self.body_end(key, &trailers, exchange),
             Event::Writable => self.fill(key, exchange),
             Event::Posted(message) => {
                 check_message(&message, exchange.address());

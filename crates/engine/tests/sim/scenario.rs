@@ -233,12 +233,13 @@ impl Scenario {
 }
 
 /// Kinds that leave the connection open.
-const KEEPING: [Kind; 11] = [
+const KEEPING: [Kind; 12] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
     Kind::Sum,
     Kind::Sip,
+    Kind::Exact,
     Kind::Nagged,
     Kind::Fill,
     Kind::Posted,
@@ -247,12 +248,13 @@ const KEEPING: [Kind; 11] = [
     Kind::Hints,
 ];
 
-const ALL: [Kind; 16] = [
+const ALL: [Kind; 17] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
     Kind::Sum,
     Kind::Sip,
+    Kind::Exact,
     Kind::Nagged,
     Kind::Unread,
     Kind::Fill,

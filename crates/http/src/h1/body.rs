@@ -1,5 +1,8 @@
 //! The content of a request: `Content-Length` or the chunked coding (RFC 9112 §6.2, §7.1), strict,
 //! and the same however the bytes are cut.
+//!
+//! Two things come out: content, never more than there is room for, and at the end the trailer
+//! section in one piece. What frames the content needs no room.
 
 use crate::grammar::{hex_digit, is_token_byte, is_value_byte};
 use crate::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
@@ -11,9 +14,9 @@ use crate::request::Framing;
 pub struct BodyReader {
     /// Content bytes to come: of the whole, or of the current chunk.
     remaining: u64,
-    /// Content bytes that further chunks may have.
+    /// Content bytes that a `Content-Length`, or that further chunks, may have.
     allowance: u64,
-    /// Bytes of the current chunk line or trailer section so far.
+    /// Bytes of the current chunk line so far; those of the trailer section that were looked at.
     line_bytes: u16,
     state: State,
 }
@@ -25,17 +28,18 @@ const _: () = assert!(TRAILER_MAX_BYTES < u16::MAX as usize);
 /// What [`BodyReader::step`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Some content, never empty.
+    /// Some content, never empty and never more than there was room for.
     Data(&'a [u8]),
-    /// The input is used up and the content is not at its end.
+    /// What is left of the input can only be used once there is more of it, or room for content:
+    /// a trailer section stays there until it is whole.
     NeedMore,
-    /// The content is at its end. Trailer fields were checked and dropped.
-    End,
+    /// The content is at its end. With the chunked coding comes the trailer section, checked line
+    /// by line, blank line included, for [`trailers::read`](super::trailers::read).
+    End(&'a [u8]),
 }
 
 impl BodyReader {
-    /// A reader of content framed so. `content_max` bounds the content of a chunked message, in
-    /// bytes; a `Content-Length` was measured when the head was read.
+    /// A reader of content framed so, with at most `content_max` bytes.
     #[inline]
     #[must_use]
     pub fn new(framing: Framing, content_max: u64) -> BodyReader {
@@ -47,11 +51,31 @@ impl BodyReader {
         BodyReader { remaining, allowance: content_max, line_bytes: 0, state }
     }
 
+    /// Allows so many bytes of content instead. For a reader that has not read anything.
+    pub fn set_content_max(&mut self, bytes: u64) {
+        self.allowance = bytes;
+    }
+
+    /// Whether a `Content-Length` announces no more than is allowed. Chunks announce nothing; they
+    /// are refused when they come to more.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.state != State::Length || self.remaining <= self.allowance
+    }
+
     /// Whether the content is at its end.
     #[inline]
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         matches!(self.state, State::End) || (self.state == State::Length && self.remaining == 0)
+    }
+
+    /// Whether the next byte is content, which needs room.
+    #[inline]
+    #[must_use]
+    pub fn is_in_content(&self) -> bool {
+        matches!(self.state, State::Length | State::Data) && self.remaining > 0
     }
 
     /// Content bytes known to be still to come: exact for a `Content-Length`, those of the current
@@ -62,26 +86,31 @@ impl BodyReader {
         self.remaining
     }
 
-    /// Takes bytes off the front of `input`: gives how many were consumed, and what they were.
+    /// Takes bytes off the front of `input`, of content at most `room`: gives how many were
+    /// consumed, and what they were. What was not consumed stays at the front of the next input.
     ///
-    /// After [`Step::End`] it consumes nothing more. After a refusal the connection must close.
+    /// After [`Step::End`] it consumes nothing more.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes; the connection must close.
     #[inline]
-    pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), Refusal> {
+    pub fn step<'a>(&mut self, input: &'a [u8], room: u64) -> Result<(usize, Step<'a>), Refusal> {
         match self.state {
-            State::End => Ok((0, Step::End)),
+            State::End => Ok((0, Step::End(&[]))),
             State::Length if self.remaining == 0 => {
                 self.state = State::End;
-                Ok((0, Step::End))
+                Ok((0, Step::End(&[])))
             }
-            State::Length => Ok(self.data(input)),
-            _ => self.chunked(input),
+            State::Length => Ok(self.data(input, room)),
+            _ => self.chunked(input, room),
         }
     }
 
-    /// As much of `remaining` as the input has.
+    /// As much of `remaining` as the input has, and as there is room for.
     #[inline]
-    fn data<'a>(&mut self, input: &'a [u8]) -> (usize, Step<'a>) {
-        let bytes = usize::try_from(self.remaining).map_or(input.len(), |n| n.min(input.len()));
+    fn data<'a>(&mut self, input: &'a [u8], room: u64) -> (usize, Step<'a>) {
+        let most = self.remaining.min(room);
+        let bytes = usize::try_from(most).map_or(input.len(), |most| most.min(input.len()));
         let data = input.get(..bytes).unwrap_or_default();
         if data.is_empty() {
             return (0, Step::NeedMore);
@@ -90,11 +119,15 @@ impl BodyReader {
         (data.len(), Step::Data(data))
     }
 
-    fn chunked<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), Refusal> {
+    fn chunked<'a>(&mut self, input: &'a [u8], room: u64) -> Result<(usize, Step<'a>), Refusal> {
         let mut consumed = 0;
         while let Some(rest @ [byte, ..]) = input.get(consumed..) {
+            if self.state >= State::TrailerLine {
+                let (bytes, step) = self.trailers(rest)?;
+                return Ok((consumed + bytes, step));
+            }
             if self.state == State::Data {
-                let (bytes, step) = self.data(rest);
+                let (bytes, step) = self.data(rest, room);
                 if self.remaining == 0 {
                     self.state = State::DataCr;
                 }
@@ -102,23 +135,31 @@ impl BodyReader {
             }
             consumed += 1;
             self.line_byte(*byte)?;
-            if self.state == State::End {
-                return Ok((consumed, Step::End));
-            }
         }
         Ok((consumed, Step::NeedMore))
     }
 
-    /// One byte of framing.
-    fn line_byte(&mut self, byte: u8) -> Result<(), Refusal> {
-        self.line_bytes += 1;
-        if self.state >= State::TrailerLine {
-            if usize::from(self.line_bytes) > TRAILER_MAX_BYTES {
+    /// The trailer section at the front of `input`, in one piece. Each byte is looked at once, and
+    /// what is wrong is refused as soon as it is there.
+    fn trailers<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), Refusal> {
+        let scanned = usize::from(self.line_bytes);
+        for (at, byte) in input.iter().enumerate().skip(scanned) {
+            if at == TRAILER_MAX_BYTES {
                 return Err(Refusal::HeadTooLarge);
             }
-            self.state = self.state.after_trailer_byte(byte).ok_or(Refusal::Trailer)?;
-            return Ok(());
+            self.line_bytes += 1;
+            self.state = self.state.after_trailer_byte(*byte).ok_or(Refusal::Trailer)?;
+            if self.state == State::End {
+                let bytes = at + 1;
+                return Ok((bytes, Step::End(input.get(..bytes).unwrap_or_default())));
+            }
         }
+        Ok((0, Step::NeedMore))
+    }
+
+    /// One byte of a chunk line, or of what ends a chunk.
+    fn line_byte(&mut self, byte: u8) -> Result<(), Refusal> {
+        self.line_bytes += 1;
         if usize::from(self.line_bytes) > CHUNK_LINE_MAX_BYTES {
             return Err(Refusal::Chunk);
         }
@@ -157,7 +198,7 @@ impl BodyReader {
     }
 }
 
-/// Where in the framing the reader stands. The trailer states come last; see `line_byte`.
+/// Where in the framing the reader stands. The trailer states come last; see `chunked`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// In content of a known length.

@@ -32,6 +32,10 @@ impl HeadStorage {
     pub fn reserved() -> Self {
         HeadStorage { lines: Vec::with_capacity(FIELDS_MAX) }
     }
+
+    pub(super) fn lines(&mut self) -> &mut Vec<Line> {
+        &mut self.lines
+    }
 }
 
 /// What the front of a connection's input is.
@@ -117,7 +121,7 @@ fn complete<'h>(
     let mut keep_alive = version != Version::Http10;
     let mut expect_continue = false;
     if known.has_any(&MESSAGE_FIELDS) {
-        framing = framing_of(version, &fields, &known, limits)?;
+        framing = framing_of(version, &fields, &known)?;
         keep_alive = stays_open(version, &fields, &known);
         expect_continue = expects_continue(version, framing, &fields, &known)?;
     }
@@ -155,12 +159,7 @@ fn authority<'h>(
 }
 
 /// RFC 9112 §6.3, in the strict reading: whatever is ambiguous is refused.
-fn framing_of(
-    version: Version,
-    fields: &Fields<'_>,
-    known: &Known,
-    limits: &Limits,
-) -> Result<Framing, Refusal> {
+fn framing_of(version: Version, fields: &Fields<'_>, known: &Known) -> Result<Framing, Refusal> {
     if known.has(KnownField::TransferEncoding) {
         return transfer_encoding(version, fields, known);
     }
@@ -175,9 +174,9 @@ fn framing_of(
     }
     match grammar::decimal(length) {
         Some(0) => Ok(Framing::None),
-        Some(bytes) if bytes <= limits.body_bytes => Ok(Framing::Length(bytes)),
+        Some(bytes) => Ok(Framing::Length(bytes)),
         // RFC 9110 §8.6 asks to expect numbers beyond any integer type.
-        _ => Err(Refusal::ContentTooLarge),
+        None => Err(Refusal::ContentTooLarge),
     }
 }
 

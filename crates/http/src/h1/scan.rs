@@ -6,7 +6,7 @@
 
 use crate::field::Line;
 use crate::grammar::is_token_byte;
-use crate::limits::HEAD_MAX_BYTES;
+use crate::limits::{HEAD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 use crate::version::Version;
 
@@ -21,6 +21,7 @@ pub(super) struct Scanned<'h> {
 
 // Places of names and values are stored in 16 bits.
 const _: () = assert!(HEAD_MAX_BYTES <= u16::MAX as usize);
+const _: () = assert!(TRAILER_MAX_BYTES <= u16::MAX as usize);
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
 /// go to `lines`. `None` when it is not whole, and nothing is wrong with what is there.
@@ -48,6 +49,25 @@ pub(super) fn scan<'h>(
         lines.push(line);
         at = end;
     }
+}
+
+/// Reads a whole trailer section, which ends in its blank line; its field lines go to `lines`.
+pub(super) fn field_lines(
+    section: &[u8],
+    lines: &mut Vec<Line>,
+    lines_max: usize,
+) -> Result<(), Refusal> {
+    lines.clear();
+    let mut at = 0;
+    while section.get(at..) != Some(b"\r\n") {
+        if lines.len() >= lines_max {
+            return Err(Refusal::TooManyFields);
+        }
+        let (line, end) = field_line(section, at)?.ok_or(Refusal::Trailer)?;
+        lines.push(line);
+        at = end;
+    }
+    Ok(())
 }
 
 /// `method SP` (RFC 9112 §3.1); gives the place behind.

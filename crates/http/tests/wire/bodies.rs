@@ -12,12 +12,12 @@ fn read(framing: Framing, content_max: u64, wire: &[u8]) -> Result<(bool, usize)
     let mut reader = BodyReader::new(framing, content_max);
     let (mut at, mut content) = (0, 0);
     loop {
-        let (bytes, step) = reader.step(&wire[at..])?;
+        let (bytes, step) = reader.step(&wire[at..], PLENTY)?;
         at += bytes;
         match step {
             Step::Data(data) => content += data.len(),
             Step::NeedMore => return Ok((false, content)),
-            Step::End => return Ok((true, content)),
+            Step::End(_) => return Ok((true, content)),
         }
     }
 }
@@ -26,29 +26,64 @@ fn read(framing: Framing, content_max: u64, wire: &[u8]) -> Result<(bool, usize)
 fn no_content() {
     let mut reader = BodyReader::new(Framing::None, PLENTY);
     assert!(reader.is_at_end());
-    assert_eq!(reader.step(b"GET /"), Ok((0, Step::End)));
+    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, Step::End(b""))));
 }
 
 #[test]
 fn a_length_leaves_the_next_request_alone() {
     let mut reader = BodyReader::new(Framing::Length(5), PLENTY);
     assert_eq!(reader.known_remaining(), 5);
-    assert_eq!(reader.step(b"he"), Ok((2, Step::Data(b"he"))));
-    assert_eq!(reader.step(b""), Ok((0, Step::NeedMore)));
+    assert_eq!(reader.step(b"he", PLENTY), Ok((2, Step::Data(b"he"))));
+    assert_eq!(reader.step(b"", PLENTY), Ok((0, Step::NeedMore)));
     assert_eq!(reader.known_remaining(), 3);
-    assert_eq!(reader.step(b"lloGET /"), Ok((3, Step::Data(b"llo"))));
+    assert_eq!(reader.step(b"lloGET /", PLENTY), Ok((3, Step::Data(b"llo"))));
     assert!(reader.is_at_end());
-    assert_eq!(reader.step(b"GET /"), Ok((0, Step::End)));
+    assert_eq!(reader.step(b"GET /", PLENTY), Ok((0, Step::End(b""))));
 }
 
 #[test]
 fn data_is_handed_on_as_it_comes() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
-    assert_eq!(reader.step(b"5\r\nhe"), Ok((5, Step::Data(b"he"))));
+    assert_eq!(reader.step(b"5\r\nhe", PLENTY), Ok((5, Step::Data(b"he"))));
     assert_eq!(reader.known_remaining(), 3);
-    assert_eq!(reader.step(b"llo\r"), Ok((3, Step::Data(b"llo"))));
-    assert_eq!(reader.step(b"\r\n0\r\n\r\nGET"), Ok((7, Step::End)));
+    assert_eq!(reader.step(b"llo\r", PLENTY), Ok((3, Step::Data(b"llo"))));
+    assert_eq!(reader.step(b"\r\n0\r\n\r\nGET", PLENTY), Ok((7, Step::End(b"\r\n"))));
     assert!(reader.is_at_end());
+}
+
+/// What frames the content needs no room, and the end comes with the last byte of the content.
+#[test]
+fn only_content_needs_room() {
+    let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
+    let wire = b"5\r\nhello\r\n1\r\n!\r\n0\r\n\r\nGET";
+    assert_eq!(reader.step(wire, 0), Ok((3, Step::NeedMore)));
+    assert!(reader.is_in_content());
+    assert_eq!(reader.step(&wire[3..], 0), Ok((0, Step::NeedMore)));
+    assert_eq!(reader.step(&wire[3..], 4), Ok((4, Step::Data(b"hell"))));
+    assert_eq!(reader.step(&wire[7..], 1), Ok((1, Step::Data(b"o"))));
+    assert!(!reader.is_in_content());
+    assert_eq!(reader.step(&wire[8..], 0), Ok((5, Step::NeedMore)));
+    assert_eq!(reader.step(&wire[13..], 1), Ok((1, Step::Data(b"!"))));
+    assert_eq!(reader.step(&wire[14..], 0), Ok((7, Step::End(b"\r\n"))));
+    let mut reader = BodyReader::new(Framing::Length(2), PLENTY);
+    assert_eq!(reader.step(b"hi", 0), Ok((0, Step::NeedMore)));
+    assert_eq!(reader.step(b"hi", 2), Ok((2, Step::Data(b"hi"))));
+    assert_eq!(reader.step(b"GET", 0), Ok((0, Step::End(b""))));
+}
+
+/// A trailer section is left in the input until it is whole, and comes in one piece.
+#[test]
+fn trailers_come_in_one_piece() {
+    let section = b"Sum: 7\r\nSign: x\r\n\r\n";
+    let wire = [b"0\r\n".as_slice(), section, b"GET"].concat();
+    for first in 3..3 + section.len() {
+        let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
+        assert_eq!(reader.step(&wire[..first], 0), Ok((3, Step::NeedMore)));
+        assert_eq!(reader.step(&wire[3..first], 0), Ok((0, Step::NeedMore)));
+        assert!(!reader.is_at_end());
+        assert_eq!(reader.step(&wire[3..], 0), Ok((section.len(), Step::End(section))));
+        assert!(reader.is_at_end());
+    }
 }
 
 /// RFC 9112 §7.1.1: "A server ought to limit the total length of chunk extensions".
@@ -89,6 +124,19 @@ fn content_limit() {
     // It is refused at the size, before the data.
     assert_eq!(read(Framing::Chunked, 9, b"a\r\n"), Err(Refusal::ContentTooLarge));
     assert_eq!(read(Framing::Chunked, 0, b"0\r\n\r\n"), Ok((true, 0)));
+}
+
+/// A length is known before, and may be allowed by who wants the content.
+#[test]
+fn a_length_over_the_limit() {
+    let mut reader = BodyReader::new(Framing::Length(11), 10);
+    assert!(!reader.fits());
+    reader.set_content_max(11);
+    assert!(reader.fits());
+    let mut reader = BodyReader::new(Framing::Chunked, 10);
+    assert!(reader.fits(), "nothing is known");
+    reader.set_content_max(5);
+    assert_eq!(reader.step(b"6\r\n", PLENTY), Err(Refusal::ContentTooLarge));
 }
 
 /// One byte of content in every chunk with as many bytes of extensions as fit: they are charged.

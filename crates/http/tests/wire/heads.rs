@@ -242,16 +242,6 @@ fn field_limit() {
     assert_eq!(parse_all(later.as_bytes(), 0, &small), Err(Refusal::TooManyFields));
 }
 
-#[test]
-fn content_limit() {
-    let limits = Limits { body_bytes: 10, ..Limits::default() };
-    let with_length =
-        |length: u64| format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-    assert!(parse_all(with_length(10).as_bytes(), 0, &limits).is_ok());
-    let refused = parse_all(with_length(11).as_bytes(), 0, &limits);
-    assert_eq!(refused, Err(Refusal::ContentTooLarge));
-}
-
 /// A drip costs linear work: a resumed call never hands the head to the parser again before the
 /// blank line, which shows in what it does not notice.
 #[test]

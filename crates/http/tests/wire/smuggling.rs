@@ -35,11 +35,11 @@ fn content_length() {
     assert_eq!(fields("Content-Length: 5\r\ncontent-length: 5\r\n"), refused);
     assert_eq!(fields("Content-Length: 0\r\nContent-Length: 0\r\n"), refused);
     // RFC 9110 §8.6: "anticipate potentially large decimal numerals".
-    for huge in ["18446744073709551616", "99999999999999999999999999", "1048577"] {
+    for huge in ["18446744073709551616", "99999999999999999999999999"] {
         let refused = Some(Refusal::ContentTooLarge);
         assert_eq!(fields(&format!("Content-Length: {huge}\r\n")), refused, "{huge}");
     }
-    for good in ["0", "5", "0005", " 5\t", "1048576"] {
+    for good in ["0", "5", "0005", " 5\t", "1048576", "18446744073709551615"] {
         assert_eq!(fields(&format!("Content-Length: {good}\r\n")), None, "{good:?}");
     }
 }
@@ -316,11 +316,11 @@ fn chunked(wire: &str) -> Result<String, Refusal> {
     let mut content = Vec::new();
     let mut rest = wire.as_bytes();
     loop {
-        let (bytes, step) = reader.step(rest)?;
+        let (bytes, step) = reader.step(rest, u64::MAX)?;
         rest = &rest[bytes..];
         match step {
             Step::Data(data) => content.extend_from_slice(data),
-            Step::End => return Ok(String::from_utf8(content).unwrap()),
+            Step::End(_) => return Ok(String::from_utf8(content).unwrap()),
             Step::NeedMore => panic!("{wire:?} is not at its end"),
         }
     }

@@ -13,7 +13,7 @@ use pinion_http::field::KnownField;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody};
-use pinion_http::request::RequestHead;
+use pinion_http::request::{Framing, RequestHead};
 use pinion_site::{Pieces, Work, answer, generated_fields};
 use std::fmt;
 use std::sync::Arc;
@@ -90,10 +90,19 @@ fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
     page::answer(500, text, generated_fields(archive))
 }
 
+/// Whether a request announces no more content than is allowed. The engine refuses one that does
+/// and is not answered.
+#[inline]
+fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
+    head.framing == Framing::None || exchange.content_fits()
+}
+
 impl App for StaticApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         // A static answer is complete at once: no content is wanted, nothing is waited for.
-        if let Event::Head(head) = event {
+        if let Event::Head(head) = event
+            && fits(head, exchange)
+        {
             self.request(head, exchange);
         }
     }
@@ -166,7 +175,9 @@ impl DummyApp {
 
 impl App for DummyApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
-        if let Event::Head(head) = event {
+        if let Event::Head(head) = event
+            && fits(head, exchange)
+        {
             let began = self.journal.begin(exchange);
             exchange.prepared(&DUMMY, None);
             self.journal.answered(began, head, &DUMMY, exchange);

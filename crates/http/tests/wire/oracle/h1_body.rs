@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use pinion_http::h1::body::{BodyReader, Step};
-use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
+use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::trailers;
+use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, FIELDS_MAX, TRAILER_MAX_BYTES};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::Framing;
 
 /// The first byte chooses the framing (0: chunked, 1: chunked with little allowed, else the
-/// length), the second how the rest is cut; the rest is the wire.
+/// length), the second how the rest is cut and how much room there is at a time; the rest is the
+/// wire.
 pub(crate) fn check(data: &[u8]) {
     let [framing, cut, wire @ ..] = data else { return };
     match framing {
@@ -32,13 +35,14 @@ fn check_chunked(content_max: u64, wire: &[u8], cut: usize) {
     // However it is cut, byte for byte the same.
     assert_eq!(found, run(Framing::Chunked, content_max, wire, 0));
     match (found.ended, read(wire, content_max)) {
-        (Ok(true), Reading::Complete { content, bytes }) => {
+        (Ok(true), Reading::Complete { content, bytes, trailers }) => {
             assert_eq!(found.content, content);
             assert_eq!(found.consumed, bytes);
+            check_trailers(&found.section, &wire[trailers..bytes]);
         }
-        (Ok(false), Reading::Incomplete { content }) => {
+        (Ok(false), Reading::Incomplete { content, trailers }) => {
             assert_eq!(found.content, content);
-            assert_eq!(found.consumed, wire.len());
+            assert_eq!(found.consumed, trailers.unwrap_or(wire.len()));
         }
         (Err(refusal), Reading::Refused(statuses)) => {
             assert!(statuses.contains(&refusal.status()), "{refusal:?}, expected {statuses:?}");
@@ -53,6 +57,30 @@ fn check_chunked(content_max: u64, wire: &[u8], cut: usize) {
         }
         (found, expected) => panic!("found {found:?}, expected {expected:?}"),
     }
+}
+
+/// The section is handed over as it came, and the fields in it are those of its lines, without the
+/// forbidden ones.
+fn check_trailers(found: &[u8], section: &[u8]) {
+    assert_eq!(found, section);
+    let lines: Vec<_> =
+        section.split(|&byte| byte == b'\n').filter(|line| line.len() > 1).collect();
+    let mut storage = HeadStorage::new();
+    let fields = match trailers::read(found, &mut storage) {
+        Ok(fields) => fields,
+        Err(refusal) => {
+            assert!(refusal == Refusal::TooManyFields && lines.len() > FIELDS_MAX, "{refusal:?}");
+            return;
+        }
+    };
+    assert!(lines.len() <= FIELDS_MAX);
+    let fields = fields.iter().map(|field| (field.name.to_vec(), field.value.to_vec()));
+    let expected = lines.iter().map(|line| {
+        let colon = line.iter().position(|&byte| byte == b':').unwrap();
+        (line[..colon].to_vec(), line[colon + 1..].trim_ascii().to_vec())
+    });
+    let expected = expected.filter(|(name, _)| !trailers::is_forbidden(name));
+    assert_eq!(fields.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 /// Ends that make a body of many a beginning.
@@ -73,17 +101,23 @@ const COMPLETIONS: [&[u8]; 10] = [
 struct Found {
     content: Vec<u8>,
     consumed: usize,
+    /// The trailer section, once the end was reached.
+    section: Vec<u8>,
     /// Whether the end was reached; an error when the bytes were refused.
     ended: Result<bool, Refusal>,
 }
 
-/// Feeds the reader `cut` more bytes at a time (0: all at once), as a connection would.
+/// Feeds the reader `cut` more bytes at a time (0: all at once), as a connection would, and gives
+/// room for as many bytes of content at a time, when it asks for that.
 fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
     let mut reader = BodyReader::new(framing, content_max);
-    let mut found = Found { content: Vec::new(), consumed: 0, ended: Ok(false) };
+    let mut found =
+        Found { content: Vec::new(), consumed: 0, section: Vec::new(), ended: Ok(false) };
     let mut arrived = if cut == 0 { wire.len() } else { 0 };
+    let sip = if cut == 0 { u64::MAX } else { cut as u64 };
+    let mut room = sip;
     loop {
-        match reader.step(&wire[found.consumed..arrived]) {
+        match reader.step(&wire[found.consumed..arrived], room) {
             Ok((bytes, step)) => {
                 found.consumed += bytes;
                 assert!(found.consumed <= arrived);
@@ -92,18 +126,20 @@ fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
                         assert!(!data.is_empty());
                         assert!(wire[..found.consumed].ends_with(data));
                         found.content.extend_from_slice(data);
+                        room = room.checked_sub(data.len() as u64).expect("no more than wanted");
                     }
+                    Step::NeedMore if reader.is_in_content() && room == 0 => room = sip,
                     Step::NeedMore => {
-                        assert_eq!(found.consumed, arrived, "asked for more and left some");
                         assert!(!reader.is_at_end());
                         if arrived == wire.len() {
                             return found;
                         }
                         arrived = wire.len().min(arrived + cut);
                     }
-                    Step::End => {
+                    Step::End(section) => {
                         assert!(reader.is_at_end());
-                        assert_eq!(reader.step(b"next"), Ok((0, Step::End)));
+                        assert_eq!(reader.step(b"next", room), Ok((0, Step::End(b""))));
+                        found.section = section.to_vec();
                         found.ended = Ok(true);
                         return found;
                     }
@@ -121,8 +157,17 @@ fn run(framing: Framing, content_max: u64, wire: &[u8], cut: usize) -> Found {
 
 #[derive(Debug)]
 enum Reading {
-    Incomplete { content: Vec<u8> },
-    Complete { content: Vec<u8>, bytes: usize },
+    /// `trailers`: where the section begins, if it has begun.
+    Incomplete {
+        content: Vec<u8>,
+        trailers: Option<usize>,
+    },
+    /// `trailers`: where the section begins; `bytes`: where it ends.
+    Complete {
+        content: Vec<u8>,
+        trailers: usize,
+        bytes: usize,
+    },
     Refused(BTreeSet<u16>),
 }
 
@@ -140,7 +185,7 @@ fn read(wire: &[u8], content_max: u64) -> Reading {
             return if pending > CHUNK_LINE_MAX_BYTES {
                 refused(400)
             } else {
-                Reading::Incomplete { content }
+                Reading::Incomplete { content, trailers: None }
             };
         };
         let line_bytes = line.len() + 2;
@@ -162,7 +207,7 @@ fn read(wire: &[u8], content_max: u64) -> Reading {
         let size = size as usize;
         content.extend_from_slice(&wire[at..wire.len().min(at + size)]);
         match wire.get(at + size..) {
-            None | Some(b"" | b"\r") => return Reading::Incomplete { content },
+            None | Some(b"" | b"\r") => return Reading::Incomplete { content, trailers: None },
             Some([b'\r', b'\n', ..]) => at += size + 2,
             Some(_) => return refused(400),
         }
@@ -193,8 +238,8 @@ fn trailers(wire: &[u8], start: usize, content: Vec<u8>) -> Reading {
             return Reading::Refused(wrong);
         }
         match line {
-            None => return Reading::Incomplete { content },
-            Some([]) => return Reading::Complete { content, bytes: end },
+            None => return Reading::Incomplete { content, trailers: Some(start) },
+            Some([]) => return Reading::Complete { content, trailers: start, bytes: end },
             Some(_) => at = end,
         }
     }

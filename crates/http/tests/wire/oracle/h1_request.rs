@@ -383,8 +383,8 @@ fn framing(fields: &[(Vec<u8>, Vec<u8>)], is_1_0: bool, wrong: &mut BTreeSet<u16
             let text = String::from_utf8_lossy(one);
             match text.parse::<u64>() {
                 Ok(0) => Framing::None,
-                Ok(bytes) if bytes <= Limits::default().body_bytes => Framing::Length(bytes),
-                _ => {
+                Ok(bytes) => Framing::Length(bytes),
+                Err(_) => {
                     wrong.insert(413);
                     Framing::None
                 }

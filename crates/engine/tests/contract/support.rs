@@ -16,12 +16,15 @@ use pinion_engine::mapping::{Mapping, MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Control, Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
-use pinion_http::field::Field;
+use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
 
 /// Bytes of the file behind `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
+
+/// Bytes of content that `/upload` allows.
+pub(crate) const UPLOAD_MAX_BYTES: u64 = 3 << 20;
 
 /// The content of `/big`.
 pub(crate) fn big() -> Vec<u8> {
@@ -35,6 +38,10 @@ enum Job {
     None,
     Echo,
     Fill(u64),
+    /// Counts content.
+    Count(u64),
+    /// Wants the content once a thread has posted.
+    Later,
 }
 
 /// Handlers for tests. One exchange at a time per connection; state is kept by slot.
@@ -79,6 +86,9 @@ impl Handlers {
                     exchange.end(none());
                 }
                 exchange.wait(None);
+            }
+            b"/count" | b"/upload" | b"/little" | b"/later" | b"/five" => {
+                self.begin_counting(path, exchange);
             }
             b"/fill" => {
                 *self.job(exchange) = Job::Fill(1 << 20);
@@ -140,6 +150,51 @@ impl Handlers {
         }
     }
 
+    /// Handlers that count the content they get.
+    fn begin_counting(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
+        *self.job(exchange) = Job::Count(0);
+        exchange.wait(None);
+        match path {
+            b"/later" => {
+                *self.job(exchange) = Job::Later;
+                let _ = self.waiting.send(exchange.address());
+                return;
+            }
+            b"/upload" => exchange.body_limit(UPLOAD_MAX_BYTES),
+            b"/little" => exchange.body_limit(3),
+            _ => {}
+        }
+        exchange.want(if path == b"/five" { 5 } else { u64::MAX });
+    }
+
+    fn body(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) {
+        if let Job::Count(count) = self.job(exchange) {
+            *count += bytes.len() as u64;
+            return;
+        }
+        exchange.write(Slice::Copied(bytes));
+        exchange.want(1000);
+    }
+
+    /// The count goes out in chunks, with the trailers that came in.
+    fn body_end(&mut self, trailers: &Fields<'_>, exchange: &mut Exchange<'_>) {
+        if let Job::Count(count) = self.job(exchange) {
+            let text = format!("{count} bytes");
+            exchange.head(200, std::iter::empty::<Field<'_>>(), None);
+            exchange.write(Slice::Copied(text.as_bytes()));
+        }
+        exchange.end(trailers.iter());
+    }
+
+    fn posted(&mut self, text: &'static str, exchange: &mut Exchange<'_>) {
+        if let Job::Later = self.job(exchange) {
+            *self.job(exchange) = Job::Count(0);
+            exchange.body_limit(UPLOAD_MAX_BYTES);
+            return exchange.want(u64::MAX);
+        }
+        exchange.prepared(&answer(text.as_bytes()), None);
+    }
+
     fn fill(&mut self, exchange: &mut Exchange<'_>) {
         loop {
             let Job::Fill(left) = self.job(exchange) else { return };
@@ -169,15 +224,12 @@ impl App for Handlers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
             Event::Head(head) => self.begin(head.target.path, head.framing, exchange),
-            Event::Body(bytes) => {
-                exchange.write(Slice::Copied(bytes));
-                exchange.want(1000);
-            }
-            Event::BodyEnd => exchange.end(std::iter::empty::<Field<'_>>()),
+            Event::Body(bytes) => self.body(bytes, exchange),
+            Event::BodyEnd(trailers) => self.body_end(&trailers, exchange),
             Event::Writable => self.fill(exchange),
             Event::Posted(message) => {
                 let text = message.downcast::<&'static str>().expect("what the test posted");
-                exchange.prepared(&answer(text.as_bytes()), None);
+                self.posted(&text, exchange);
             }
             Event::Deadline => exchange.prepared(&answer(b"late\n"), None),
             Event::Gone(why) => {

@@ -1,6 +1,7 @@
 //! The contract of the engine (design §3) on real sockets, over each backend: streamed bodies both
 //! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
 
+mod content;
 mod support;
 
 use std::io::{Read, Write};
@@ -12,7 +13,7 @@ use pinion_engine::settings::Settings;
 use support::{BIG_BYTES, TestServer, big, connect, read_response};
 
 /// Every test runs over both system interfaces.
-fn on_both(test: impl Fn(TestServer)) {
+pub(crate) fn on_both(test: impl Fn(TestServer)) {
     for io in [Io::Epoll, Io::Uring] {
         eprintln!("over {io:?}");
         test(TestServer::start(io, Settings::default()));
@@ -105,7 +106,7 @@ fn chunked_comes_in_and_goes_out_chunked() {
         let answer = String::from_utf8(server.exchange(request)).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
-        assert_eq!(body, "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+        assert_eq!(body, "5\r\nhello\r\n6\r\n world\r\n0\r\nT: v\r\n\r\n");
     });
 }
 

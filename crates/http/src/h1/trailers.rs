@@ -1,0 +1,122 @@
+//! The fields behind chunked content (RFC 9112 §7.1.2), without those that have no business there.
+//!
+//! They are never merged into the fields of the head (RFC 9110 §6.5.1): the head was acted upon
+//! before they came, and whoever was kept from setting a field there could set it here.
+
+use super::head::HeadStorage;
+use super::scan;
+use crate::field::Fields;
+use crate::limits::FIELDS_MAX;
+use crate::refusal::Refusal;
+
+/// Reads a whole trailer section, as [`Step::End`](super::body::Step::End) gives it. Fields that
+/// are [forbidden](is_forbidden) there are left out.
+///
+/// # Errors
+/// A line that is no field line, or more lines than a head may have.
+#[inline]
+pub fn read<'h>(section: &'h [u8], storage: &'h mut HeadStorage) -> Result<Fields<'h>, Refusal> {
+    match section {
+        // The usual cases: no section, or a blank line.
+        [] | [_, _] => Ok(Fields::EMPTY),
+        _ => read_some(section, storage),
+    }
+}
+
+#[cold]
+fn read_some<'h>(section: &'h [u8], storage: &'h mut HeadStorage) -> Result<Fields<'h>, Refusal> {
+    let lines = storage.lines();
+    scan::field_lines(section, lines, FIELDS_MAX)?;
+    lines.retain(|line| !is_forbidden(line.name_in(section)));
+    Ok(Fields::new(section, lines))
+}
+
+/// What must not come behind the content, because something acts on it before, or trusts it:
+/// framing, routing, the connection, controls of the request, authentication, how the content is to
+/// be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for requests), and what
+/// proxies say of the client (RFC 7239, and its forerunners).
+const FORBIDDEN: [&str; 20] = [
+    "Authorization",
+    "Cache-Control",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Cookie",
+    "Expect",
+    "Forwarded",
+    "Host",
+    "Keep-Alive",
+    "Max-Forwards",
+    "Pragma",
+    "Range",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "Via",
+];
+
+/// Fronts of such names.
+const FORBIDDEN_FRONTS: [&str; 4] = ["If-", "Proxy-", "X-Forwarded-", "X-Real-"];
+
+/// Whether a field of this name is left out.
+#[must_use]
+pub fn is_forbidden(name: &[u8]) -> bool {
+    FORBIDDEN.iter().any(|known| is_same(name, known))
+        || FORBIDDEN_FRONTS
+            .iter()
+            .any(|front| name.get(..front.len()).is_some_and(|begins| is_same(begins, front)))
+}
+
+/// Whether two names are one: without case, and with `_` for `-`, which programs behind a gateway
+/// cannot tell apart (RFC 3875 §4.1.18).
+fn is_same(name: &[u8], known: &str) -> bool {
+    let same = |(byte, known): (&u8, u8)| {
+        byte.eq_ignore_ascii_case(&known) || (*byte == b'_' && known == b'-')
+    };
+    name.len() == known.len() && name.iter().zip(known.bytes()).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nothing_acts_upon_comes_through() {
+        let section = b"Digest: x\r\nHOST: evil\r\ntransfer_encoding: chunked\r\nX-Sum:\t 7 \r\n\
+            x-forwarded-for: 1.2.3.4\r\nIf-Match: *\r\nHosts: fine\r\nX-Sum: 8\r\nEmpty:\r\n\r\n";
+        let mut storage = HeadStorage::new();
+        let fields = read(section, &mut storage).unwrap();
+        let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+        assert_eq!(names, [&b"Digest"[..], b"X-Sum", b"Hosts", b"X-Sum", b"Empty"]);
+        assert_eq!(fields.all(b"x-sum").collect::<Vec<_>>(), [b"7", b"8"]);
+        assert_eq!(fields.get(b"empty"), Some(&b""[..]));
+    }
+
+    #[test]
+    fn every_forbidden_name_in_any_spelling() {
+        for name in FORBIDDEN.iter().chain(&FORBIDDEN_FRONTS) {
+            for spelling in [name.to_lowercase(), name.to_uppercase(), name.replace('-', "_")] {
+                assert!(is_forbidden(spelling.as_bytes()), "{spelling}");
+            }
+        }
+        for name in ["", "X", "Hos", "Hosts", "Content-Digest", "ETag", "Iffy", "X-Forwarded"] {
+            assert!(!is_forbidden(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn as_many_lines_as_a_head_and_no_more() {
+        let mut storage = HeadStorage::reserved();
+        let section = |lines: usize| ["X: y\r\n".repeat(lines), "\r\n".to_owned()].concat();
+        let most = section(FIELDS_MAX);
+        assert_eq!(read(most.as_bytes(), &mut storage).unwrap().len(), FIELDS_MAX);
+        let more = section(FIELDS_MAX + 1);
+        assert_eq!(read(more.as_bytes(), &mut storage).err(), Some(Refusal::TooManyFields));
+        for section in ["", "\r\n"] {
+            assert!(read(section.as_bytes(), &mut storage).unwrap().is_empty());
+        }
+    }
+}
