@@ -13,6 +13,7 @@
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
+//! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`browser`] | Chromium, and what it complains about |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an
@@ -30,6 +31,7 @@ pub mod matrix;
 pub mod peers;
 pub mod request;
 pub mod response;
+pub mod seccomp;
 pub mod server;
 
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::binary::pinion;
 use crate::client::Connection;
-use crate::peers::output;
+use crate::peers::{output, program};
 use crate::request::Request;
 use crate::response::Response;
 use crate::wait_for;
@@ -22,7 +22,7 @@ pub struct Start {
     arguments: Vec<OsString>,
     folder: Option<PathBuf>,
     grace_seconds: u32,
-    open_files: Option<u64>,
+    runner: Option<Command>,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -37,7 +37,7 @@ impl Start {
     /// `pinion serve` with these arguments, on a port of the kernel's choice.
     pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        Start { arguments, folder: None, grace_seconds: ENDLESS_GRACE_SECONDS, open_files: None }
+        Start { arguments, folder: None, grace_seconds: ENDLESS_GRACE_SECONDS, runner: None }
     }
 
     /// With more flags.
@@ -63,8 +63,16 @@ impl Start {
 
     /// With room for so few open files.
     #[must_use]
-    pub fn open_files(mut self, count: u64) -> Start {
-        self.open_files = Some(count);
+    pub fn open_files(self, count: u64) -> Start {
+        let mut prlimit = program("prlimit", "util-linux");
+        prlimit.arg(format!("--nofile={count}:{count}"));
+        self.under(prlimit)
+    }
+
+    /// By a program that runs what its further arguments say, in its own process.
+    #[must_use]
+    pub fn under(mut self, runner: Command) -> Start {
+        self.runner = Some(runner);
         self
     }
 
@@ -82,12 +90,11 @@ impl Start {
     /// Starts it and does not wait for anything: it has no address yet, and may never have one.
     #[track_caller]
     pub fn begin(self) -> Server {
-        let mut command = match self.open_files {
+        let mut command = match self.runner {
             None => Command::new(pinion()),
-            Some(count) => {
-                let mut command = crate::peers::program("prlimit", "util-linux");
-                command.arg(format!("--nofile={count}:{count}")).arg(pinion());
-                command
+            Some(mut runner) => {
+                runner.arg(pinion());
+                runner
             }
         };
         command.args(["serve", "--listen", "127.0.0.1:0", "--grace"]);

@@ -112,7 +112,7 @@ fn one_line(error: &anyhow::Error) -> String {
 }
 
 /// `No such file or directory (os error 2)` → `No such file or directory`.
-fn without_number(text: &str) -> String {
+pub(crate) fn without_number(text: &str) -> String {
     match text.rsplit_once(" (os error ") {
         Some((reason, number)) if number.trim_end_matches(')').parse::<i32>().is_ok() => {
             reason.to_owned()

@@ -5,6 +5,7 @@ use super::output::Output;
 use super::record::{RECORD_MAX_BYTES, Record};
 use super::ring::Consumer;
 use super::{Ring, Shared};
+use crate::failure::without_number;
 use crate::settings::LogFormat;
 use pinion_engine::stderr;
 use std::io;
@@ -79,8 +80,9 @@ impl Writer {
                 // What was logged before the rotation belongs to the old file.
                 any = self.drain();
                 if let Err(error) = self.output.reopen() {
+                    let reason = without_number(&error.to_string());
                     stderr::line(format_args!(
-                        "pinion: cannot reopen the access log, the old file stays: {error}"
+                        "pinion: cannot reopen the access log, the old file stays: {reason}"
                     ));
                 }
             }
@@ -181,8 +183,9 @@ impl Writer {
         }
         if let Some(error) = trouble.last_error.take() {
             let lines = std::mem::take(&mut trouble.unwritten);
+            let reason = without_number(&error.to_string());
             stderr::line(format_args!(
-                "pinion: cannot write the access log: {error}; {lines} lines lost"
+                "pinion: cannot write the access log: {reason}; {lines} lines lost"
             ));
             trouble.told_at = Some(Instant::now());
         }

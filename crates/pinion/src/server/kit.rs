@@ -10,7 +10,7 @@ use super::loader::Loader;
 use super::socket_files::SocketFiles;
 use super::watch::Watch;
 use crate::access_log::Output;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_number};
 use crate::settings::{self, LogTarget, Serve};
 use crate::source::{self, Source};
 use anyhow::{Context as _, anyhow};
@@ -132,7 +132,7 @@ fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
     if asked == settings::Io::Epoll {
         return Ok(Io::Epoll);
     }
-    match (probe_uring(workers), asked) {
+    match (probe_uring(workers).map_err(|reason| without_number(&reason)), asked) {
         (Ok(()), _) => Ok(Io::Uring),
         (Err(reason), settings::Io::Uring) => {
             Err(anyhow!("io_uring does not work here: {reason}; use --io auto or epoll").into())
