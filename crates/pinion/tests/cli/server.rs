@@ -86,10 +86,20 @@ impl Server {
         self.try_get(path).expect("an answer")
     }
 
+    /// One GET with more field lines.
+    pub(crate) fn get_with(&self, path: &str, fields: &str) -> Answer {
+        self.ask(path, fields).expect("an answer")
+    }
+
     /// One GET that the server may give up by closing the connection.
     pub(crate) fn try_get(&self, path: &str) -> Option<Answer> {
+        self.ask(path, "")
+    }
+
+    fn ask(&self, path: &str, fields: &str) -> Option<Answer> {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).ok()?;

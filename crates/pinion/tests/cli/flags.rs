@@ -1,0 +1,160 @@
+//! Every flag of every verb, as its help lists it: what it refuses. What the flags do is where it
+//! belongs; at the end here are those that belong nowhere else.
+
+use crate::folder::Folder;
+use crate::program::{build_site, command, run};
+use crate::server::Server;
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+
+/// The verbs with operands that are right.
+const VERBS: [(&str, &str); 7] = [
+    ("build", "site -o out"),
+    ("serve", "site --listen 127.0.0.1:0"),
+    ("inspect", "site.pinion"),
+    ("ls", "site.pinion"),
+    ("cat", "site.pinion /"),
+    ("verify", "site.pinion"),
+    ("version", ""),
+];
+
+/// Values that flags do not take. Whole numbers: [`NUMBERS`].
+const WRONG: [(&str, &[&str]); 10] = [
+    ("--access-log", &[""]),
+    ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
+    ("--coding", &["", "deflate", "BR"]),
+    ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
+    ("--exclude", &["", "[", "{a"]),
+    ("--io", &["", "kqueue", "AUTO"]),
+    ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
+    ("--log-format", &["", "common"]),
+    ("--memory", &["", "mmap"]),
+    ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
+];
+
+/// Flags that take a whole number, none of which takes more than 10^9.
+const NUMBERS: [&str; 6] = [
+    "--grace",
+    "--jobs",
+    "--max-connections",
+    "--max-requests-per-connection",
+    "--memory-budget",
+    "--workers",
+];
+/// What none of them takes.
+const WRONG_NUMBERS: [&str; 8] =
+    ["", "-1", "1.5", "1e3", "x", "0x10", "1000000001", "99999999999999999999999"];
+
+/// One flag in a help text.
+struct Flag {
+    /// `--listen`
+    name: String,
+    /// `-l`
+    short: Option<String>,
+    takes_value: bool,
+}
+
+/// The lines of a help text that stand for flags: `  -l, --listen <ADDR>`.
+fn flags(help: &str) -> Vec<Flag> {
+    let lines = help.lines().map(str::trim).filter(|line| line.starts_with('-'));
+    let flag = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(|word| word.starts_with("--")).expect("a long name");
+        let short = words[..at].first().map(|word| word.trim_end_matches(',').to_owned());
+        Flag { name: words[at].to_owned(), short, takes_value: words.len() > at + 1 }
+    };
+    lines.map(flag).filter(|flag| flag.name != "--help").collect()
+}
+
+/// A wrong command line: exit 2, one line about this flag, and nothing is done.
+#[track_caller]
+fn is_refused(folder: &Folder, verb: &str, operands: &str, words: &[&str], about: &str) {
+    let command_line = format!("{verb} {operands}");
+    let output = command(folder, &command_line).args(words).output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{verb} {words:?}: {said}");
+    assert!(said.starts_with(&format!("pinion: {about}")), "{verb} {words:?}: {said:?}");
+    assert_eq!(said.lines().count(), 1, "{verb} {words:?}: {said:?}");
+}
+
+#[test]
+fn every_flag_refuses_what_it_does_not_take_and_is_named() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    let mut seen = BTreeSet::new();
+    for (verb, operands) in VERBS {
+        let help = run(&folder, &format!("{verb} --help"));
+        for flag in flags(help.text()) {
+            let name = flag.name.as_str();
+            let operands = if name == "--output" { "site" } else { operands };
+            if !flag.takes_value {
+                is_refused(&folder, verb, operands, &[&format!("{name}=yes")], name);
+                is_refused(&folder, verb, operands, &[name, name], name);
+                continue;
+            }
+            is_refused(&folder, verb, operands, &[name], name);
+            if let Some(short) = &flag.short {
+                is_refused(&folder, verb, operands, &[short], name);
+            }
+            for value in wrong_values(name) {
+                // As one word, so that what begins with a dash is a value too.
+                is_refused(&folder, verb, operands, &[&format!("{name}={value}")], name);
+            }
+            seen.insert(name.to_owned());
+        }
+    }
+    for name in WRONG.iter().map(|(name, _)| name).chain(&NUMBERS) {
+        assert!(seen.contains(*name), "{name} is no flag any more");
+    }
+    assert_eq!(folder.names(), ["site", "site.pinion"]);
+}
+
+/// What a flag does not take; every flag that takes a value needs a row.
+fn wrong_values(flag: &str) -> &'static [&'static str] {
+    if NUMBERS.contains(&flag) {
+        return &WRONG_NUMBERS;
+    }
+    if flag == "--output" {
+        return &[""];
+    }
+    let row = WRONG.iter().find(|(name, _)| *name == flag);
+    row.unwrap_or_else(|| panic!("no row for {flag}: what does it not take?")).1
+}
+
+#[test]
+fn flags_of_a_build_reach_a_served_folder() {
+    let folder = Folder::with_site();
+    symlink("nowhere", folder.join("site/dangling")).expect("a link");
+    let failed = run(&folder, "serve site --listen 127.0.0.1:0");
+    assert_eq!((failed.code, failed.stderr.lines().count()), (1, 2), "{}", failed.stderr);
+    assert!(failed.stderr.starts_with("pinion: dangling: dangling link\n"), "{}", failed.stderr);
+    let flags = "--keep-going --exclude docs --codings br:5 --jobs 1 --cache-control no-cache";
+    let server = Server::start(&folder, &format!("site {flags}"));
+    assert!(server.start.iter().any(|line| line.contains("dangling")), "{:?}", server.start);
+    assert_eq!(server.get("/docs/").status, 404);
+    assert_eq!(server.get("/").field("Cache-Control"), Some("no-cache"));
+    for (asked, got) in [("br", Some("br")), ("gzip", None)] {
+        let answer = server.get_with("/style.css", &format!("Accept-Encoding: {asked}\r\n"));
+        assert_eq!(answer.field("Content-Encoding"), got, "{asked}");
+    }
+}
+
+#[test]
+fn cat_writes_each_stored_form() {
+    let folder = Folder::with_site();
+    assert_eq!(run(&folder, "build site -o site.pinion --codings gzip,br,zstd").code, 0);
+    let list = run(&folder, "ls site.pinion --json").json();
+    let style = list["entries"].as_array().expect("entries").iter();
+    let style = style.clone().find(|entry| entry["path"] == "/style.css").expect("the entry");
+    let forms = style["representations"].as_array().expect("forms");
+    let coded = |form: &serde_json::Value| form["coding"].as_str().expect("a word").to_owned();
+    let codings: Vec<String> = forms.iter().map(coded).collect();
+    assert_eq!(codings, ["identity", "gzip", "br", "zstd"]);
+    let server = Server::start(&folder, "site.pinion");
+    for (form, coding) in forms.iter().zip(codings) {
+        let cat = run(&folder, &format!("cat site.pinion /style.css --coding {coding}"));
+        assert_eq!((cat.code, &form["bytes"]), (0, &cat.stdout.len().into()), "{coding}");
+        let answer = server.get_with("/style.css", &format!("Accept-Encoding: {coding}\r\n"));
+        assert!(answer.body == cat.stdout, "{coding}");
+    }
+}
