@@ -7,7 +7,7 @@ use std::process::Command;
 /// What `refuse_calls.py` says at its top.
 const REFUSE_CALLS: &str = include_str!("refuse_calls.py");
 
-/// The calls of io_uring: set up a ring, enter it, register with it. Numbered alike on all machines.
+/// The calls of io_uring: set a ring up, enter it, register things. Numbered alike on all machines.
 pub const IO_URING: [u32; 3] = [425, 426, 427];
 
 /// A command that runs what its further arguments say, in its own process. There, and in all that

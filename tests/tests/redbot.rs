@@ -1,5 +1,5 @@
-//! REDbot, a linter of HTTP resources, on every one of the example site, over both backends: it asks
-//! with and without conditions, ranges and codings, and compares what it gets.
+//! REDbot, a linter of HTTP resources, on every one of the example site, over both backends: it
+//! asks with and without conditions, ranges and codings, and compares what it gets.
 #![forbid(unsafe_code)]
 
 use pinion_tests::binary::source_root;
