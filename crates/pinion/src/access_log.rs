@@ -17,6 +17,8 @@ mod ring;
 mod writer;
 
 pub(crate) use output::Output;
+#[cfg(test)]
+pub(crate) use record::example;
 pub(crate) use record::{Peer, Record, Text};
 pub(crate) use ring::RING_BYTES;
 
@@ -172,7 +174,7 @@ mod tests {
                 scope.spawn(move || {
                     for request in 0..100 {
                         let status = 100 + worker * 100 + request;
-                        logger.log(&Record { status, ..record::example() });
+                        logger.log(&Record { status, ..example() });
                     }
                 });
             }
@@ -194,14 +196,14 @@ mod tests {
         let path = folder.join("access.log");
         let log = started(&path);
         let mut logger = log.logger();
-        logger.log(&Record { status: 200, ..record::example() });
+        logger.log(&Record { status: 200, ..example() });
         fs::rename(&path, folder.join("access.log.1")).expect("rotated");
         log.reopen();
         // The thread makes the new file; only then does the next record belong there.
         while !path.exists() {
             thread::yield_now();
         }
-        logger.log(&Record { status: 404, ..record::example() });
+        logger.log(&Record { status: 404, ..example() });
         log.finish();
         assert_eq!(statuses(&folder.join("access.log.1")), [200]);
         assert_eq!(statuses(&path), [404]);

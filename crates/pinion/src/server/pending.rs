@@ -4,16 +4,26 @@
 use crate::access_log::{Logger, Record};
 use std::time::Instant;
 
-/// Bytes of records that one worker holds back. What finds no room, or no memory, is logged at
-/// once, as if it had left in full; the one takes some thousand clients that do not read.
+/// Bytes in which one worker holds records back: all lists with the room they have to grow, also
+/// while one of them moves to a larger place. What finds no room, or no memory, is logged at once,
+/// as if it had left in full; the one takes some thousand clients that do not read.
 pub(crate) const PENDING_MAX_BYTES: usize = 1 << 20;
 
 /// Bytes of an empty list that are kept for the next connection that needs one.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// Bytes for one connection whether or not something of it waits: its place in the table and in
-/// the list of free ones.
-pub(crate) const CONNECTION_BYTES: usize = 2 * size_of::<u32>();
+/// Lists that are kept while nothing waits: a busy worker needs no new ones in every pass.
+const KEPT_LISTS: usize = 1024;
+
+/// Bytes for one connection whether or not something of it waits: its place in the table, which is
+/// up to twice as long as needed and, while it moves, there a second time.
+pub(crate) const CONNECTION_BYTES: usize = 3 * size_of::<u32>();
+
+/// Room of a list's vectors when they are first needed: one answer, and a record of common size.
+const FIRST_ANSWERS: usize = 1;
+const FIRST_RECORD_BYTES: usize = 256;
+/// And of the lists themselves.
+const FIRST_LISTS: usize = 16;
 
 /// "No list": nothing of the connection waits.
 const NONE: u32 = u32::MAX;
@@ -25,7 +35,10 @@ pub(crate) struct Pending {
     of_slot: Vec<u32>,
     lists: Vec<List>,
     free: Vec<u32>,
+    /// Of all that is above but the table.
     held_bytes: usize,
+    /// Of these, what the free lists have.
+    kept_bytes: usize,
 }
 
 /// The answers of one connection, oldest first.
@@ -56,15 +69,12 @@ impl Pending {
         record: &Record<'_>,
     ) {
         let record_bytes = record.encoded_bytes();
-        let has_room = self.held_bytes < PENDING_MAX_BYTES;
-        let list = if has_room { self.list_with_room(slot, record_bytes) } else { None };
-        let Some(list) = list else {
+        let Some(list) = self.list_with_room(slot, record_bytes) else {
             let duration_micros = micros_since(began);
             return logger.log(&Record { duration_micros, ..record.clone() });
         };
         record.encode(&mut list.records);
         list.answers.push(Answer { began, body_bytes: record.body_bytes, bytes, record_bytes });
-        self.held_bytes += record_bytes;
     }
 
     /// Of what was queued on a connection, all but the last `unsent_bytes` have left: its records
@@ -73,21 +83,33 @@ impl Pending {
         let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
         let index = std::mem::replace(place, NONE);
         let Some(list) = self.lists.get_mut(index as usize) else { return };
-        self.held_bytes -= list.records.len();
         list.write(logger, unsent_bytes);
+        if list.held_bytes() > KEPT_BYTES {
+            self.held_bytes -= list.held_bytes();
+            *list = List::default();
+        }
+        self.kept_bytes += list.held_bytes();
         self.free.push(index);
+        if self.free.len() == self.lists.len() && self.lists.len() > KEPT_LISTS {
+            *self = Self { of_slot: std::mem::take(&mut self.of_slot), ..Self::default() };
+        }
     }
 
     /// The list of a connection with room for one more answer; `None` without memory for it.
     fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut List> {
-        let list = self.list_of(slot)?;
-        list.records.try_reserve(record_bytes).ok()?;
-        list.answers.try_reserve(1).ok()?;
-        Some(list)
+        let index = self.list_of(slot)?;
+        let new_bytes = self.lists.get(index)?.new_bytes(record_bytes);
+        self.make_room(new_bytes)?;
+        let list = self.lists.get_mut(index)?;
+        let before_bytes = list.held_bytes();
+        let reserved = list.reserve(record_bytes);
+        self.held_bytes += list.held_bytes() - before_bytes;
+        reserved.then_some(list)
     }
 
-    /// The list of a connection, taken up when it has none yet; `None` without memory for it.
-    fn list_of(&mut self, slot: u32) -> Option<&mut List> {
+    /// The index of a connection's list, taken up when it has none yet; `None` without memory for
+    /// it.
+    fn list_of(&mut self, slot: u32) -> Option<usize> {
         let slot = slot as usize;
         if slot >= self.of_slot.len() {
             self.of_slot.try_reserve(slot + 1 - self.of_slot.len()).ok()?;
@@ -95,15 +117,48 @@ impl Pending {
         }
         if self.of_slot[slot] == NONE {
             if self.free.is_empty() {
-                self.lists.try_reserve(1).ok()?;
-                // A list must always find its way back.
-                self.free.try_reserve(self.lists.len() + 1).ok()?;
-                self.lists.push(List::default());
-                self.free.push((self.lists.len() - 1) as u32);
+                self.new_list()?;
             }
-            self.of_slot[slot] = self.free.pop()?;
+            let index = self.free.pop()?;
+            self.kept_bytes -= self.lists.get(index as usize)?.held_bytes();
+            self.of_slot[slot] = index;
         }
-        self.lists.get_mut(self.of_slot[slot] as usize)
+        Some(self.of_slot[slot] as usize)
+    }
+
+    fn new_list(&mut self) -> Option<()> {
+        const LIST_BYTES: usize = size_of::<List>() + size_of::<u32>();
+        let lists = grown(&self.lists, 1, FIRST_LISTS);
+        self.make_room(lists * LIST_BYTES)?;
+        let before_bytes = self.own_bytes();
+        // A list must always find its way back.
+        let reserved = grow(&mut self.lists, lists) && grow(&mut self.free, lists);
+        self.held_bytes += self.own_bytes() - before_bytes;
+        if !reserved {
+            return None;
+        }
+        self.lists.push(List::default());
+        self.free.push((self.lists.len() - 1) as u32);
+        Some(())
+    }
+
+    /// `None` when so many bytes more would be too many even if the free lists had none.
+    fn make_room(&mut self, bytes: usize) -> Option<()> {
+        if self.held_bytes + bytes > PENDING_MAX_BYTES && bytes > 0 {
+            if self.held_bytes - self.kept_bytes + bytes > PENDING_MAX_BYTES {
+                return None;
+            }
+            for index in &self.free {
+                *self.lists.get_mut(*index as usize)? = List::default();
+            }
+            self.held_bytes -= std::mem::take(&mut self.kept_bytes);
+        }
+        Some(())
+    }
+
+    /// Bytes of the lists without what is in them.
+    fn own_bytes(&self) -> usize {
+        self.lists.capacity() * size_of::<List>() + self.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -124,12 +179,131 @@ impl List {
             logger.log_encoded(record);
         }
         self.records.clear();
-        if self.records.capacity() > KEPT_BYTES {
-            *self = Self::default();
-        }
     }
+
+    fn held_bytes(&self) -> usize {
+        self.answers.capacity() * size_of::<Answer>() + self.records.capacity()
+    }
+
+    /// Bytes to be had for one more answer, while those that the list has are still in use.
+    fn new_bytes(&self, record_bytes: usize) -> usize {
+        grown(&self.answers, 1, FIRST_ANSWERS) * size_of::<Answer>()
+            + grown(&self.records, record_bytes, FIRST_RECORD_BYTES)
+    }
+
+    /// Takes them.
+    fn reserve(&mut self, record_bytes: usize) -> bool {
+        let answers = grown(&self.answers, 1, FIRST_ANSWERS);
+        let records = grown(&self.records, record_bytes, FIRST_RECORD_BYTES);
+        grow(&mut self.answers, answers) && grow(&mut self.records, records)
+    }
+}
+
+/// The capacity that a vector gets to take `more` elements; 0 when it has that room.
+fn grown<T>(vector: &Vec<T>, more: usize, first: usize) -> usize {
+    match vector.capacity() - vector.len() >= more {
+        true => 0,
+        false => (vector.len() + more).max(2 * vector.capacity()).max(first),
+    }
+}
+
+/// Gives a vector that capacity, and no more; false without memory for it.
+fn grow<T>(vector: &mut Vec<T>, capacity: usize) -> bool {
+    let more = capacity.saturating_sub(vector.len());
+    more == 0 || vector.try_reserve_exact(more).is_ok()
 }
 
 fn micros_since(began: Instant) -> u32 {
     began.elapsed().as_micros().try_into().unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access_log::{AccessLog, Output, Text, example};
+    use crate::settings::LogFormat;
+    use std::fs;
+
+    /// What the vectors have, counted from outside.
+    fn capacity_bytes(pending: &Pending) -> usize {
+        let of = |list: &List| list.answers.capacity() * 40 + list.records.capacity();
+        let lists: usize = pending.lists.iter().map(of).sum();
+        lists + pending.lists.capacity() * 48 + pending.free.capacity() * 4
+    }
+
+    fn with_log<R>(name: &str, run: impl FnOnce(&mut Logger) -> R) -> R {
+        let path = std::env::temp_dir().join(format!("pinion-{name}-{}", std::process::id()));
+        let output = Output::file(path.clone()).expect("the file opens");
+        let log = AccessLog::start(output, LogFormat::Combined).expect("a thread");
+        let result = run(&mut log.logger());
+        log.finish();
+        fs::remove_file(path).expect("removed");
+        result
+    }
+
+    /// A record of `bytes` bytes; the other texts and the numbers take 104.
+    fn add(pending: &mut Pending, logger: &mut Logger, slot: u32, bytes: usize) {
+        let path = [b'x'; 2048];
+        let target = Text::from(&path[..bytes - 104]);
+        let record = Record { target, referer: Text::from(&b""[..]), ..example() };
+        let record = Record { user_agent: Text::from(&path[..45]), ..record };
+        assert_eq!(record.encoded_bytes(), bytes);
+        pending.add(logger, slot, (Instant::now(), 100), &record);
+    }
+
+    fn waiting(pending: &Pending) -> usize {
+        pending.lists.iter().map(|list| list.answers.len()).sum()
+    }
+
+    #[test]
+    fn what_is_held_back_stays_below_its_bound() {
+        with_log("bound", |logger| {
+            let mut pending = Pending::default();
+            // Many clients that do not read, each with one answer: 304 bytes, 40 beside it, and
+            // 52 for the list.
+            for slot in 0..20_000 {
+                add(&mut pending, logger, slot, 304);
+                assert_eq!(pending.held_bytes, capacity_bytes(&pending));
+                assert!(pending.held_bytes <= PENDING_MAX_BYTES, "{slot}");
+            }
+            let held = waiting(&pending);
+            assert!((2400..2600).contains(&held), "{held}");
+            // One that goes on asking takes what there is, and no more.
+            for slot in 0..20_000 {
+                pending.finish(logger, slot, 0);
+            }
+            assert_eq!((pending.held_bytes, capacity_bytes(&pending)), (0, 0));
+            for _ in 0..20_000 {
+                add(&mut pending, logger, 7, 304);
+                assert!(pending.held_bytes <= PENDING_MAX_BYTES);
+            }
+            assert_eq!(pending.held_bytes, capacity_bytes(&pending));
+            // Its place doubles, and has room for that once.
+            assert!(waiting(&pending) * 304 > PENDING_MAX_BYTES / 4);
+            pending.finish(logger, 7, 0);
+            assert_eq!(capacity_bytes(&pending), FIRST_LISTS * 52);
+        });
+    }
+
+    #[test]
+    fn what_free_lists_keep_does_not_stand_in_the_way() {
+        with_log("kept", |logger| {
+            let mut pending = Pending::default();
+            // 100 clients with 4 KiB each: all of it is kept for them.
+            for round in 0..3 {
+                for slot in 0..100 {
+                    (0..8).for_each(|_| add(&mut pending, logger, slot, 504));
+                }
+                assert_eq!(waiting(&pending), 800, "round {round}");
+                (0..100).for_each(|slot| pending.finish(logger, slot, 0));
+                assert!(pending.kept_bytes > 100 * 4096 && waiting(&pending) == 0);
+                assert_eq!(pending.held_bytes, capacity_bytes(&pending));
+            }
+            // One client that needs more than is left gets it.
+            (0..500).for_each(|_| add(&mut pending, logger, 500, 1004));
+            assert_eq!(waiting(&pending), 500);
+            assert_eq!(pending.held_bytes, capacity_bytes(&pending));
+            assert!(pending.held_bytes <= PENDING_MAX_BYTES);
+        });
+    }
 }
