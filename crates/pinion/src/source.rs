@@ -68,7 +68,7 @@ fn recognise_path(path: &Path) -> Result<Source, Failure> {
 /// No PATH: the current folder is never implied, only these two names in it.
 fn recognise_folder(current: &Path) -> Result<Source, Failure> {
     if current.join("pinion.toml").exists() {
-        return Err(Failure::usage(configuration(Path::new("pinion.toml"))));
+        return Err(Failure::usage(configuration(Path::new("./pinion.toml"))));
     }
     let public = current.join("public");
     if is_dir(&public) {
@@ -81,7 +81,8 @@ fn recognise_folder(current: &Path) -> Result<Source, Failure> {
 
 fn configuration(path: &Path) -> String {
     format!(
-        "{}: configuration files are not supported yet; give a folder or an archive, and flags",
+        "{}: configuration files are not supported yet in this version; give a folder or an \
+         archive, and flags: pinion serve public --listen 8080",
         path.display()
     )
 }

@@ -31,6 +31,10 @@ pub(crate) fn bind_all(addresses: &[Address], files: &SocketFiles) -> Result<Vec
             return Err(Failure::usage(format!("--listen {address} is given twice")));
         }
     }
+    // What cannot be had whatever happens is told before anything is bound.
+    if let Some(address) = addresses.iter().find(|a| matches!(a, Address::Inherited(_))) {
+        return Err(inherited(address));
+    }
     let mut bound = Vec::new();
     for address in addresses {
         bound.extend(bind(address, files)?);
@@ -54,14 +58,16 @@ fn bind(address: &Address, files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
         Address::Ip(ip) => tcp(*ip).map(|bound| vec![bound]),
         Address::Name { host, port } => return bind_name(address, host, *port),
         Address::Unix(path) => unix(path, files).map(|bound| vec![bound]),
-        Address::Inherited(_) => {
-            return Err(Failure::usage(format!(
-                "--listen {address}: sockets from a service manager are not supported yet; give \
-                 an address"
-            )));
-        }
+        Address::Inherited(_) => return Err(inherited(address)),
     }
     .map_err(|error| cannot_listen(address, &error))
+}
+
+fn inherited(address: &Address) -> Failure {
+    Failure::usage(format!(
+        "--listen {address}: sockets from a service manager are not supported yet in this \
+         version; give an address to bind, like 8080 or unix:/run/pinion.sock"
+    ))
 }
 
 /// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the

@@ -49,7 +49,15 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
         run(&folder, arguments).refused(2, hint);
     }
     folder.write("pinion.toml", "");
-    run(&folder, "serve").refused(2, "configuration files are not supported yet");
+    let told = "./pinion.toml: configuration files are not supported yet in this version; give a \
+                folder or an archive, and flags";
+    run(&folder, "serve").refused(2, told);
+    // Nothing is left behind of the address before it.
+    folder.write("public/index.html", "x");
+    let told = "--listen fd:web: sockets from a service manager are not supported yet in this \
+                version; give an address to bind, like 8080";
+    run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
+    assert!(!folder.join("a.sock").exists());
 }
 
 #[test]
