@@ -7,6 +7,7 @@ use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
 const NEEDS: &[Need] = &[
+    Need { package: "bsdutils", proof: Proof::Program("script") },
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
     // Debian packs the module apart from Python itself.

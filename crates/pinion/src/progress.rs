@@ -1,7 +1,14 @@
 //! The bar that shows how far a long verb is: on stderr, for people alone.
 
+use crate::terminal::size;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
+
+/// Columns of the bar itself.
+const BAR_COLUMNS: usize = 32;
+
+/// The line is cut off where the terminal ends: a line that wraps is torn when the next is drawn.
+const TEMPLATE: &str = "{wide_msg}";
 
 /// A bar over bytes; draws nothing unless somebody watches.
 #[derive(Debug)]
@@ -15,20 +22,20 @@ impl Bar {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style = "{bar:32} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {msg}";
+        let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant that a test tries; a bar without style would do too.
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style.progress_chars("━╸ "));
+        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+            bar.set_style(style);
         }
         Self(bar)
     }
 
-    /// So many bytes are done.
-    pub(crate) fn set(&self, done: u64, total: u64, message: String) {
-        self.0.set_length(total);
-        self.0.set_position(done.min(total));
-        self.0.set_message(message);
+    /// So many bytes are done. Not every state is drawn, but the last one is.
+    pub(crate) fn set(&self, done: u64, total: u64, message: &str) {
+        self.0.set_message(line(done, total, message));
+        if done >= total {
+            self.0.force_draw();
+        }
     }
 
     /// Takes the bar off the screen.
@@ -37,21 +44,50 @@ impl Bar {
     }
 }
 
+/// ` 50 %  ━━━━━━━━╸         1.00 MiB of 2.00 MiB, …`: what says most comes first.
+fn line(done: u64, total: u64, message: &str) -> String {
+    let part_of = |whole: usize| match total {
+        0 => whole,
+        _ => (u128::from(done.min(total)) * whole as u128 / u128::from(total)) as usize,
+    };
+    let bar = match part_of(BAR_COLUMNS) {
+        BAR_COLUMNS => "━".repeat(BAR_COLUMNS),
+        filled => "━".repeat(filled) + "╸",
+    };
+    let (percent, done, total) = (part_of(100), size(done), size(total));
+    let comma = if message.is_empty() { "" } else { ", " };
+    format!("{percent:>3} %  {bar:BAR_COLUMNS$}  {done} of {total}{comma}{message}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_template_is_one() {
-        let style = "{bar:32} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {msg}";
-        assert!(ProgressStyle::with_template(style).is_ok());
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 
     #[test]
     fn a_bar_that_nobody_watches_is_hidden() {
         let bar = Bar::new(true);
-        bar.set(1, 2, "x".to_owned());
+        bar.set(1, 2, "x");
         assert!(bar.0.is_hidden());
         bar.clear();
+    }
+
+    #[test]
+    fn a_line_says_how_far_it_is() {
+        let (full, half) = ("━".repeat(32), "━".repeat(16) + "╸" + &" ".repeat(15));
+        let none = "╸".to_owned() + &" ".repeat(31);
+        for (done, total, expected) in [
+            (0, 2048, format!("  0 %  {none}  0 B of 2.00 KiB, x")),
+            (1024, 2048, format!(" 50 %  {half}  1.00 KiB of 2.00 KiB, x")),
+            (2048, 2048, format!("100 %  {full}  2.00 KiB of 2.00 KiB, x")),
+            (0, 0, format!("100 %  {full}  0 B of 0 B, x")),
+            (u64::MAX, u64::MAX, format!("100 %  {full}  16.0 EiB of 16.0 EiB, x")),
+        ] {
+            assert_eq!(line(done, total, "x"), expected);
+        }
     }
 }

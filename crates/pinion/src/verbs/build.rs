@@ -69,7 +69,7 @@ impl Progress for Watcher {
     fn advanced(&self, files: u64, bytes: u64) {
         let (all_files, all_bytes) = self.total.get();
         let message = format!("{} of {} files", count(files), count(all_files));
-        self.bar.set(bytes, all_bytes, message);
+        self.bar.set(bytes, all_bytes, &message);
     }
 
     fn cancelled(&self) -> bool {

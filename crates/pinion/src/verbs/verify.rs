@@ -14,7 +14,7 @@ use std::io::{self, Write};
 pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let mapping = archive_file::map(&look.file)?;
     let bar = Bar::new(look.json);
-    let report = verify(mapping.bytes(), &mut |done, total| bar.set(done, total, String::new()));
+    let report = verify(mapping.bytes(), &mut |done, total| bar.set(done, total, ""));
     bar.clear();
     let mut out = io::stdout().lock();
     let name = look.file.to_string_lossy();
