@@ -180,7 +180,9 @@ impl Core {
         let (output, pool) = self.output(slot);
         let queued = match slice {
             Slice::Copied(bytes) => output.append_bytes(pool, bytes),
-            Slice::Owned(bytes) => output.push_owned(pool, bytes),
+            Slice::Owned(bytes) => output.push_shared(pool, bytes.into()),
+            Slice::Shared(bytes) => output.push_shared(pool, bytes),
+            Slice::File { file, offset, bytes } => output.push_file(pool, file, offset, bytes),
             Slice::Mapped { mapping, offset, bytes } => {
                 return self.queue_mapped(slot, mapping, offset, bytes);
             }

@@ -1,7 +1,10 @@
 //! What an application can do with one HTTP exchange: the actions of the contract (design §3).
 
+use std::fs::File;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::h1::glance::PageForm;
@@ -81,18 +84,40 @@ impl ExchangeState {
         Self { stage: Stage::Open, open: true, owes_end: ended, ..Self::default() }
     }
 
+    /// Whether content goes out whose only end is that of the connection.
+    pub(crate) fn streams_until_close(&self) -> bool {
+        let unframed = self.left.is_none() && !self.chunked && !self.head_only;
+        self.stage == Stage::Streaming && unframed
+    }
+
     /// How the client can read an error page.
     pub(crate) fn page_form(&self) -> PageForm {
         PageForm { head_only: self.head_only, text: self.text_page }
     }
 }
 
-/// Content given to [`Exchange::write`] without a copy, or with one.
+/// Content given to [`Exchange::write`] without a copy, or with one. What waits in memory counts
+/// against the worker's budget for buffers.
 pub enum Slice<'a> {
     /// Copied into pooled buffers.
     Copied(&'a [u8]),
     /// Given away.
     Owned(Box<[u8]>),
+    /// Shared with whoever else has a handle, such as other exchanges that get the same. Counted in
+    /// full for each.
+    Shared(Bytes),
+    /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
+    /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
+    /// that has become shorter, cannot be read, or is no regular file breaks the exchange
+    /// ([`Gone::Broken`]): what went out never looks complete.
+    File {
+        /// The file, open for reading. Its own position is neither used nor moved.
+        file: Arc<File>,
+        /// From its start, in bytes.
+        offset: u64,
+        /// Length in bytes.
+        bytes: u64,
+    },
     /// A range of a mapping that the worker holds.
     Mapped {
         /// Which mapping.
@@ -433,6 +458,7 @@ fn slice_bytes(slice: &Slice<'_>) -> u64 {
     match slice {
         Slice::Copied(bytes) => bytes.len() as u64,
         Slice::Owned(bytes) => bytes.len() as u64,
-        Slice::Mapped { bytes, .. } => *bytes,
+        Slice::Shared(bytes) => bytes.len() as u64,
+        Slice::Mapped { bytes, .. } | Slice::File { bytes, .. } => *bytes,
     }
 }

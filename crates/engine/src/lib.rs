@@ -11,6 +11,7 @@
 //! | `service` | what a worker does with one connection |
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
+//! | `handover` | one piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
 //! | `relief` | who gives buffers up when they run low |
 //! | `drain` | how a worker ends |
@@ -26,7 +27,7 @@
 //! | [`limits`] | every limit with its reason |
 //!
 //! This is the only room with `unsafe` code: in `backend`, `mapping`, `residency`, `signals`, and
-//! where a worker lends memory to its backend.
+//! where a worker lends memory to its backend (`handover`).
 
 pub mod address;
 pub mod app;
@@ -37,6 +38,7 @@ mod core;
 mod drain;
 pub mod exchange;
 pub mod footprint;
+mod handover;
 mod http1;
 mod inbox;
 pub mod limits;

@@ -4,9 +4,12 @@
 //! allocation. At most one send is in flight per queue.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::IoSlice;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use pinion_http::prepared::ExternalRange;
 
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
@@ -18,28 +21,30 @@ use crate::tables::has_places;
 pub(crate) enum Segment {
     /// Bytes in a pooled chunk, sent from `start`.
     Chunk { chunk: Vec<u8>, start: usize },
-    /// Bytes the application gave away.
-    Owned { bytes: Box<[u8]>, start: usize },
+    /// Bytes the application gave away, or shares with others.
+    Shared { bytes: Bytes, start: usize },
     /// A range of a mapped archive.
     Mapped { mapping: MappingId, offset: u64, bytes: u64 },
     /// A range of an external file of an archive.
     External { mapping: MappingId, range: ExternalRange },
+    /// A range of a file the application handed over.
+    File { file: Arc<File>, offset: u64, bytes: u64 },
 }
 
 impl Segment {
     fn left(&self) -> u64 {
         match self {
             Self::Chunk { chunk, start } => (chunk.len() - start) as u64,
-            Self::Owned { bytes, start } => (bytes.len() - start) as u64,
-            Self::Mapped { bytes, .. } => *bytes,
+            Self::Shared { bytes, start } => (bytes.len() - start) as u64,
+            Self::Mapped { bytes, .. } | Self::File { bytes, .. } => *bytes,
             Self::External { range, .. } => range.bytes,
         }
     }
 
     fn advance(&mut self, by: u64) {
         match self {
-            Self::Chunk { start, .. } | Self::Owned { start, .. } => *start += by as usize,
-            Self::Mapped { offset, bytes, .. } => {
+            Self::Chunk { start, .. } | Self::Shared { start, .. } => *start += by as usize,
+            Self::Mapped { offset, bytes, .. } | Self::File { offset, bytes, .. } => {
                 *offset += by;
                 *bytes -= by;
             }
@@ -60,8 +65,10 @@ pub(crate) enum Next<'q> {
     One(&'q [u8]),
     /// Memory; `large_behind` says that a file, or a range as large, follows.
     Memory { parts: Parts<'q>, large_behind: bool },
-    /// A range of a mapped file.
+    /// A range of a file, for a backend that sends files.
     File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
+    /// … and for one that does not.
+    Read { file: &'q File, offset: u64, bytes: u64 },
     /// A range of an external file, to be looked at before and while it is sent.
     External { file: &'q ExternalFile, range: ExternalRange },
     /// What is to be sent is not what it was when the archive was made.
@@ -160,12 +167,28 @@ impl Output {
     }
 
     /// Queues bytes without copying them. False when the budget is spent; they are dropped then.
-    pub(crate) fn push_owned(&mut self, pool: &mut Pool, bytes: Box<[u8]>) -> bool {
+    pub(crate) fn push_shared(&mut self, pool: &mut Pool, bytes: Bytes) -> bool {
         if !self.has_place(pool) || !pool.reserve(bytes.len()) {
             return false;
         }
         self.bytes += bytes.len() as u64;
-        self.segments.push_back(Segment::Owned { bytes, start: 0 });
+        self.segments.push_back(Segment::Shared { bytes, start: 0 });
+        true
+    }
+
+    /// Queues a range of a file. False when there is no memory for it.
+    pub(crate) fn push_file(
+        &mut self,
+        pool: &mut Pool,
+        file: Arc<File>,
+        offset: u64,
+        bytes: u64,
+    ) -> bool {
+        if !self.has_place(pool) {
+            return false;
+        }
+        self.bytes += bytes;
+        self.segments.push_back(Segment::File { file, offset, bytes });
         true
     }
 
@@ -233,7 +256,17 @@ impl Output {
         for segment in &self.segments {
             let slice = match segment {
                 Segment::Chunk { chunk, start } => &chunk[*start..],
-                Segment::Owned { bytes, start } => &bytes[*start..],
+                Segment::Shared { bytes, start } => &bytes[*start..],
+                Segment::File { bytes: 0, .. } => continue,
+                Segment::File { .. } if parts.count > 0 => {
+                    return Next::Memory { parts, large_behind: true };
+                }
+                &Segment::File { ref file, offset, bytes } => {
+                    return match files {
+                        true => Next::File { file: file.as_fd(), offset, bytes },
+                        false => Next::Read { file, offset, bytes },
+                    };
+                }
                 Segment::Mapped { mapping, offset, bytes } => {
                     let Some(held) = mappings.get(*mapping) else { return Next::Changed };
                     let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
@@ -279,8 +312,8 @@ impl Output {
     pub(crate) fn held_bytes(&self) -> usize {
         let held = |segment: &Segment| match segment {
             Segment::Chunk { chunk, .. } => chunk.capacity(),
-            Segment::Owned { bytes, .. } => bytes.len(),
-            Segment::Mapped { .. } | Segment::External { .. } => 0,
+            Segment::Shared { bytes, .. } => bytes.len(),
+            Segment::Mapped { .. } | Segment::External { .. } | Segment::File { .. } => 0,
         };
         self.segments.iter().map(held).sum()
     }
@@ -321,7 +354,8 @@ impl Output {
 fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
     match segment {
         Segment::Chunk { chunk, .. } => pool.give_chunk(chunk),
-        Segment::Owned { bytes, .. } => pool.release(bytes.len()),
+        Segment::Shared { bytes, .. } => pool.release(bytes.len()),
+        Segment::File { .. } => {}
         Segment::Mapped { mapping, .. } | Segment::External { mapping, .. } => {
             mappings.slice_returned(mapping);
         }

@@ -1,10 +1,7 @@
 //! What a worker does with one connection: input to the protocol, output to the kernel, and what
 //! the application hears of it.
 
-use std::io::IoSlice;
-
 use pinion_http::h1::glance::{PageForm, glance};
-use pinion_http::prepared::ExternalRange;
 use pinion_http::refusal::Refusal;
 use rustix::io::Errno;
 
@@ -14,9 +11,9 @@ use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::conn::{Phase, Watch};
 use crate::core::Core;
 use crate::exchange::{Exchange, Stage};
+use crate::handover::{hand_over, why_failed};
 use crate::http1;
-use crate::limits::{EXTERNAL_READ_BYTES, OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
-use crate::mapping::ExternalFile;
+use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::worker::Worker;
@@ -256,7 +253,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let raw = conn.phase == Phase::Raw;
-        let abruptly = conn.exchange.stage == Stage::Aborted;
+        // An orderly end of what has no other end would look like a complete answer.
+        let abruptly = conn.exchange.stage == Stage::Aborted
+            || conn.exchange.streams_until_close()
+            || gone == Gone::Broken;
         self.notify_gone(slot, raw, gone);
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Closing;
@@ -374,71 +374,6 @@ impl<B: Backend, A: App> Worker<B, A> {
         let status = Refusal::Timeout.status();
         http1::refuse(&mut self.app, &mut self.core, slot, status, form);
     }
-}
-
-/// Whose fault it is that a send failed.
-#[cold]
-fn why_failed(error: Errno) -> Gone {
-    match error {
-        // A file that ends too soon, or whose pages are lost.
-        Errno::NODATA | Errno::FAULT | Errno::IO => Gone::Broken,
-        _ => Gone::Peer,
-    }
-}
-
-/// Hands one piece of output to the kernel; `None` when it is not what it was when the archive was
-/// made. `external` is where bytes of external files are looked at.
-#[inline]
-fn hand_over<B: Backend>(
-    backend: &mut B,
-    slot: Slot,
-    next: Next<'_>,
-    external: &mut Vec<u8>,
-) -> Option<Sending> {
-    Some(match next {
-        Next::Nothing => Sending::Done(0),
-        Next::Changed => return None,
-        Next::One(bytes) => {
-            // SAFETY: the chunk's heap memory stays where it is until the queue drops it, which
-            // `in_flight` forbids before `Sent` or `Released`.
-            unsafe { backend.send(slot, &[IoSlice::new(bytes)]) }
-        }
-        Next::Memory { parts, large_behind } => match parts.as_slice() {
-            // The peer can start on the head while the kernel takes the content.
-            [front] if large_behind => backend.send_now(slot, front),
-            // SAFETY: as above; mappings are held by the count of their slices.
-            parts => unsafe { backend.send(slot, parts) },
-        },
-        Next::File { file, offset, bytes } => {
-            backend.send_file(slot, file, offset, bytes.min(TURN_BYTES as u64))
-        }
-        Next::External { file, range } => {
-            return send_external(backend, slot, file, &range, external);
-        }
-    })
-}
-
-/// Sends of an external file. The bytes that complete an answer are read, then the file is looked
-/// at, then they are sent: an answer that is whole was cut from the file as it was. What comes
-/// before them may leave unread where the backend can do that.
-fn send_external<B: Backend>(
-    backend: &mut B,
-    slot: Slot,
-    file: &ExternalFile,
-    range: &ExternalRange,
-    buffer: &mut Vec<u8>,
-) -> Option<Sending> {
-    let last = EXTERNAL_READ_BYTES as u64;
-    if B::SENDS_FILES && range.bytes > last {
-        let bytes = (range.bytes - last).min(TURN_BYTES as u64);
-        let whole = file.is_unchanged(range);
-        return whole.then(|| backend.send_file(slot, file.file(), range.offset, bytes));
-    }
-    buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
-    buffer.resize(EXTERNAL_READ_BYTES, 0);
-    let piece = &mut buffer[..range.bytes.min(last) as usize];
-    file.read_unchanged(range, piece).ok()?;
-    Some(backend.send_now(slot, piece))
 }
 
 /// An event for one of the two entrances of the application.

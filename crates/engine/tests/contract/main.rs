@@ -2,6 +2,7 @@
 //! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
 
 mod content;
+mod slices;
 mod support;
 
 use std::io::{Read, Write};

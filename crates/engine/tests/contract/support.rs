@@ -1,11 +1,13 @@
 //! A server in this process with handlers that use every part of the contract, and a plain client.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
@@ -31,6 +33,17 @@ pub(crate) fn big() -> Vec<u8> {
     (0..BIG_BYTES).map(|at| (at / 7 % 251) as u8).collect()
 }
 
+/// What many answers share.
+pub(crate) const SHARED: Bytes = Bytes::from_static(b"shared");
+
+/// A file in memory.
+fn memfd(content: &[u8]) -> File {
+    let memfd = rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC);
+    let mut file = File::from(memfd.expect("memfd"));
+    file.write_all(content).expect("write");
+    file
+}
+
 /// What a test handler does with its exchange.
 #[derive(Default)]
 enum Job {
@@ -48,6 +61,7 @@ enum Job {
 pub(crate) struct Handlers {
     poster: Poster,
     big: Arc<Mapping>,
+    big_file: Arc<File>,
     big_id: Option<MappingId>,
     jobs: Vec<Job>,
     gone: std::sync::mpsc::Sender<Gone>,
@@ -87,6 +101,7 @@ impl Handlers {
                 }
                 exchange.wait(None);
             }
+            b"/pieces" | b"/shrinks" | b"/directory" => self.write_pieces(path, exchange),
             b"/count" | b"/upload" | b"/little" | b"/later" | b"/five" => {
                 self.begin_counting(path, exchange);
             }
@@ -147,6 +162,32 @@ impl Handlers {
                 panic!("a handler panics");
             }
             _ => {}
+        }
+    }
+
+    /// Handlers that write files and shared bytes.
+    fn write_pieces(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
+        let none = || std::iter::empty::<Field<'_>>();
+        exchange.wait(None);
+        exchange.head(200, none(), None);
+        let file_of = |path: &[u8]| match path {
+            b"/pieces" => self.big_file.clone(),
+            b"/shrinks" => Arc::new(memfd(&big())),
+            _ => Arc::new(File::open("/").expect("the root folder")),
+        };
+        let file = file_of(path);
+        let piece = |offset, bytes| Slice::File { file: file.clone(), offset, bytes };
+        exchange.write(Slice::Shared(SHARED));
+        exchange.write(piece(5, 10));
+        exchange.write(piece(0, 0));
+        exchange.write(Slice::Shared(SHARED.slice(2..4)));
+        exchange.write(piece(0, BIG_BYTES as u64));
+        if path == b"/pieces" {
+            return exchange.end(none());
+        }
+        // It is as long as was promised while the promise is made.
+        if path == b"/shrinks" {
+            file.set_len(BIG_BYTES as u64 - 1).expect("a file of ours");
         }
     }
 
@@ -305,9 +346,8 @@ impl TestServer {
 
     /// Starts workers on `io`.
     pub(crate) fn start_workers(io: Io, settings: Settings, workers: usize) -> Self {
-        let memfd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC);
-        let mut file = std::fs::File::from(memfd.expect("memfd"));
-        file.write_all(&big()).expect("write");
+        let file = memfd(&big());
+        let big_file = Arc::new(file.try_clone().expect("a second handle"));
         let mapping = Arc::new(Mapping::new(file, Vec::new()).expect("map"));
         let bind = || Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
         let (http, raw) = (bind(), bind());
@@ -324,6 +364,7 @@ impl TestServer {
         let server = Server::start(kit, move |_, poster| Handlers {
             poster,
             big: mapping.clone(),
+            big_file: big_file.clone(),
             big_id: None,
             jobs: Vec::new(),
             gone: gone.clone(),

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Unread,
     /// A stream, as fast as there is room.
     Fill,
+    /// A stream of shared bytes and ranges of files.
+    Pieces,
     /// An answer after a message of another thread.
     Posted,
     /// An answer after many messages of another thread, posted at once.
@@ -59,6 +61,7 @@ impl Kind {
         (Self::Nagged, "nagged"),
         (Self::Unread, "unread"),
         (Self::Fill, "fill"),
+        (Self::Pieces, "pieces"),
         (Self::Posted, "posted"),
         (Self::Showered, "showered"),
         (Self::Missed, "missed"),
@@ -180,7 +183,7 @@ impl Request {
         let size = match kind {
             Kind::Deadline => random.between(1, 3000),
             Kind::Mapped => random.part_of(200_000, 900) as u64,
-            Kind::Fill => random.part_of(120_000, 900) as u64,
+            Kind::Fill | Kind::Pieces => random.part_of(120_000, 900) as u64,
             _ => random.part_of(4000, 800) as u64,
         };
         let version = match random.below(20) {
@@ -195,7 +198,7 @@ impl Request {
             kind,
             id,
             size,
-            head_only: matches!(kind, Kind::Small | Kind::Mapped | Kind::Fill)
+            head_only: matches!(kind, Kind::Small | Kind::Mapped | Kind::Fill | Kind::Pieces)
                 && random.chance(100),
             version,
             content: Vec::new(),
@@ -274,6 +277,7 @@ impl Request {
             }
             Kind::Echo => self.streamed(self.content.clone(), nth, settings),
             Kind::Fill => self.streamed(pattern(id, bytes), nth, settings),
+            Kind::Pieces => self.streamed(mapped(id, bytes).to_vec(), nth, settings),
             Kind::Nothing => page(500),
             Kind::Abort | Kind::Short => {
                 let start = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n".to_vec();
@@ -324,7 +328,7 @@ impl Request {
         } else {
             start.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
-        let trailers = if self.kind == Kind::Fill { TRAILERS } else { b"" };
+        let trailers = if self.kind == Kind::Echo { b"" } else { TRAILERS };
         let body = match () {
             () if self.head_only => Body::Plain(Vec::new()),
             () if length || old => Body::Plain(body),
@@ -382,7 +386,7 @@ pub(crate) fn mapped_file() -> &'static [u8] {
     FILE.get_or_init(|| (0..MAPPED_BYTES).map(|at| (at / 7 % 251 + at / 9000) as u8).collect())
 }
 
-fn mapped(id: u64, bytes: usize) -> &'static [u8] {
+pub(crate) fn mapped(id: u64, bytes: usize) -> &'static [u8] {
     let offset = mapped_offset(id, bytes);
     &mapped_file()[offset..offset + bytes]
 }

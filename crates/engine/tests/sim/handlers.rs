@@ -2,8 +2,10 @@
 //! exchange and stream is opened once and closed once.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
@@ -16,7 +18,7 @@ use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 
-use crate::ask::{Kind, mapped_offset, pattern, sum_of};
+use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
 
 /// Bytes of content a handler asks for at a time.
 const SIP_BYTES: u64 = 700;
@@ -39,13 +41,34 @@ type Key = (u32, u64);
 /// An exchange or a stream that the engine has told us of and that has not ended.
 enum Job {
     Echo,
-    Sum { content: Vec<u8>, after_posts: bool },
-    Exact { content: Vec<u8>, wanted: u64, size: u64 },
-    Nagged { content: Vec<u8> },
-    Fill { content: Vec<u8>, at: usize },
-    Posted { id: u64 },
-    Showered { id: u64, left: usize },
-    Deadline { id: u64 },
+    Sum {
+        content: Vec<u8>,
+        after_posts: bool,
+    },
+    Exact {
+        content: Vec<u8>,
+        wanted: u64,
+        size: u64,
+    },
+    Nagged {
+        content: Vec<u8>,
+    },
+    /// `file_from`: where the content stands in the mapped file, if it does.
+    Fill {
+        content: Vec<u8>,
+        at: usize,
+        file_from: Option<u64>,
+    },
+    Posted {
+        id: u64,
+    },
+    Showered {
+        id: u64,
+        left: usize,
+    },
+    Deadline {
+        id: u64,
+    },
     Stream,
 }
 
@@ -61,6 +84,8 @@ pub(crate) struct Handlers {
     /// To be posted when their time has come.
     pub(crate) posts: Vec<Post>,
     mapping: Arc<Mapping>,
+    /// The file behind it.
+    file: Arc<File>,
     mapping_id: Option<MappingId>,
     jobs: BTreeMap<Key, Job>,
     /// Messages delivered to exchanges in this pass.
@@ -72,11 +97,12 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn new(poster: Poster, mapping: Arc<Mapping>) -> Self {
+    pub(crate) fn new(poster: Poster, mapping: Arc<Mapping>, file: Arc<File>) -> Self {
         Self {
             poster,
             posts: Vec::new(),
             mapping,
+            file,
             mapping_id: None,
             jobs: BTreeMap::new(),
             heard_in_pass: 0,
@@ -192,7 +218,12 @@ impl Handlers {
             }
             Kind::Fill => {
                 exchange.head(200, no_fields(), None);
-                Job::Fill { content: pattern(id, size as usize), at: 0 }
+                Job::Fill { content: pattern(id, size as usize), at: 0, file_from: None }
+            }
+            Kind::Pieces => {
+                exchange.head(200, no_fields(), None);
+                let file_from = Some(mapped_offset(id, size as usize) as u64);
+                Job::Fill { content: mapped(id, size as usize).to_vec(), at: 0, file_from }
             }
             Kind::Posted => {
                 self.post_later(POST_AFTER_MS, exchange);
@@ -213,7 +244,7 @@ impl Handlers {
         };
         self.jobs.insert(key, job);
         match kind {
-            Kind::Fill => self.fill(key, exchange),
+            Kind::Fill | Kind::Pieces => self.fill(key, exchange),
             _ if kind.has_content() && head.framing == Framing::None => {
                 self.body_end(key, &Fields::EMPTY, exchange);
             }
@@ -227,12 +258,19 @@ impl Handlers {
     }
 
     fn fill(&mut self, key: Key, exchange: &mut Exchange<'_>) {
-        let Some(Job::Fill { content, at }) = self.jobs.get_mut(&key) else { return };
+        let Some(Job::Fill { content, at, file_from }) = self.jobs.get_mut(&key) else { return };
+        let mapping = self.mapping_id.expect("taken up in the first pass");
         while *at < content.len() {
             let piece = &content[*at..(*at + 1000).min(content.len())];
-            // Every other piece is given away, the rest is copied.
-            let slice =
-                if *at / 1000 % 2 == 0 { Slice::Owned(piece.into()) } else { Slice::Copied(piece) };
+            let bytes = piece.len() as u64;
+            let offset = file_from.map(|from| from + *at as u64);
+            let slice = match (*at / 1000 % 4, offset) {
+                (1, Some(offset)) => Slice::File { file: self.file.clone(), offset, bytes },
+                (2, Some(offset)) => Slice::Mapped { mapping, offset, bytes },
+                (0, None) => Slice::Owned(piece.into()),
+                (0 | 2, _) => Slice::Shared(Bytes::copy_from_slice(piece)),
+                _ => Slice::Copied(piece),
+            };
             *at += piece.len();
             match exchange.write(slice) {
                 Room::Free => {}

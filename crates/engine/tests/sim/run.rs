@@ -1,6 +1,7 @@
 //! One run: clients and a worker take turns until all clients are gone and everything the worker
 //! held is given back. The laws are checked on the way and at the end.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
@@ -68,8 +69,8 @@ impl<const READINESS: bool> Run<READINESS> {
         let listeners = settings.listeners.len();
         let (leaps, late_ms, head_ms) = (faults.leap > 0, faults.late_ms, settings.head_ms);
         let network = Network::new(random.number(), faults, listeners);
-        let mapping = mapping();
-        let make_app = |poster| Handlers::new(poster, mapping);
+        let (mapping, file) = mapping();
+        let make_app = |poster| Handlers::new(poster, mapping, file);
         let worker = Stepped::new(network.clone(), settings, make_app);
         let start_ms = network.now().monotonic_ms;
         let drain_at_ms = drain_after_ms.map(|after| start_ms + after);
@@ -247,13 +248,14 @@ impl<const READINESS: bool> Run<READINESS> {
 }
 
 /// The file behind the mapped answers, mapped once.
-fn mapping() -> Arc<Mapping> {
-    static MAPPING: std::sync::OnceLock<Arc<Mapping>> = std::sync::OnceLock::new();
+fn mapping() -> (Arc<Mapping>, Arc<File>) {
+    static MAPPING: std::sync::OnceLock<(Arc<Mapping>, Arc<File>)> = std::sync::OnceLock::new();
     let make = || {
         let memfd = rustix::fs::memfd_create("sim", rustix::fs::MemfdFlags::CLOEXEC);
-        let mut file = std::fs::File::from(memfd.expect("memfd"));
+        let mut file = File::from(memfd.expect("memfd"));
         std::io::Write::write_all(&mut file, mapped_file()).expect("write");
-        Arc::new(Mapping::new(file, Vec::new()).expect("map"))
+        let again = Arc::new(file.try_clone().expect("a second handle"));
+        (Arc::new(Mapping::new(file, Vec::new()).expect("map")), again)
     };
     MAPPING.get_or_init(make).clone()
 }

@@ -233,7 +233,7 @@ impl Scenario {
 }
 
 /// Kinds that leave the connection open.
-const KEEPING: [Kind; 12] = [
+const KEEPING: [Kind; 13] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -242,13 +242,14 @@ const KEEPING: [Kind; 12] = [
     Kind::Exact,
     Kind::Nagged,
     Kind::Fill,
+    Kind::Pieces,
     Kind::Posted,
     Kind::Missed,
     Kind::Deadline,
     Kind::Hints,
 ];
 
-const ALL: [Kind; 17] = [
+const ALL: [Kind; 18] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -258,6 +259,7 @@ const ALL: [Kind; 17] = [
     Kind::Nagged,
     Kind::Unread,
     Kind::Fill,
+    Kind::Pieces,
     Kind::Posted,
     Kind::Missed,
     Kind::Deadline,

@@ -1,0 +1,95 @@
+//! One piece of output, from the queue to the kernel.
+
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+
+use pinion_http::prepared::ExternalRange;
+use rustix::io::Errno;
+
+use crate::app::Gone;
+use crate::backend::{Backend, Sending, Slot};
+use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
+use crate::mapping::ExternalFile;
+use crate::output::Next;
+
+/// Hands one piece of output to the kernel; `None` when it is not what it was when the archive was
+/// made, or cannot be read. `buffer` is where bytes of files stand that are looked at first.
+#[inline]
+pub(crate) fn hand_over<B: Backend>(
+    backend: &mut B,
+    slot: Slot,
+    next: Next<'_>,
+    buffer: &mut Vec<u8>,
+) -> Option<Sending> {
+    Some(match next {
+        Next::Nothing => Sending::Done(0),
+        Next::Changed => return None,
+        Next::One(bytes) => {
+            // SAFETY: the chunk's heap memory stays where it is until the queue drops it, which
+            // `in_flight` forbids before `Sent` or `Released`.
+            unsafe { backend.send(slot, &[IoSlice::new(bytes)]) }
+        }
+        Next::Memory { parts, large_behind } => match parts.as_slice() {
+            // The peer can start on the head while the kernel takes the content.
+            [front] if large_behind => backend.send_now(slot, front),
+            // SAFETY: as above; mappings are held by the count of their slices.
+            parts => unsafe { backend.send(slot, parts) },
+        },
+        Next::File { file, offset, bytes } => {
+            backend.send_file(slot, file, offset, bytes.min(TURN_BYTES as u64))
+        }
+        Next::Read { file, offset, bytes } => {
+            let fill = |piece: &mut [u8]| file.read_exact_at(piece, offset);
+            return send_read(backend, slot, bytes, buffer, fill);
+        }
+        Next::External { file, range } => {
+            return send_external(backend, slot, file, &range, buffer);
+        }
+    })
+}
+
+/// Sends of an external file. The bytes that complete an answer are read, then the file is looked
+/// at, then they are sent: an answer that is whole was cut from the file as it was. What comes
+/// before them may leave unread where the backend can do that.
+fn send_external<B: Backend>(
+    backend: &mut B,
+    slot: Slot,
+    file: &ExternalFile,
+    range: &ExternalRange,
+    buffer: &mut Vec<u8>,
+) -> Option<Sending> {
+    let last = EXTERNAL_READ_BYTES as u64;
+    if B::SENDS_FILES && range.bytes > last {
+        let bytes = (range.bytes - last).min(TURN_BYTES as u64);
+        let whole = file.is_unchanged(range);
+        return whole.then(|| backend.send_file(slot, file.file(), range.offset, bytes));
+    }
+    send_read(backend, slot, range.bytes, buffer, |piece| file.read_unchanged(range, piece))
+}
+
+/// Sends what `fill` reads of a file: the first of its `bytes`, as many as the buffer takes.
+fn send_read<B: Backend>(
+    backend: &mut B,
+    slot: Slot,
+    bytes: u64,
+    buffer: &mut Vec<u8>,
+    fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
+) -> Option<Sending> {
+    buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
+    buffer.resize(EXTERNAL_READ_BYTES, 0);
+    let piece = &mut buffer[..bytes.min(EXTERNAL_READ_BYTES as u64) as usize];
+    fill(piece).ok()?;
+    Some(backend.send_now(slot, piece))
+}
+
+/// Whose fault it is that a send failed.
+#[cold]
+pub(crate) fn why_failed(error: Errno) -> Gone {
+    match error {
+        // A file that ends too soon, or whose pages are lost.
+        Errno::NODATA | Errno::FAULT | Errno::IO => Gone::Broken,
+        // A file that cannot be sent: a pipe, a directory, one open for writing only.
+        Errno::SPIPE | Errno::INVAL | Errno::BADF | Errno::OVERFLOW => Gone::Broken,
+        _ => Gone::Peer,
+    }
+}
