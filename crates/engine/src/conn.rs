@@ -18,6 +18,8 @@ use crate::tables::has_places;
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// Nothing has been decided: see `preface.rs`.
+    Preface,
     /// Waiting for a request head, or in the middle of one.
     Head,
     /// In the middle of a request body.
@@ -144,7 +146,8 @@ impl Conn {
     pub(crate) fn wanted_watch(&self) -> Watch {
         match self.phase {
             _ if self.blocked || self.sending => Watch::Send,
-            Phase::Head if self.begun == 0 || !self.stash.is_empty() => Watch::Head,
+            Phase::Preface => Watch::Head,
+            Phase::Head if !self.stash.is_empty() => Watch::Head,
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
             Phase::Body if self.takes_body() => Watch::Body,

@@ -105,7 +105,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
             let conn = self.core.conns.get(slot);
-            let between = conn.phase == Phase::Head && conn.stash.is_empty();
+            let between =
+                matches!(conn.phase, Phase::Preface | Phase::Head) && conn.stash.is_empty();
             if !between || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }

@@ -11,7 +11,7 @@ use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
-use pinion_http::prepared::PreparedBody;
+use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::drain::Ending;
 use crate::exchange::{Exchange, ExchangeState, HEAD_FIXED_BYTES, Stage};
 use crate::limits::{LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::preface;
 use crate::raw::RawStream;
 
 /// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
@@ -39,6 +40,10 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
                     return at;
                 }
                 request(app, core, slot, rest)
+            }
+            Phase::Preface => {
+                preface::look(app, core, slot, rest);
+                0
             }
             Phase::Body => body(app, core, slot, rest),
             Phase::Answer => return at,
@@ -267,14 +272,38 @@ pub(crate) fn refuse<A: App>(
     answer_page(app, core, slot, status);
 }
 
-/// Answers the open exchange with a built-in page and ends the connection.
+/// Refuses what is no request at all with a page of its own.
+#[cold]
+pub(crate) fn refuse_with<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    page: impl FnOnce(&[u8]) -> Prepared<'_>,
+) {
+    core.conns.get(slot).exchange = ExchangeState { stage: Stage::Open, ..Default::default() };
+    answer_last(app, core, slot, page);
+}
+
+/// Answers the open exchange with the built-in page of a status and ends the connection.
 #[cold]
 fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
+    let text = core.conns.get(slot).exchange.text_page;
+    answer_last(app, core, slot, |fields| page::answer(status, text, fields));
+}
+
+/// Answers the open exchange with what `page` makes of field lines and ends the connection.
+fn answer_last<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    page: impl FnOnce(&[u8]) -> Prepared<'_>,
+) {
     let conn = core.conns.get(slot);
-    let (PageForm { head_only, text }, peer) = (conn.exchange.page_form(), conn.peer);
+    let (head_only, peer) = (conn.exchange.head_only, conn.peer);
     conn.end(true);
     let queued_bytes = core.queued_bytes(slot);
-    let answer = page::answer(status, text, app.page_fields());
+    let answer = page(app.page_fields());
+    let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
     let (output, pool, tail) = core.output_and_tail(slot);
     let room = HEAD_FIXED_BYTES + answer.shared.h1.len() + tail.len();

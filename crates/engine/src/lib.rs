@@ -9,6 +9,7 @@
 //! | [`server`] | threads, restart after a panic, draining |
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
+//! | `preface` | how a connection begins: what the peer speaks |
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
 //! | `handover` | one piece of output, from the queue to the kernel |
@@ -46,6 +47,7 @@ pub mod listener;
 pub mod mapping;
 mod output;
 mod pool;
+mod preface;
 pub mod raw;
 mod relief;
 pub mod residency;

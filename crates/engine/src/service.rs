@@ -90,7 +90,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
         match conn.phase {
-            Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
+            Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
             Phase::Raw if conn.exchange.owes_end && !unused => {
                 conn.exchange.owes_end = false;
                 self.notify(slot, Notice::Raw(RawEvent::End));
@@ -215,7 +215,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let takes = match conn.phase {
             // Nothing is read after the last answer of a connection that does not linger.
             Phase::Linger if conn.close_when_sent && !conn.linger => false,
-            Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
+            Phase::Preface | Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
             Phase::Body if conn.exchange.stage != Stage::None => {
                 conn.takes_body() || conn.stash.is_empty() && !conn.exchange.waiting
             }
@@ -241,7 +241,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Body if conn.exchange.stage == Stage::None => conn.end(false),
             Phase::Linger if conn.close_when_sent => conn.linger = false,
             Phase::Linger => return self.cut(slot, Gone::Peer),
-            Phase::Head | Phase::Body | Phase::Answer | Phase::Closing => {}
+            Phase::Preface | Phase::Head | Phase::Body | Phase::Answer | Phase::Closing => {}
         }
         self.settle(slot);
     }
@@ -401,7 +401,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
-    if conn.phase == Phase::Head {
+    if matches!(conn.phase, Phase::Preface | Phase::Head) {
         let form = glance(conn.stash.unused());
         http1::refuse(app, core, slot, 503, form);
     } else {

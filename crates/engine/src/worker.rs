@@ -18,9 +18,10 @@ use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::inbox::{Inbox, Messages};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPT_SLACK_CONNECTIONS, MESSAGES_PER_PASS};
+use crate::preface::first_phase;
 use crate::raw::RawStream;
 use crate::service::Notice;
-use crate::settings::{Protocol, Settings};
+use crate::settings::Settings;
 
 /// What the workers of a server know of each other.
 pub(crate) struct Shared {
@@ -161,8 +162,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match completion {
             Completion::Received { slot, lent } => self.received(slot, lent),
             Completion::Accepted { listener, socket, peer } => {
-                let protocol = self.core.settings.listeners[listener].protocol;
-                let phase = if protocol == Protocol::Raw { Phase::Raw } else { Phase::Head };
+                let phase = first_phase(self.core.settings.listeners[listener].protocol);
                 if !self.core.make_room() {
                     return self.accept_failed(Errno::NOMEM);
                 }

@@ -31,6 +31,21 @@ pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
     }
 }
 
+/// The answer to a client that speaks TLS on a port where nobody does: as plain text, for whoever
+/// looks at the bytes.
+#[must_use]
+pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
+    const TEXT: &[u8] = b"400 Bad Request\n\
+        This port speaks plain HTTP, and the request came over TLS (https).\n";
+    Prepared {
+        shared: SharedFields { h1: fields },
+        content_type: Some(b"text/plain; charset=utf-8"),
+        content_length: Some(TEXT.len() as u64),
+        body: PreparedBody::Bytes(TEXT),
+        ..Prepared::empty(400)
+    }
+}
+
 macro_rules! html {
     ($code:literal, $title:literal, $text:literal) => {
         concat!(

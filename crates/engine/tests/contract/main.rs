@@ -2,6 +2,7 @@
 //! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
 
 mod content;
+mod opening;
 mod slices;
 mod support;
 

@@ -277,6 +277,7 @@ const REFUSED: &[(&[u8], u16)] = &[
     (b"GET / HTTP/1.1\nHost: a\n\n", 400),
     (b"GET / HTTP/1.1\r\n\r\n", 400),
     (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     (b"POST /sum/1/1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
     (b"POST /sum/1/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n", 413),
     (

@@ -1,0 +1,91 @@
+//! How a connection begins. What the peer speaks is decided here and nowhere else: by what its
+//! listener was declared to speak, and by the first bytes. Requests cost nothing for it.
+
+use pinion_http::h1::glance::PageForm;
+use pinion_http::page;
+use pinion_http::refusal::Refusal;
+
+use crate::app::App;
+use crate::backend::Slot;
+use crate::conn::Phase;
+use crate::core::Core;
+use crate::http1;
+use crate::settings::Protocol;
+
+/// Where a connection of a listener begins. A byte stream begins without a byte of the peer, who
+/// may be waiting for ours.
+pub(crate) fn first_phase(protocol: Protocol) -> Phase {
+    match protocol {
+        Protocol::Http => Phase::Preface,
+        Protocol::Raw => Phase::Raw,
+    }
+}
+
+/// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
+/// is used up.
+pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+    match Opening::of(input) {
+        Opening::Unclear => {}
+        Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
+        Opening::Http2 => {
+            http1::refuse(app, core, slot, Refusal::Version.status(), PageForm::default());
+        }
+        Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
+    }
+}
+
+/// What a peer of an HTTP listener speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// HTTP/1, or something that its parser can say no to.
+    Http1,
+    /// HTTP/2 with prior knowledge (RFC 9113 §3.4).
+    Http2,
+    /// TLS (RFC 8446 §5.1), where nobody has the key.
+    Tls,
+    /// Too few bytes to tell.
+    Unclear,
+}
+
+/// The request line with which every HTTP/2 connection begins. It is none of HTTP/1.
+const HTTP2_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+impl Opening {
+    fn of(input: &[u8]) -> Self {
+        match input {
+            // A record of the type handshake, of any version 3.x.
+            [0x16, 0x03, ..] => Self::Tls,
+            [] | [0x16] => Self::Unclear,
+            [b'P', ..] if input.starts_with(HTTP2_LINE) => Self::Http2,
+            [b'P', ..] if HTTP2_LINE.starts_with(input) => Self::Unclear,
+            _ => Self::Http1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell_and_a_part_of_them_does_not() {
+        use Opening as O;
+        for (bytes, opening, needed) in [
+            (&b"GET / HTTP/1.1\r\n"[..], O::Http1, 1),
+            (b"\r\nGET / HTTP/1.1\r\n", O::Http1, 1),
+            (b"POST / HTTP/1.1\r\n", O::Http1, 2),
+            (b"PRI / HTTP/1.1\r\n", O::Http1, 5),
+            (b"PRI * HTTP/2.0\n", O::Http1, 15),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", O::Http2, 16),
+            (b"\x16\x03\x01\x02\x00", O::Tls, 2),
+            (b"\x16\x04", O::Http1, 2),
+            (b"SSH-2.0-x\r\n", O::Http1, 1),
+        ] {
+            for until in 0..=bytes.len() {
+                let expected = if until < needed { O::Unclear } else { opening };
+                let text = bytes[..until].escape_ascii();
+                assert_eq!(Opening::of(&bytes[..until]), expected, "{text}");
+            }
+        }
+    }
+}

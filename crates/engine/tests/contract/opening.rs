@@ -1,0 +1,82 @@
+//! How connections begin: what the peer speaks, by its first bytes.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use crate::on_both;
+use crate::support::{TestServer, connect, read_response};
+
+/// What comes back until the end, when `bytes` are sent so many at a time.
+fn answer_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
+    let mut stream = server.connect();
+    stream.set_nodelay(true).unwrap();
+    for part in bytes.chunks(at_a_time) {
+        // The answer may come, and the connection end, before the last byte.
+        if stream.write_all(part).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn tls_on_a_plain_port_is_told_so() {
+    on_both(|server| {
+        for at_a_time in [1, 2, 100] {
+            let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+            let answer = answer_to(&server, hello, at_a_time);
+            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+            assert!(answer.contains("\r\nContent-Type: text/plain"), "{answer}");
+            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            assert!(answer.contains("This port speaks plain HTTP"), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn http_2_is_not_spoken_yet() {
+    on_both(|server| {
+        for at_a_time in [1, 7, 100] {
+            let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+            let answer = answer_to(&server, preface, at_a_time);
+            assert!(answer.starts_with("HTTP/1.1 505 "), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn a_request_that_begins_like_http_2_is_a_request() {
+    on_both(|server| {
+        for at_a_time in [1, 3, 100] {
+            for method in ["P", "PR", "PRI", "POST"] {
+                let request =
+                    format!("{method} /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                let answer = answer_to(&server, request.as_bytes(), at_a_time);
+                assert!(answer.ends_with("hello world!\n"), "{method}: {answer}");
+            }
+        }
+    });
+}
+
+/// Only a connection has a preface, and a byte stream none.
+#[test]
+fn what_comes_later_is_no_preface() {
+    on_both(|server| {
+        let hello = b"\x16\x03\x01\x02\x00";
+        let mut stream = server.connect();
+        stream.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        read_response(&mut stream);
+        stream.write_all(hello).unwrap();
+        let (head, body) = read_response(&mut stream);
+        assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+        assert!(body.starts_with(b"<!doctype html>"), "an HTTP client is told in its own way");
+        let mut raw = connect(server.raw);
+        raw.write_all(hello).unwrap();
+        let mut echoed = [0; 5];
+        raw.read_exact(&mut echoed).unwrap();
+        assert_eq!(&echoed, hello);
+    });
+}
