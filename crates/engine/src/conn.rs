@@ -87,6 +87,8 @@ pub(crate) struct Conn {
     pub(crate) receiving: bool,
     /// The kernel takes no output at the moment.
     pub(crate) blocked: bool,
+    /// … because it had no memory: see `shortage`.
+    pub(crate) short: bool,
     /// The kernel works on a send.
     pub(crate) sending: bool,
     /// What the deadline watches.
@@ -124,6 +126,7 @@ impl Conn {
             ended: false,
             receiving: false,
             blocked: false,
+            short: false,
             sending: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,

@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub(crate) heads: HeadStorage,
     /// How far the end of the worker has come.
     pub(crate) ending: Ending,
+    /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
+    pub(crate) shortage_until_ms: Option<u64>,
 }
 
 impl Core {
@@ -93,6 +95,7 @@ impl Core {
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
             ending: Ending::No,
+            shortage_until_ms: None,
             settings,
         }
     }

@@ -78,12 +78,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.cut(slot, Gone::Stopping);
             }
         }
-        let index = usize::from(self.core.worker);
         let finishing = matches!(self.core.ending, Ending::Finishing { .. });
-        finishing && self.core.conns.len() == 0 && {
-            self.shared.loads[index].store(0, Ordering::Relaxed);
-            true
-        }
+        finishing && self.core.conns.len() == 0
     }
 
     fn finish(&mut self) {
@@ -92,8 +88,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let newcomers_until_ms = self.core.now.monotonic_ms + DRAIN_NEWCOMER_MS;
         self.core.ending = Ending::Finishing { newcomers_until_ms };
-        self.accepting = false;
-        self.backend.accept(false);
+        self.accept(false);
         self.backend.close_listeners();
         self.close_idle(|begun| begun > 0);
     }

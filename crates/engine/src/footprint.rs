@@ -4,7 +4,9 @@
 use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::inbox;
-use crate::limits::{CHUNK_BYTES, EXTERNAL_READ_BYTES, WORKER_STACK_BYTES};
+use crate::limits::{
+    ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, EXTERNAL_READ_BYTES, WORKER_STACK_BYTES,
+};
 use crate::output;
 use crate::server::Io;
 use crate::wheel;
@@ -26,6 +28,15 @@ pub const fn connection_bytes(io: Io) -> usize {
         Io::Uring => uring::CONNECTION_BYTES,
     };
     conn::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
+}
+
+/// Places for connections in the tables of all workers. A table never shrinks, and every worker may
+/// once have had as many as balance allows it.
+pub const fn table_places(connections: usize, workers: usize) -> usize {
+    if workers == 1 {
+        return connections;
+    }
+    connections + connections / 4 + workers * (ACCEPT_SLACK_CONNECTIONS + 1)
 }
 
 /// An idle connection is promised to cost no more than this (design §6).

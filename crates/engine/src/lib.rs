@@ -14,7 +14,9 @@
 //! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
 //! | `handover` | one piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
+//! | `places` | as many connections as the server may hold, shared by its workers |
 //! | `relief` | who gives buffers up when they run low |
+//! | `shortage` | sends that found no memory in the kernel |
 //! | `drain` | how a worker ends |
 //! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
@@ -46,6 +48,7 @@ pub mod limits;
 pub mod listener;
 pub mod mapping;
 mod output;
+mod places;
 mod pool;
 mod preface;
 pub mod raw;
@@ -54,6 +57,7 @@ pub mod residency;
 pub mod server;
 mod service;
 pub mod settings;
+mod shortage;
 pub mod signals;
 mod stash;
 pub mod stderr;

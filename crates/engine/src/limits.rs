@@ -36,11 +36,17 @@ pub const STASH_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 /// Bytes the first stash of a connection takes; most half-received heads fit.
 pub const STASH_MIN_BYTES: usize = 2 * 1024;
 
-/// Connections accepted in one pass before the worker looks at its other connections again.
-pub const ACCEPTS_PER_PASS: u32 = 64;
+/// Connections accepted from a listener in one pass, before the worker looks at its others again.
+/// Few: what all of them send comes in one pass as well, and the buffers it fills come back later.
+pub const ACCEPTS_PER_PASS: u32 = 16;
 
-/// Milliseconds without accepting after the system ran out of descriptors or memory.
+/// Milliseconds without accepting after the system ran out of descriptors or memory, and until a
+/// worker that has enough takes one client nevertheless.
 pub const ACCEPT_PAUSE_MS: u64 = 100;
+
+/// Milliseconds until a send is tried again that found no memory in the kernel: long enough to
+/// cost nothing while it lasts, short enough for nobody to notice when it is over.
+pub const SHORTAGE_RETRY_MS: u64 = 50;
 
 /// A worker stops accepting above mean × 5/4 + this many connections (design §4.2): small enough
 /// to balance, large enough that a quiet server never hands connections back and forth.

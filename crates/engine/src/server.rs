@@ -73,7 +73,7 @@ impl Control {
 
     /// Connections open at the moment.
     pub fn connections(&self) -> usize {
-        self.shared.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum()
+        self.shared.places.connections()
     }
 }
 
@@ -90,10 +90,14 @@ impl Server {
     {
         let Kit { listeners, mut settings, workers, io } = kit;
         let sockets: Vec<_> = listeners.iter().map(|listener| listener.socket.clone()).collect();
+        for socket in &sockets {
+            // An inherited one may be in either state, and the state is that of all who have it.
+            rustix::io::ioctl_fionbio(socket, true)?;
+        }
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers, sockets));
+        let shared = Arc::new(Shared::new(workers, settings.connections, sockets));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         let (told, started) = mpsc::channel();
@@ -169,7 +173,7 @@ impl Place {
                     stderr::line(format_args!("worker {}: panicked; starting anew", self.index));
                 }
             }
-            self.shared.loads[usize::from(self.index)].store(0, Ordering::Relaxed);
+            self.shared.places.leave_all(self.index);
             if self.shared.draining.load(Ordering::Acquire) {
                 return;
             }

@@ -16,6 +16,7 @@ use crate::http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::output::Next;
 use crate::raw::RawStream;
+use crate::shortage::is_shortage;
 use crate::worker::Worker;
 
 /// How far [`Worker::flush`] came.
@@ -119,6 +120,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.blocked || output.in_flight {
             return Flush::Waits;
         }
+        let mut short = false;
         loop {
             if *turn_bytes >= TURN_BYTES && output.bytes > 0 {
                 backend.await_writable(slot);
@@ -150,12 +152,19 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                     return Flush::Waits;
                 }
+                Some(Sending::Failed(error)) if is_shortage(error) => {
+                    short = true;
+                    break;
+                }
                 Some(Sending::Failed(error)) => return Flush::Broken(why_failed(error)),
             }
         }
         conn.blocked = true;
         if conn.watch != Watch::Send {
             conn.progress = backend.progress(slot).unwrap_or(0);
+        }
+        if short {
+            core.await_memory(slot);
         }
         Flush::Waits
     }
@@ -172,6 +181,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     output.advance(bytes, pool, mappings);
                 }
                 Err(_) if conn.phase == Phase::Closing => {}
+                Err(error) if is_shortage(error) => self.core.await_memory(slot),
                 Err(error) => return self.cut(slot, why_failed(error)),
             }
         }
@@ -293,6 +303,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             outputs.free(&mut conn.output);
         }
         conns.release(slot);
+        self.shared.places.leave(self.core.worker);
         self.app.closed(address, unsent_bytes);
     }
 

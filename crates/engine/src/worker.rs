@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -17,7 +17,8 @@ use crate::drain::Ending;
 use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::inbox::{Inbox, Messages};
-use crate::limits::{ACCEPT_PAUSE_MS, ACCEPT_SLACK_CONNECTIONS, MESSAGES_PER_PASS};
+use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS};
+use crate::places::Places;
 use crate::preface::first_phase;
 use crate::raw::RawStream;
 use crate::service::Notice;
@@ -25,8 +26,7 @@ use crate::settings::Settings;
 
 /// What the workers of a server know of each other.
 pub(crate) struct Shared {
-    /// Connections per worker.
-    pub(crate) loads: Vec<AtomicUsize>,
+    pub(crate) places: Places,
     /// No new connections; end those that fall idle.
     pub(crate) draining: AtomicBool,
     /// The grace is over: end all.
@@ -38,9 +38,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(workers: usize, sockets: Vec<Arc<OwnedFd>>) -> Self {
+    /// What `workers` share that hold `connections` at most, from `sockets`.
+    pub(crate) fn new(workers: usize, connections: usize, sockets: Vec<Arc<OwnedFd>>) -> Self {
         Self {
-            loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            places: Places::new(connections, workers),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
@@ -58,10 +59,6 @@ impl Shared {
         self.draining.store(true, Ordering::Release);
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-
-    fn connections(&self) -> usize {
-        self.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum()
-    }
 }
 
 /// See the module's head.
@@ -70,9 +67,13 @@ pub struct Worker<B: Backend, A: App> {
     pub(crate) app: A,
     pub(crate) core: Core,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) accepting: bool,
+    accepting: bool,
     /// No accepting before this time: the system ran out of something.
     accept_pause_until_ms: u64,
+    /// Clients that had gone before they were taken, one after the other.
+    gone_before: u32,
+    /// Until then the others are to take who comes: this worker has enough.
+    enough_until_ms: u64,
     /// Taken out of the inbox and not delivered yet.
     messages: Messages,
 }
@@ -94,6 +95,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             shared,
             accepting: false,
             accept_pause_until_ms: 0,
+            enough_until_ms: 0,
+            gone_before: 0,
             messages: Messages::new(),
         }
     }
@@ -109,7 +112,9 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// One pass; false when the worker is done.
     pub(crate) fn pass(&mut self) -> io::Result<bool> {
-        self.balance();
+        if !self.accepting {
+            self.balance();
+        }
         self.backend.wait(self.patience_ms())?;
         self.core.now = self.backend.now();
         self.core.tails.refresh(self.core.now.unix_seconds);
@@ -124,6 +129,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         self.expire();
+        self.try_short_sends();
         Ok(!self.drained(brought))
     }
 
@@ -133,27 +139,34 @@ impl<B: Backend, A: App> Worker<B, A> {
         let deadline = self.core.wheel.wait_ms(now);
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
-        let patience = deadline.into_iter().chain(accept).min();
+        let short = self.core.shortage_until_ms.map(|until| until.saturating_sub(now));
+        let patience = [deadline, accept, short].into_iter().flatten().min();
         if let Ending::Emptying { .. } = self.core.ending { Some(0) } else { patience }
     }
 
-    /// Turns accepting on or off (design §4.2).
+    /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
+    /// then nevertheless: should the others be held up, nobody waits for them for ever.
     fn balance(&mut self) {
-        let own = self.core.conns.len();
-        let index = usize::from(self.core.worker);
-        if self.accepting && self.shared.loads[index].load(Ordering::Relaxed) == own {
-            return;
+        let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
+        let has_enough = self.shared.places.has_enough(worker);
+        if has_enough && self.accepting {
+            self.enough_until_ms = now_ms + ACCEPT_PAUSE_MS;
         }
-        self.shared.loads[index].store(own, Ordering::Relaxed);
-        let all = self.shared.connections();
-        let mean = all / self.shared.loads.len();
         let open = !matches!(self.core.ending, Ending::Finishing { .. })
-            && self.core.now.monotonic_ms >= self.accept_pause_until_ms
-            && all < self.core.settings.connections
-            && own <= mean + mean / 4 + ACCEPT_SLACK_CONNECTIONS;
-        if open != self.accepting {
-            self.accepting = open;
-            self.backend.accept(open);
+            && now_ms >= self.accept_pause_until_ms
+            && (!has_enough || now_ms >= self.enough_until_ms)
+            && self.shared.places.reserve(worker);
+        self.accept(open);
+    }
+
+    /// Turns accepting `on`, with a place in hand, or off.
+    pub(crate) fn accept(&mut self, on: bool) {
+        if !on {
+            self.shared.places.put_back(self.core.worker);
+        }
+        if on != self.accepting {
+            self.accepting = on;
+            self.backend.accept(on);
         }
     }
 
@@ -188,6 +201,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.accept_failed(Errno::NOMEM);
             return;
         }
+        self.gone_before = 0;
+        self.shared.places.fill(self.core.worker);
+        self.balance();
         let conn = self.core.conns.get(slot);
         if conn.phase == Phase::Raw {
             conn.begun += 1;
@@ -198,18 +214,18 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.settle(slot);
         }
         self.core.watch(slot);
-        self.balance();
     }
 
-    /// A client that has gone again is no failure of ours; anything else means that the system
-    /// lacks descriptors or memory, and trying at once would only burn CPU.
+    /// A client that has gone again is no failure of ours, unless nothing else comes; anything else
+    /// means that the system lacks descriptors or memory, and trying at once would only burn CPU.
     #[cold]
     fn accept_failed(&mut self, error: Errno) {
-        let harmless = matches!(error, Errno::CONNABORTED | Errno::INTR | Errno::PROTO);
-        if !harmless {
+        self.gone_before += 1;
+        let is_harmless = concerns_one_client(error) && self.gone_before <= ACCEPTS_PER_PASS;
+        if !is_harmless {
+            self.gone_before = 0;
             self.accept_pause_until_ms = self.core.now.monotonic_ms + ACCEPT_PAUSE_MS;
-            self.accepting = false;
-            self.backend.accept(false);
+            self.accept(false);
         }
     }
 
@@ -260,4 +276,24 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.deadline(slot);
         }
     }
+}
+
+/// Whether accepting failed for the one client whose turn it was. Linux hands errors of a new
+/// socket that are pending already, and those of a firewall, to accept (accept(2)).
+fn concerns_one_client(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::CONNABORTED
+            | Errno::INTR
+            | Errno::PERM
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+            | Errno::OPNOTSUPP
+            | Errno::NETDOWN
+            | Errno::NETUNREACH
+            | Errno::NONET
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::TIMEDOUT
+    )
 }

@@ -5,7 +5,6 @@
 //! reading off or a full socket buffer asks to be told when it drains.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,11 +31,14 @@ const LISTENER_BIT: u64 = 1 << 63;
 const WAKE_BIT: u64 = 1 << 62;
 
 /// One watched socket.
+#[derive(Default)]
 struct Watched {
     fd: Option<OwnedFd>,
     generation: u32,
     reading: bool,
     writing: bool,
+    /// The system could not watch it as it should be.
+    failed: Option<Errno>,
 }
 
 /// See the module's head.
@@ -45,7 +47,11 @@ pub struct Epoll {
     wake: Arc<OwnedFd>,
     listeners: Vec<Arc<OwnedFd>>,
     accepting: bool,
+    /// A listener could not be watched.
+    accept_failed: Option<Errno>,
     sockets: Vec<Watched>,
+    /// How many of them have failed and were not told of.
+    failed: usize,
     events: Vec<Event>,
     position: usize,
     /// Listener that still may have connections in this pass, and how many more are taken from it.
@@ -56,15 +62,12 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A poller over `listeners`, which may be shared with other workers.
-    /// Accepting is off at first.
+    /// A poller over non-blocking `listeners`, which may be shared with other workers. Accepting is
+    /// off at first.
     ///
     /// # Errors
     /// When the system gives no epoll or event descriptor.
     pub fn new(listeners: Vec<Arc<OwnedFd>>) -> io::Result<Self> {
-        for socket in &listeners {
-            rustix::io::ioctl_fionbio(socket, true)?;
-        }
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&poll, &wake, EventData::new_u64(WAKE_BIT), EventFlags::IN)?;
@@ -73,7 +76,9 @@ impl Epoll {
             wake,
             listeners,
             accepting: false,
+            accept_failed: None,
             sockets: Vec::new(),
+            failed: 0,
             events: Vec::with_capacity(EVENTS_PER_WAIT),
             position: 0,
             accept_from: None,
@@ -83,15 +88,10 @@ impl Epoll {
     }
 
     fn accept_one(&mut self, listener: usize) -> Option<Completion<OwnedFd>> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match net::acceptfrom_with(&self.listeners[listener], flags) {
-            Ok((socket, peer)) => {
-                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                Some(Completion::Accepted { listener, socket, peer })
-            }
-            Err(Errno::AGAIN) => None,
-            Err(error) => Some(Completion::AcceptFailed { error }),
-        }
+        Some(match super::take_client(&self.listeners[listener], SocketFlags::NONBLOCK)? {
+            Ok((socket, peer)) => Completion::Accepted { listener, socket, peer },
+            Err(error) => Completion::AcceptFailed { error },
+        })
     }
 
     fn receive_from(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
@@ -117,27 +117,42 @@ impl Epoll {
         (watched.fd.is_some() && watched.generation == (data >> 32) as u32).then_some(slot)
     }
 
-    fn watch(&self, slot: Slot) {
-        let watched = &self.sockets[slot as usize];
+    fn watch(&mut self, slot: Slot) {
+        let watched = &mut self.sockets[slot as usize];
         let Some(fd) = &watched.fd else { return };
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, watched.reading);
         flags.set(EventFlags::OUT, watched.writing);
-        // Modifying a watched, open socket cannot fail but for lack of kernel memory; then the
-        // connection's deadline ends it.
-        let _ = epoll::modify(&self.poll, fd, token(slot, watched.generation), flags);
+        let token = token(slot, watched.generation);
+        if let Err(error) = epoll::modify(&self.poll, fd, token, flags)
+            && watched.failed.replace(error).is_none()
+        {
+            self.failed += 1;
+        }
     }
 
     fn outcome(&mut self, slot: Slot, result: Result<usize, Errno>) -> Sending {
         match result {
             Ok(sent) => Sending::Done(sent),
-            Err(Errno::AGAIN | Errno::NOBUFS) => {
+            Err(Errno::AGAIN) => {
                 self.await_writable(slot);
                 Sending::Blocked
             }
             Err(Errno::INTR) => Sending::Done(0),
             Err(error) => Sending::Failed(error),
         }
+    }
+
+    /// A failure to watch that nobody was told of.
+    #[cold]
+    fn next_failed(&mut self) -> Option<Completion<OwnedFd>> {
+        if let Some(error) = self.accept_failed.take() {
+            return Some(Completion::AcceptFailed { error });
+        }
+        let slot = self.sockets.iter().position(|watched| watched.failed.is_some())?;
+        let error = self.sockets[slot].failed.take()?;
+        self.failed -= 1;
+        Some(Completion::Failed { slot: slot as Slot, error })
     }
 
     /// Looks at the event at `position`; `None` when it holds nothing (more) for the engine.
@@ -204,11 +219,15 @@ impl Backend for Epoll {
             return;
         }
         self.accepting = on;
+        self.accept_failed = None;
         for (index, listener) in self.listeners.iter().enumerate() {
             if on {
                 let data = EventData::new_u64(LISTENER_BIT | index as u64);
                 let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-                let _ = epoll::add(&self.poll, listener, data, flags);
+                self.accept_failed = epoll::add(&self.poll, listener, data, flags).err();
+                if self.accept_failed.is_some() {
+                    break;
+                }
             } else {
                 let _ = epoll::delete(&self.poll, listener);
             }
@@ -223,6 +242,8 @@ impl Backend for Epoll {
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
+        let failed = self.failed > 0 || self.accept_failed.is_some();
+        let timeout_ms = if failed { Some(0) } else { timeout_ms };
         let timeout = timeout_ms.map(|ms| Timespec {
             tv_sec: (ms / 1000) as i64,
             tv_nsec: (ms % 1000 * 1_000_000) as i64,
@@ -250,7 +271,8 @@ impl Backend for Epoll {
                 self.accept_from = None;
             }
             if self.position >= self.events.len() {
-                return None;
+                let failed = self.failed > 0 || self.accept_failed.is_some();
+                return if failed { self.next_failed() } else { None };
             }
             if let Some(completion) = self.look() {
                 return Some(completion);
@@ -272,8 +294,7 @@ impl Backend for Epoll {
             if !has_places(&mut self.sockets, index + 1) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            let empty = || Watched { fd: None, generation: 0, reading: false, writing: false };
-            self.sockets.resize_with(index + 1, empty);
+            self.sockets.resize_with(index + 1, Watched::default);
         }
         let watched = &mut self.sockets[index];
         assert!(watched.fd.is_none(), "a slot is attached once");
@@ -283,7 +304,7 @@ impl Backend for Epoll {
             fd: Some(socket),
             generation: watched.generation,
             reading: true,
-            writing: false,
+            ..Watched::default()
         };
         Ok(())
     }
@@ -350,6 +371,9 @@ impl Backend for Epoll {
         let watched = &mut self.sockets[slot as usize];
         watched.reading = false;
         watched.writing = false;
+        if watched.failed.take().is_some() {
+            self.failed -= 1;
+        }
         // Closing the only descriptor of a socket takes it out of the poller.
         if let Some(fd) = watched.fd.take()
             && abruptly
@@ -366,4 +390,64 @@ fn token(slot: Slot, generation: u32) -> EventData {
 
 fn broken() -> EventFlags {
     EventFlags::ERR | EventFlags::HUP
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    use rustix::fs::Mode;
+
+    use super::*;
+
+    /// The completions of one wait.
+    fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
+        poller.wait(Some(10_000)).expect("a wait");
+        std::iter::from_fn(|| poller.next()).collect()
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_watched_any_more_has_failed() {
+        let mut poller = Epoll::new(Vec::new()).expect("epoll");
+        let peers: Vec<_> = (0..2)
+            .map(|slot| {
+                let (near, far) = UnixStream::pair().expect("a pair");
+                poller.attach(slot, near.into()).expect("room for two");
+                far
+            })
+            .collect();
+        for slot in 0..2 {
+            let fd = poller.sockets[slot].fd.as_ref().expect("attached");
+            epoll::delete(&poller.poll, fd).expect("it is watched");
+        }
+        poller.receive(0, false);
+        poller.await_writable(1);
+        assert!(poller.close(1, false), "nobody has to hear of a connection that is closed");
+        let told = told(&mut poller);
+        let [Completion::Failed { slot: 0, error: Errno::NOENT }] = &*told else {
+            panic!("{told:?}");
+        };
+        poller.wait(Some(0)).expect("a wait");
+        assert!(poller.next().is_none(), "it is told once");
+        drop(peers);
+    }
+
+    #[test]
+    fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
+        let none = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, Mode::empty());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let at = listener.local_addr().expect("its address");
+        listener.set_nonblocking(true).expect("set");
+        // What is always ready cannot be watched.
+        let listeners = vec![Arc::new(listener.into()), Arc::new(none.expect("a device"))];
+        let mut poller = Epoll::new(listeners).expect("epoll");
+        let _client = TcpStream::connect(at).expect("a connection");
+        poller.accept(true);
+        let told = told(&mut poller);
+        let failed = |completion: &Completion<_>| {
+            matches!(completion, Completion::AcceptFailed { error: Errno::PERM })
+        };
+        assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
+    }
 }

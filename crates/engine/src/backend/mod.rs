@@ -7,10 +7,11 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with};
 
 use crate::clock::Now;
 
@@ -47,7 +48,8 @@ pub enum Completion<S> {
         /// Where the client is; `None` for a Unix socket.
         peer: Option<SocketAddr>,
     },
-    /// Accepting failed: the client has gone again (harmless) or the system lacks something.
+    /// Accepting failed: the client has gone again (harmless) or the system lacks something, and
+    /// accepting has to be turned off and on again.
     AcceptFailed {
         /// Why.
         error: Errno,
@@ -102,7 +104,7 @@ pub enum Sending {
     Blocked,
     /// The kernel works on it and holds the memory until [`Completion::Sent`].
     Pending,
-    /// The connection is broken.
+    /// The connection is broken, or the system lacks memory at the moment (`ENOBUFS`, `ENOMEM`).
     Failed(Errno),
 }
 
@@ -120,7 +122,7 @@ pub trait Backend: Sized {
     /// A handle with which any thread ends a [`Self::wait`].
     fn waker(&self) -> Waker;
 
-    /// Turns accepting on or off for all listeners.
+    /// Turns accepting on or off for all listeners. Turned off, not one client more is taken.
     fn accept(&mut self, on: bool);
 
     /// Gives the listeners up; accepting is off, and stays so.
@@ -148,7 +150,8 @@ pub trait Backend: Sized {
     /// When the system cannot watch one more socket; the socket is closed then.
     fn attach(&mut self, slot: Slot, socket: Self::Socket) -> io::Result<()>;
 
-    /// Turns receiving on or off (back-pressure).
+    /// Turns receiving on or off (back-pressure). A socket that the system cannot watch any more is
+    /// told as [`Completion::Failed`]; so it is in [`Self::await_writable`].
     fn receive(&mut self, slot: Slot, on: bool);
 
     /// Sends `parts` in order, as far as the kernel takes them. At most one send per slot is in
@@ -190,6 +193,22 @@ impl Waker {
     /// Makes the worker's current or next wait return with [`Completion::Woken`].
     pub fn wake(&self) {
         (self.0)();
+    }
+}
+
+/// Takes a client off the queue of a non-blocking listener, with `flags` and close-on-exec for its
+/// socket; `None` when nobody waits.
+fn take_client(
+    listener: &OwnedFd,
+    flags: SocketFlags,
+) -> Option<Result<(OwnedFd, Option<SocketAddr>), Errno>> {
+    match acceptfrom_with(listener, flags | SocketFlags::CLOEXEC) {
+        Ok((socket, peer)) => {
+            let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+            Some(Ok((socket, peer)))
+        }
+        Err(Errno::AGAIN) => None,
+        Err(error) => Some(Err(error)),
     }
 }
 
@@ -236,7 +255,6 @@ struct TcpInfo {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     use super::epoll::Epoll;

@@ -34,7 +34,7 @@ use rustix::net::{self, Shutdown};
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::tables::has_places;
-use accept::{Listener, refuse_accepted};
+use accept::Listener;
 pub use entry::Socket;
 use entry::{Entry, Message};
 use lent::LentRing;
@@ -73,8 +73,8 @@ pub struct Uring {
     lent: LentRing,
     listeners: Vec<Listener>,
     accepting: bool,
-    /// A hint that goes with every accept; 0 when the kernel does not know it.
-    accept_hint: u16,
+    /// Listener whose clients are taken now, and how many more in this pass.
+    accept_from: Option<(usize, u32)>,
     entries: Vec<Entry>,
     /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
     ready: Vec<Completed>,
@@ -93,8 +93,8 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// A ring over `listeners`, which may be shared with other workers. Must be made on the thread
-    /// that uses it (the ring has a single issuer).
+    /// A ring over non-blocking `listeners`, which may be shared with other workers. Must be made
+    /// on the thread that uses it (the ring has a single issuer).
     ///
     /// # Errors
     /// When the system has no io_uring, forbids it, or lacks a feature this backend needs.
@@ -110,16 +110,12 @@ impl Uring {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring without ext_arg"));
         }
         let lent = LentRing::register(&ring, GROUP)?;
-        for socket in &listeners {
-            // The ring answers EAGAIN instead of waiting on a non-blocking descriptor.
-            rustix::io::ioctl_fionbio(socket, false)?;
-        }
         let mut uring = Self {
             ring,
             lent,
             listeners: listeners.into_iter().map(Listener::new).collect(),
             accepting: false,
-            accept_hint: accept::POLL_FIRST,
+            accept_from: None,
             entries: Vec::new(),
             ready: Vec::with_capacity(COMPLETIONS as usize),
             position: 0,
@@ -237,7 +233,7 @@ impl Backend for Uring {
     fn close_listeners(&mut self) {
         // What is queued names descriptors; it must reach the kernel before they are closed.
         let _ = self.ring.submit();
-        self.listeners.iter_mut().for_each(Listener::close);
+        self.listeners.clear();
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
@@ -267,13 +263,20 @@ impl Backend for Uring {
         if let Some(slot) = self.quiet.take() {
             return self.release_if_quiet(slot);
         }
+        if let Some(completion) = self.next_client() {
+            return Some(completion);
+        }
         loop {
             let &(data, result, flags) = self.ready.get(self.position)?;
             self.position += 1;
             let completion = match Op::of(data) {
                 Some(Op::Receive) => self.received(data, result, flags),
                 Some(Op::Send) => self.sent(data, result),
-                Some(Op::Accept) => self.accepted(data, result),
+                Some(Op::Accept) => match self.listener_polled(data, result) {
+                    // Somebody waits there.
+                    None => self.next_client(),
+                    failed => failed,
+                },
                 Some(Op::Poll) => self.writable(data),
                 Some(Op::Wake) => {
                     self.arm_wake();
@@ -380,11 +383,7 @@ impl Drop for Uring {
         self.push(&everything.user_data(user_data(Op::Cancel, 0, 0)));
         // Cancelled work completes at once; the bound only guards against a kernel that forgets.
         for _ in 0..1000 {
-            for (data, result, _) in self.ready.drain(..).skip(std::mem::take(&mut self.position)) {
-                if Op::of(data) == Some(Op::Accept) {
-                    refuse_accepted(result);
-                }
-            }
+            self.ready.clear();
             let timeout = Timespec::from(Duration::from_millis(10));
             let args = SubmitArgs::new().timespec(&timeout);
             let _ = self.ring.submitter().submit_with_args(1, &args);

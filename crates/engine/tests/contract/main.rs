@@ -1,6 +1,7 @@
 //! The contract of the engine (design §3) on real sockets, over each backend: streamed bodies both
 //! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
 
+mod accepting;
 mod content;
 mod opening;
 mod slices;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -346,11 +347,16 @@ impl TestServer {
 
     /// Starts workers on `io`.
     pub(crate) fn start_workers(io: Io, settings: Settings, workers: usize) -> Self {
+        let http = bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind");
+        Self::start_on(io, settings, workers, Arc::new(http))
+    }
+
+    /// Starts workers on `io` that speak HTTP on a socket.
+    pub(crate) fn start_on(io: Io, settings: Settings, workers: usize, http: Arc<OwnedFd>) -> Self {
         let file = memfd(&big());
         let big_file = Arc::new(file.try_clone().expect("a second handle"));
         let mapping = Arc::new(Mapping::new(file, Vec::new()).expect("map"));
-        let bind = || Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
-        let (http, raw) = (bind(), bind());
+        let raw = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
         let address = |socket: &Arc<_>| local_address(socket).expect("address");
         let (http_at, raw_at) = (address(&http), address(&raw));
         let listener = |socket, protocol| Listener {

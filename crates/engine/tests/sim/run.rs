@@ -5,7 +5,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
-use pinion_engine::limits::{BODY_STALL_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS};
+use pinion_engine::limits::{
+    BODY_STALL_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, SHORTAGE_RETRY_MS, TICK_MS,
+};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stepped::{Holdings, Stepped};
 
@@ -57,8 +59,10 @@ struct Run<const READINESS: bool> {
     actors: Vec<Actor>,
     calm: bool,
     leaps: bool,
+    /// Milliseconds by which the kernel may be late.
     late_ms: u64,
     head_ms: u64,
+    places: usize,
     drain_at_ms: Option<u64>,
     stop_at_ms: Option<u64>,
 }
@@ -67,7 +71,10 @@ impl<const READINESS: bool> Run<READINESS> {
     fn new(scenario: Scenario, random: &mut Random) -> Self {
         let Scenario { faults, settings, plans, calm, drain_after_ms, grace_ms, .. } = scenario;
         let listeners = settings.listeners.len();
-        let (leaps, late_ms, head_ms) = (faults.leap > 0, faults.late_ms, settings.head_ms);
+        let (leaps, head_ms) = (faults.leap > 0, settings.head_ms);
+        let short_ms = if faults.shortage > 0 { SHORTAGE_RETRY_MS } else { 0 };
+        let late_ms = faults.late_ms + short_ms;
+        let places = settings.connections;
         let network = Network::new(random.number(), faults, listeners);
         let (mapping, file) = mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
@@ -82,6 +89,7 @@ impl<const READINESS: bool> Run<READINESS> {
             leaps,
             late_ms,
             head_ms,
+            places,
             drain_at_ms,
             stop_at_ms: drain_at_ms.map(|at| at + grace_ms),
         }
@@ -98,6 +106,10 @@ impl<const READINESS: bool> Run<READINESS> {
             let next_ms = self.next_action_ms();
             self.network.act_at(next_ms);
             going_on = self.worker.pass().map_err(|error| error.to_string())?;
+            let connections = self.worker.holdings().connections;
+            if connections > self.places {
+                return Err(format!("{connections} connections in {} places", self.places));
+            }
             let too_long = self.network.now().monotonic_ms > until_ms && !self.leaps;
             if too_long || self.network.is_stuck() {
                 return Err(format!("never over: {:?}, {}", self.worker.holdings(), self.states()));
@@ -248,7 +260,7 @@ impl<const READINESS: bool> Run<READINESS> {
 }
 
 /// The file behind the mapped answers, mapped once.
-fn mapping() -> (Arc<Mapping>, Arc<File>) {
+pub(crate) fn mapping() -> (Arc<Mapping>, Arc<File>) {
     static MAPPING: std::sync::OnceLock<(Arc<Mapping>, Arc<File>)> = std::sync::OnceLock::new();
     let make = || {
         let memfd = rustix::fs::memfd_create("sim", rustix::fs::MemfdFlags::CLOEXEC);

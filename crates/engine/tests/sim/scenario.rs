@@ -336,6 +336,7 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         accept: some(&[0, 0, 100, 500]),
         attach: some(&[0, 0, 50]),
         broken: some(&[0, 0, 0, 5, 50]),
+        shortage: some(&[0, 0, 0, 50, 300]),
         disarm: some(&[0, 100, 500]),
         buffers: some(&[0, 0, 1, 3, 10]) as u16,
         leap: if leaps { 30 } else { 0 },

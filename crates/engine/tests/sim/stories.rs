@@ -1,10 +1,12 @@
 //! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
 
-use pinion_engine::backend::sim::{Connect, Faults, Random};
-use pinion_engine::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
+use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
+use pinion_engine::limits::{ACCEPT_PAUSE_MS, BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
+use pinion_engine::stepped::Stepped;
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
+use crate::handlers::Handlers;
 use crate::outcome;
 use crate::reading::{Allowed, Reader};
 use crate::run;
@@ -309,4 +311,58 @@ fn many_messages_leave_the_connections_their_turn() {
         let plain = || plan(&[request(Kind::Small, 10, 0)], 3000, Ending::Leaves);
         vec![plain(), plan(&[request(Kind::Showered, 0, 0)], 3000, Ending::Leaves), plain()]
     });
+}
+
+#[test]
+fn sends_that_find_no_memory_are_tried_again() {
+    let faults = Faults { shortage: 700, ..late() };
+    told(&faults, || {
+        let requests = [Kind::Small, Kind::Mapped, Kind::Fill].map(|kind| request(kind, 50_000, 0));
+        vec![plan(&requests, 20_000, Ending::Leaves), plan(&requests, 3000, Ending::HalfCloses)]
+    });
+}
+
+#[test]
+fn a_shortage_that_does_not_end_is_a_send_that_stalls() {
+    let faults = Faults { shortage: 1000, ..Faults::default() };
+    told(&faults, || {
+        let mut plan =
+            plan(&[request(Kind::Small, 10, 0)], 3000, Ending::StopsReading { after_bytes: 0 });
+        plan.closed_within_ms = Some(2 * SEND_STALL_MS);
+        vec![plan]
+    });
+}
+
+/// A client that is gone before it is taken costs those behind it nothing; when the system lacks
+/// something they wait for a moment.
+#[test]
+fn a_client_that_is_gone_again_holds_nobody_up() {
+    let (mut gone, mut held_up) = (0, 0);
+    for seed in 0..60 {
+        let faults = Faults { fail_at: Some(1), ..Faults::default() };
+        let network = Network::new(seed, faults, 2);
+        let (mapping, file) = run::mapping();
+        let make_app = |poster| Handlers::new(poster, mapping, file);
+        let settings = settings_of_two_listeners();
+        let mut worker = Stepped::<true, _>::new(network.clone(), settings, make_app);
+        let connect = Connect { listener: 0, window_bytes: 1, local: false, protected: false };
+        let clients = [network.connect(connect), network.connect(connect)];
+        let start_ms = network.now().monotonic_ms;
+        let [first, second] = loop {
+            network.act_at(None);
+            worker.pass().expect("a pass");
+            let facts = clients.map(|client| network.facts(client));
+            if facts[1].attached_at_ms.is_some() {
+                break facts;
+            }
+        };
+        let waited_ms = second.attached_at_ms.unwrap_or(0) - start_ms;
+        if first.hurt {
+            gone += 1;
+            assert!(waited_ms < 10, "{waited_ms} ms for somebody else's error");
+        } else if waited_ms >= ACCEPT_PAUSE_MS {
+            held_up += 1;
+        }
+    }
+    assert!(gone > 10 && held_up > 10, "{gone} were gone, {held_up} times something lacked");
 }

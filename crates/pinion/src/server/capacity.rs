@@ -74,6 +74,7 @@ impl Capacity {
 
     /// The most memory the server can use beside the archive, while no other one is loaded.
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io, logs: bool) -> u64 {
+        let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
         let mut worker = footprint::worker_bytes(io);
         let mut connection = footprint::connection_bytes(io);
@@ -84,7 +85,7 @@ impl Capacity {
             heap_bytes += WRITER_BYTES as u64;
         }
         heap_bytes += workers * worker as u64;
-        heap_bytes += self.connections * connection as u64;
+        heap_bytes += places * connection as u64;
         heap_bytes += self.buffer_bytes;
         PROGRAM_BYTES + CONTROL_THREADS_BYTES + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
     }

@@ -302,6 +302,10 @@ impl InFlight {
                 self.result = Some(so_far(self.done, error));
                 return;
             }
+            if let Some(error) = state.lacks_memory() {
+                self.result = Some(so_far(self.done, error));
+                return;
+            }
             let left = self.held.bytes() - self.done;
             let sent = state.random.part_of(room.min(left), short);
             state.put_output(client, self.held.read(self.done, self.done + sent));

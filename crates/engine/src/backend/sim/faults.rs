@@ -22,6 +22,8 @@ pub struct Faults {
     pub attach: u32,
     /// A receive or a send breaks the connection, unless it is a protected one.
     pub broken: u32,
+    /// A send finds no memory for a moment (ENOBUFS, ENOMEM).
+    pub shortage: u32,
     /// A receive that could go on ends and has to be asked for again.
     pub disarm: u32,
     /// Buffers the kernel may fill at once, in the shape of io_uring; 0 stands for many.
@@ -53,15 +55,22 @@ impl Fallible {
                 Errno::NFILE,
                 Errno::NOMEM,
                 Errno::NOBUFS,
-                Errno::CONNABORTED,
                 Errno::INTR,
+                Errno::CONNABORTED,
                 Errno::PROTO,
+                Errno::HOSTUNREACH,
+                Errno::PERM,
             ],
             Self::Attach => &[Errno::NOMEM, Errno::NOSPC],
             Self::Receive => &[Errno::CONNRESET, Errno::TIMEDOUT, Errno::HOSTUNREACH],
             Self::Send => &[Errno::PIPE, Errno::CONNRESET, Errno::TIMEDOUT],
         }
     }
+}
+
+/// Whether accepting failed for something that has to do with the client, which is gone then.
+pub(super) fn loses_client(error: Errno) -> bool {
+    !matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::INTR)
 }
 
 /// Whether operations fail.

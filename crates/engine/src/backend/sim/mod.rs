@@ -33,13 +33,11 @@ pub use random::Random;
 
 use asked::Flight;
 use buffers::Buffers;
-use faults::Fallible;
+use faults::{Fallible, loses_client};
 use network::State;
 
 /// Bytes of one lent buffer in the shape of io_uring.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// Accepts that are under way at once per listener in the shape of io_uring.
-const ACCEPTS_AT_ONCE: u32 = 16;
 /// Bytes one connection may send between two waits: its turn, once when it is ready for output and
 /// once when it has input, each with a last send that goes beyond.
 const SENT_PER_PASS_MAX_BYTES: usize = 4 * TURN_BYTES;
@@ -88,16 +86,12 @@ struct Entry {
 }
 
 /// Something [`Backend::next`] will look at.
+#[derive(Clone, Copy)]
 enum Ready {
-    /// A listener has clients (readiness).
+    /// A listener has clients.
     Listener {
         listener: usize,
         left: u32,
-    },
-    /// An accept is done (io_uring).
-    Accepted {
-        listener: usize,
-        outcome: Result<SimSocket, Errno>,
     },
     /// A socket is ready (readiness).
     Socket {
@@ -133,8 +127,6 @@ pub struct Sim<const READINESS: bool> {
     network: Network,
     entries: Vec<Entry>,
     accepting: bool,
-    /// Accepts that were asked for and whose cancel has not been heard yet (io_uring).
-    accepts_late: u32,
     accept_after_ms: u64,
     buffers: Buffers,
     /// Receives that found no buffer; asked for again at the next wait.
@@ -156,7 +148,6 @@ impl<const READINESS: bool> Sim<READINESS> {
             network,
             entries: Vec::new(),
             accepting: false,
-            accepts_late: 0,
             accept_after_ms: 0,
             buffers,
             starved: Vec::new(),
@@ -191,7 +182,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let mut state = network.0.borrow_mut();
         let first = *state.waiting[listener].front()?;
         if let Some(error) = state.fails(Fallible::Accept, Some(first)) {
-            if error == Errno::CONNABORTED {
+            if loses_client(error) {
                 state.waiting[listener].pop_front();
                 let now_ms = state.now.monotonic_ms;
                 let gone = &mut state.connections[first.0];
@@ -228,29 +219,13 @@ impl<const READINESS: bool> Sim<READINESS> {
         for listener in 0..listeners {
             let mut state = self.network.0.borrow_mut();
             if state.waiting[listener].is_empty()
-                || !self.accepting && self.accepts_late == 0
+                || !self.accepting
                 || is_late(&mut state, &mut self.accept_after_ms, due)
             {
                 continue;
             }
             drop(state);
-            if READINESS {
-                self.ready.push(Ready::Listener { listener, left: ACCEPTS_PER_PASS });
-                continue;
-            }
-            let times = if self.accepting { ACCEPTS_AT_ONCE } else { self.accepts_late };
-            self.accepts_late = 0;
-            for _ in 0..times {
-                let Some(outcome) = Self::take_client(&self.network, listener) else { break };
-                self.ready.push(Ready::Accepted { listener, outcome });
-            }
-        }
-    }
-
-    fn accepted(listener: usize, outcome: Result<SimSocket, Errno>) -> Completion<SimSocket> {
-        match outcome {
-            Ok(socket) => Completion::Accepted { listener, socket, peer: None },
-            Err(error) => Completion::AcceptFailed { error },
+            self.ready.push(Ready::Listener { listener, left: ACCEPTS_PER_PASS });
         }
     }
 
@@ -263,9 +238,11 @@ impl<const READINESS: bool> Sim<READINESS> {
                 }
                 let outcome = Self::take_client(&self.network, listener)?;
                 self.ready.push(Ready::Listener { listener, left: left - 1 });
-                Some(Self::accepted(listener, outcome))
+                Some(match outcome {
+                    Ok(socket) => Completion::Accepted { listener, socket, peer: None },
+                    Err(error) => Completion::AcceptFailed { error },
+                })
             }
-            Ready::Accepted { listener, outcome } => Some(Self::accepted(listener, outcome)),
             Ready::Socket { slot, generation, output } => {
                 if !self.tenant(slot, generation) {
                     return None;
@@ -302,10 +279,6 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     }
 
     fn accept(&mut self, on: bool) {
-        if self.accepting && !on && !READINESS {
-            // What was asked for may still be done before its cancel is heard.
-            self.accepts_late = self.network.0.borrow_mut().random.below(3) as u32;
-        }
         self.accepting = on;
     }
 

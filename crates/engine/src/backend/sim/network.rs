@@ -145,6 +145,12 @@ impl State {
         Some(error)
     }
 
+    /// Whether a send finds no memory now; its connection is as good as before.
+    pub(super) fn lacks_memory(&mut self) -> Option<Errno> {
+        let errors = [Errno::NOBUFS, Errno::NOMEM];
+        self.random.chance(self.dice.faults.shortage).then(|| *self.random.pick(&errors))
+    }
+
     /// Records what happened.
     pub(super) fn note(&mut self, what: fmt::Arguments<'_>) {
         self.trace.note(self.now, what);

@@ -87,7 +87,12 @@ impl<const READINESS: bool> Sim<READINESS> {
             return Sending::Failed(error);
         }
         let room = state.connections[client.0].room();
-        // A kernel short of memory takes nothing for a moment although there is room.
+        if room > 0
+            && let Some(error) = state.lacks_memory()
+        {
+            return Sending::Failed(error);
+        }
+        // A kernel may take nothing for a moment although there is room.
         if room == 0 || state.random.chance(interrupt) {
             drop(state);
             self.report_writable(slot);

@@ -1,50 +1,31 @@
-//! Connections from the listeners: a few single accepts are armed for each, so that a worker which
-//! has enough takes no more than those (design §4.2).
+//! Connections from the listeners: each is polled, and who came is taken by plain system calls, one
+//! at a time, so that nobody is taken whom the engine has no place for (decisions/0009).
 
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use io_uring::opcode;
 use io_uring::types::Fd;
-use io_uring::{opcode, squeue};
 use rustix::io::Errno;
+use rustix::net::SocketFlags;
 
-use super::super::Completion;
+use super::super::{Completion, take_client};
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
+use crate::limits::ACCEPTS_PER_PASS;
 
-/// Accepts asked for at once per listener: what one pass takes at most (design §4.2).
-const ACCEPTS: usize = 16;
+/// What a listener is polled for. Of the workers that share one, a client wakes one.
+const CLIENTS: u32 = libc::EPOLLIN as u32 | libc::EPOLLEXCLUSIVE as u32;
 
-/// IORING_ACCEPT_POLL_FIRST (linux/io_uring.h, Linux 6.10): nobody is expected to be there yet. An
-/// accept that tries at once makes a socket and a file, and throws them away again: 6 % of all that
-/// a connection with one request costs. A kernel that does not know it says EINVAL.
-pub(super) const POLL_FIRST: u16 = 1 << 2;
-
-/// A listener and the accepts that are armed on it.
+/// A listener and the poll that is armed on it.
 pub(super) struct Listener {
-    /// `None` once the listener is given up.
-    socket: Option<Arc<OwnedFd>>,
-    peers: Box<[Peer; ACCEPTS]>,
-    /// The hints that the accepts under way went with.
-    armed: [Option<u16>; ACCEPTS],
-}
-
-/// Where the kernel writes the address of a client.
-struct Peer {
-    address: libc::sockaddr_storage,
-    bytes: libc::socklen_t,
+    socket: Arc<OwnedFd>,
+    polling: bool,
 }
 
 impl Listener {
     pub(super) fn new(socket: Arc<OwnedFd>) -> Self {
-        let peers = Box::new([const { Peer::EMPTY }; ACCEPTS]);
-        Self { socket: Some(socket), peers, armed: [None; ACCEPTS] }
-    }
-
-    /// Gives the socket up; the addresses stay for accepts that are still under way.
-    pub(super) fn close(&mut self) {
-        self.socket = None;
+        Self { socket, polling: false }
     }
 }
 
@@ -55,138 +36,64 @@ impl Uring {
             return;
         }
         self.accepting = on;
+        if !on {
+            self.accept_from = None;
+        }
         for listener in 0..self.listeners.len() {
-            for place in 0..ACCEPTS {
-                match (on, self.listeners[listener].armed[place]) {
-                    (true, None) => self.arm_accept(listener, place),
-                    (false, Some(_)) => {
-                        self.cancel(user_data(Op::Accept, place as u32, listener as u32));
-                    }
-                    _ => {}
-                }
+            if on {
+                self.poll_listener(listener);
+            } else if self.listeners[listener].polling {
+                self.cancel(user_data(Op::Accept, 0, listener as u32));
             }
         }
     }
 
-    fn arm_accept(&mut self, listener: usize, place: usize) {
+    /// Asks whether somebody waits at a listener. A poll whose cancel is under way goes on when it
+    /// is heard.
+    fn poll_listener(&mut self, listener: usize) {
         let at = &mut self.listeners[listener];
-        let Some(socket) = &at.socket else { return };
-        let socket = Fd(socket.as_raw_fd());
-        at.armed[place] = Some(self.accept_hint);
-        let peer = &mut at.peers[place];
-        peer.bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        let address = (&raw mut peer.address).cast();
-        let accept = opcode::Accept::new(socket, address, &raw mut peer.bytes)
-            .flags(libc::SOCK_CLOEXEC)
-            .build();
-        let data = user_data(Op::Accept, place as u32, listener as u32);
-        self.push(&with_hint(accept, self.accept_hint).user_data(data));
+        if std::mem::replace(&mut at.polling, true) {
+            return;
+        }
+        let poll = opcode::PollAdd::new(Fd(at.socket.as_raw_fd()), CLIENTS).build();
+        self.push(&poll.user_data(user_data(Op::Accept, 0, listener as u32)));
     }
 
-    pub(super) fn accepted(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
+    /// The poll of a listener is over: somebody waits there, or it was cancelled.
+    pub(super) fn listener_polled(&mut self, data: u64, result: i32) -> Option<Completion<Socket>> {
         let listener = data as u32 as usize;
-        let place = (data >> 32) as usize & (ACCEPTS - 1);
-        let at = &mut self.listeners[listener];
-        let hint = at.armed[place].take().unwrap_or(0);
-        let peer = at.peers[place].address();
-        let hint_unknown = result == -libc::EINVAL && hint != 0;
-        if hint_unknown {
-            self.accept_hint = 0;
+        let at = self.listeners.get_mut(listener)?;
+        at.polling = false;
+        if !self.accepting {
+            return None;
         }
-        if self.accepting {
-            self.arm_accept(listener, place);
+        match result {
+            0.. => self.accept_from = Some((listener, ACCEPTS_PER_PASS)),
+            _ => match Errno::from_raw_os_error(-result) {
+                Errno::CANCELED => self.poll_listener(listener),
+                error => return Some(Completion::AcceptFailed { error }),
+            },
         }
-        if result < 0 {
-            if hint_unknown {
-                return None;
-            }
-            let error = Errno::from_raw_os_error(-result);
-            let cancelled = error == Errno::CANCELED;
-            return (!cancelled).then_some(Completion::AcceptFailed { error });
-        }
-        // SAFETY: a successful accept gives a fresh descriptor that is ours alone.
-        let fd = unsafe { OwnedFd::from_raw_fd(result) };
-        let socket = Socket { fd, tells: peer.is_some() };
-        Some(Completion::Accepted { listener, socket, peer })
+        None
     }
-}
 
-/// Puts a hint for the kernel into an accept; the library has no name for it.
-fn with_hint(mut accept: squeue::Entry, hint: u16) -> squeue::Entry {
-    const { assert!(size_of::<squeue::Entry>() == 64) };
-    // SAFETY: an entry is the kernel's 64-byte `io_uring_sqe` and nothing else (`repr(C)`); its
-    // bytes 2 and 3 are `ioprio` (linux/io_uring.h), where an accept has its hints.
-    unsafe { (&raw mut accept).cast::<u16>().add(1).write(hint) };
-    accept
-}
-
-/// Closes the socket of an accept that nobody will look at any more.
-pub(super) fn refuse_accepted(result: i32) {
-    if result >= 0 {
-        // SAFETY: a successful accept gives a fresh descriptor that is ours alone.
-        drop(unsafe { OwnedFd::from_raw_fd(result) });
-    }
-}
-
-impl Peer {
-    // SAFETY: all-zero bytes are a valid, unspecified address.
-    const EMPTY: Self = Self { address: unsafe { std::mem::zeroed() }, bytes: 0 };
-
-    fn address(&self) -> Option<SocketAddr> {
-        match i32::from(self.address.ss_family) {
-            libc::AF_INET => {
-                // SAFETY: the family says which form the kernel wrote.
-                let v4 = unsafe { &*(&raw const self.address).cast::<libc::sockaddr_in>() };
-                let ip = u32::from_be(v4.sin_addr.s_addr);
-                Some((std::net::Ipv4Addr::from(ip), u16::from_be(v4.sin_port)).into())
-            }
-            libc::AF_INET6 => {
-                // SAFETY: as above.
-                let v6 = unsafe { &*(&raw const self.address).cast::<libc::sockaddr_in6>() };
-                let ip = std::net::Ipv6Addr::from(v6.sin6_addr.s6_addr);
-                Some((ip, u16::from_be(v6.sin6_port)).into())
-            }
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::{TcpListener, TcpStream};
-
-    use super::super::super::Backend;
-    use super::*;
-
-    /// Accepts one client by a ring whose accepts go with `hint`.
-    fn accept_with(hint: u16) -> Uring {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let at = listener.local_addr().expect("its address");
-        let mut ring = Uring::new(vec![Arc::new(listener.into())]).expect("io_uring");
-        ring.accept_hint = hint;
-        ring.accept(true);
-        let client = TcpStream::connect(at).expect("a connection");
-        loop {
-            ring.wait(Some(10_000)).expect("a wait");
-            match ring.next() {
-                Some(Completion::Accepted { peer, .. }) => {
-                    assert_eq!(peer, client.local_addr().ok());
-                    return ring;
+    /// The next client of the listener whose turn it is.
+    pub(super) fn next_client(&mut self) -> Option<Completion<Socket>> {
+        let (listener, left) = self.accept_from.take()?;
+        if left > 0
+            && let Some(outcome) =
+                take_client(&self.listeners[listener].socket, SocketFlags::empty())
+        {
+            self.accept_from = Some((listener, left - 1));
+            return Some(match outcome {
+                Ok((fd, peer)) => {
+                    let socket = Socket { fd, tells: peer.is_some() };
+                    Completion::Accepted { listener, socket, peer }
                 }
-                Some(other) => panic!("{other:?} instead of a client"),
-                None => assert!(ring.position > 0, "nobody came"),
-            }
+                Err(error) => Completion::AcceptFailed { error },
+            });
         }
-    }
-
-    #[test]
-    fn a_kernel_that_does_not_know_the_hint_accepts_without_it() {
-        let ring = accept_with(1 << 15);
-        assert_eq!(ring.accept_hint, 0);
-    }
-
-    #[test]
-    fn a_client_is_accepted_with_the_hint() {
-        drop(accept_with(POLL_FIRST));
+        self.poll_listener(listener);
+        None
     }
 }

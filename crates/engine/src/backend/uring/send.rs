@@ -56,7 +56,7 @@ impl Uring {
         };
         match net::send(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(sent) => Sending::Done(sent),
-            Err(Errno::AGAIN | Errno::NOBUFS) => {
+            Err(Errno::AGAIN) => {
                 self.arm_poll(slot);
                 Sending::Blocked
             }

@@ -1,0 +1,49 @@
+//! Sends that found no memory in the kernel. Their sockets may well have room, so nobody tells when
+//! to try again: time does. A send that has waited for as long as a stalled one is given up like
+//! one.
+
+use rustix::io::Errno;
+
+use crate::app::App;
+use crate::backend::Backend;
+use crate::backend::Slot;
+use crate::conn::Phase;
+use crate::core::Core;
+use crate::limits::SHORTAGE_RETRY_MS;
+use crate::worker::Worker;
+
+/// Whether a send failed only because the system lacks memory at the moment.
+pub(crate) fn is_shortage(error: Errno) -> bool {
+    matches!(error, Errno::NOBUFS | Errno::NOMEM)
+}
+
+impl Core {
+    /// Has the output of a connection wait for memory.
+    #[cold]
+    pub(crate) fn await_memory(&mut self, slot: Slot) {
+        let conn = self.conns.get(slot);
+        conn.blocked = true;
+        conn.short = true;
+        let again_ms = self.now.monotonic_ms + SHORTAGE_RETRY_MS;
+        self.shortage_until_ms.get_or_insert(again_ms);
+    }
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Tries again what has waited for memory long enough.
+    pub(crate) fn try_short_sends(&mut self) {
+        if self.core.shortage_until_ms.is_none_or(|until| until > self.core.now.monotonic_ms) {
+            return;
+        }
+        self.core.shortage_until_ms = None;
+        let mut from = 0;
+        while let Some(slot) = self.core.conns.next_live(from) {
+            from = slot + 1;
+            let conn = self.core.conns.get(slot);
+            if std::mem::take(&mut conn.short) && conn.phase != Phase::Closing {
+                conn.blocked = false;
+                self.settle(slot);
+            }
+        }
+    }
+}

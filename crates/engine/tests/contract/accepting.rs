@@ -1,0 +1,72 @@
+//! Who is taken, and when, on real sockets over each backend: never more clients than there are
+//! places, and always somebody while a place is free.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinion_engine::listener::bind_tcp;
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use crate::support::{TestServer, connect, read_response};
+
+const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
+const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
+    /// Fewer than workers and listeners could take between two looks at each other.
+    const PLACES: usize = 5;
+    const CLIENTS: usize = 40;
+    const TIMES: usize = 20;
+    for io in BOTH {
+        let settings = Settings { connections: PLACES, ..Settings::default() };
+        let server = TestServer::start_workers(io, settings, 3);
+        // Clients that were answered and have not begun to leave.
+        let inside = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for number in 0..CLIENTS {
+                let to = if number % 2 == 0 { server.http } else { server.raw };
+                let inside = &inside;
+                scope.spawn(move || {
+                    for _ in 0..TIMES {
+                        let mut stream = connect(to);
+                        stream.write_all(HELLO).unwrap();
+                        stream.read_exact(&mut [0; 15]).unwrap();
+                        let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                        assert!(now <= PLACES, "{now} are inside over {io:?}");
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_listener_may_be_inherited_in_either_state_and_be_shared_by_servers_of_both_kinds() {
+    for non_blocking in [true, false] {
+        let socket: Arc<OwnedFd> = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
+        rustix::io::ioctl_fionbio(&socket, non_blocking).expect("set");
+        let start = |io| {
+            let settings = Settings { connections: 3, ..Settings::default() };
+            TestServer::start_on(io, settings, 2, socket.clone())
+        };
+        let servers = BOTH.map(start);
+        for _ in 0..50 {
+            let mut clients: Vec<_> = (0..6).map(|_| connect(servers[0].http)).collect();
+            for client in &mut clients {
+                client.write_all(HELLO).unwrap();
+            }
+            for client in &mut clients {
+                assert_eq!(read_response(client).1, b"hello world!\n");
+            }
+        }
+        let flags = fcntl_getfl(&socket).expect("flags");
+        assert!(flags.contains(OFlags::NONBLOCK), "an accept that finds nobody would wait");
+    }
+}
