@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Ranges in one block of the table. A server has one for each archive that is mapped; older ones
@@ -28,8 +29,8 @@ struct Block {
 
 static FIRST: Block = Block::new();
 
-/// What SIGBUS did before us (the address of its handler).
-static PREVIOUS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+/// What SIGBUS did before us: its handler, with the flags and the mask that this one expects.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Bytes of a page; asked for at start, because a handler should not ask.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
@@ -44,14 +45,17 @@ pub fn guard_lost_pages() -> io::Result<()> {
     let outcome = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut previous: libc::sigaction = std::mem::zeroed();
+        // Known before ours can run.
+        if libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if previous.sa_sigaction != on_lost_page as *const () as usize {
+            let _known_from_the_first_call = PREVIOUS.set(previous);
+        }
         action.sa_sigaction = on_lost_page as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
         libc::sigemptyset(&raw mut action.sa_mask);
-        let outcome = libc::sigaction(libc::SIGBUS, &raw const action, &raw mut previous);
-        if previous.sa_sigaction != action.sa_sigaction {
-            PREVIOUS.store(previous.sa_sigaction as *mut c_void, Ordering::Release);
-        }
-        outcome
+        libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut())
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -150,12 +154,13 @@ fn guard_of(address: usize) -> Option<&'static GuardedRange> {
         .find_map(|block| block.ranges.iter().find(|range| range.holds(address)))
 }
 
-/// Puts a zero page over a lost page of a guarded mapping; any other SIGBUS takes its default way.
-/// Only atomics and `mmap`, `sigaction`, all safe in a signal handler.
+/// Puts a zero page over a lost page of a guarded mapping; any other SIGBUS takes its former way.
+/// Only atomics and `mmap`, `sigaction`, `raise`, all safe in a signal handler.
 extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler.
-    let address = unsafe { (*info).si_addr() } as usize;
-    if let Some(range) = guard_of(address) {
+    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; only a fault has an
+    // address, and only the kernel's codes are above 0 (sigaction(2)).
+    let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr() as usize) };
+    if is_fault && let Some(range) = guard_of(address) {
         let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
         let page = address & !(page_bytes - 1);
         // SAFETY: replaces one page inside a range that we mapped read-only and still hold; what
@@ -175,18 +180,72 @@ extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *m
             return;
         }
     }
-    // Not ours: put the former action back; the fault repeats and takes that way.
-    // SAFETY: as in `guard_lost_pages`.
+    // Not ours: put the former action back. A fault repeats and takes that way; what somebody has
+    // sent has to be sent again.
+    // SAFETY: a former action as the kernel told it, or the default one, which is all zeros.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = PREVIOUS.load(Ordering::Acquire) as usize;
-        libc::sigaction(signal, &raw const action, ptr::null_mut());
+        let default: libc::sigaction = std::mem::zeroed();
+        let former = PREVIOUS.get().unwrap_or(&default);
+        libc::sigaction(signal, former, ptr::null_mut());
+        if !is_fault {
+            libc::raise(signal);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::process::Command;
+
     use super::*;
+
+    /// Set in a child process: what it is to do.
+    const DEED: &str = "PINION_TEST_SIGBUS";
+    /// How it ends when the former handler was called as it must be.
+    const RIGHT: i32 = 42;
+
+    extern "C" fn former(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
+        // SAFETY: installed with SA_SIGINFO; `_exit` is safe in a handler.
+        unsafe { libc::_exit(if (*info).si_signo == signal { RIGHT } else { 1 }) }
+    }
+
+    /// Never comes back.
+    fn commit(deed: &str) -> ! {
+        // SAFETY: a handler that only exits, a mapping of our own, and a read that must fault.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = former as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
+            guard_lost_pages().expect("the handler");
+            guard_lost_pages().expect("the handler, again");
+            if deed == "fault" {
+                let memfd = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC);
+                let memfd = memfd.expect("a memfd");
+                let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
+                let page = libc::mmap(ptr::null_mut(), 4096, read, shared, memfd.as_raw_fd(), 0);
+                ptr::read_volatile(page.cast::<u8>());
+            } else {
+                libc::raise(libc::SIGBUS);
+            }
+            libc::_exit(2)
+        }
+    }
+
+    #[test]
+    fn a_signal_that_is_not_ours_takes_its_former_way() {
+        if let Ok(deed) = std::env::var(DEED) {
+            commit(&deed);
+        }
+        let this = "mapping::lost_pages::tests::a_signal_that_is_not_ours_takes_its_former_way";
+        for deed in ["fault", "sent"] {
+            let program = std::env::current_exe().expect("this program");
+            let mut child = Command::new(program);
+            let status = child.args(["--exact", this]).env(DEED, deed).status().expect("a child");
+            assert_eq!(status.code(), Some(RIGHT), "{deed}: {status}");
+        }
+    }
 
     #[test]
     fn every_range_is_guarded_however_many_there_are() {
