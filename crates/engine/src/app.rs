@@ -40,6 +40,10 @@ pub enum Event<'a> {
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
+    /// The server has begun to stop: an answer that would never end has the grace to come to a good
+    /// one. Comes at most once, to what is open at that time; what begins later can ask
+    /// ([`Exchange::is_stopping`]).
+    Stopping,
     /// The exchange is over although the application has not ended it, by an answer, an abort or an
     /// upgrade: nothing can be sent any more. Comes at most once, and as the last event.
     Gone(Gone),
@@ -78,6 +82,8 @@ pub enum RawEvent<'a> {
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
+    /// The server has begun to stop, as [`Event::Stopping`]; see [`RawStream::is_stopping`].
+    Stopping,
     /// The connection is gone although the application has not ended it. Comes at most once, and as
     /// the last event.
     Gone(Gone),

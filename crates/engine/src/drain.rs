@@ -4,16 +4,17 @@
 //! 1. *Emptying.* Clients that connected before the end began wait in the queue of a listener, and
 //!    a request may stand unread in a socket that looks idle. The worker goes on as before, but
 //!    without waiting, until passes bring neither. Answers say from now on that the connection
-//!    closes.
+//!    closes. Whoever has an exchange or a stream open is told: it may have no end of its own.
 //! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
 //!    newcomers have a moment to speak, and what runs is finished.
 
 use std::sync::atomic::Ordering;
 
-use crate::app::{App, Gone};
+use crate::app::{App, Event, Gone, RawEvent};
 use crate::backend::{Backend, Completion};
 use crate::conn::Phase;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PASSES_MAX, DRAIN_QUIET_PASSES};
+use crate::service::Notice;
 use crate::worker::Worker;
 
 /// How far the end of a worker has come.
@@ -44,6 +45,30 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             self.core.conns.get(slot).exchange.keep_alive = false;
+        }
+        self.tell_stopping();
+    }
+
+    /// Tells the application of every exchange and stream that is open. Each connection has its
+    /// turn once, so what it begins behind that is not told, and can ask.
+    fn tell_stopping(&mut self) {
+        let mut from = 0;
+        while let Some(slot) = self.core.conns.next_live(from) {
+            from = slot + 1;
+            let conn = self.core.conns.get(slot);
+            if !conn.exchange.open || conn.phase == Phase::Closing {
+                continue;
+            }
+            let raw = conn.phase == Phase::Raw;
+            self.notify(
+                slot,
+                if raw {
+                    Notice::Raw(RawEvent::Stopping)
+                } else {
+                    Notice::Exchange(Event::Stopping)
+                },
+            );
+            self.settle(slot);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Phase;
 use crate::core::Core;
+use crate::drain::Ending;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::mapping::{MappingId, Mappings};
 
@@ -155,6 +156,11 @@ impl Exchange<'_> {
     /// The time of this pass.
     pub fn now(&self) -> Now {
         self.core.now
+    }
+
+    /// Whether the server has begun to stop. What never ends by itself should not begin then.
+    pub fn is_stopping(&self) -> bool {
+        self.core.ending != Ending::No
     }
 
     /// The client's address; `None` on a Unix socket.

@@ -6,6 +6,7 @@ use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
 use crate::core::Core;
+use crate::drain::Ending;
 use crate::exchange::{Room, Slice, Stage};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 
@@ -24,6 +25,11 @@ impl RawStream<'_> {
     /// The time of this pass.
     pub fn now(&self) -> Now {
         self.core.now
+    }
+
+    /// Whether the server has begun to stop. What never ends by itself should not begin then.
+    pub fn is_stopping(&self) -> bool {
+        self.core.ending != Ending::No
     }
 
     /// The client's address; `None` on a Unix socket.

@@ -5,6 +5,7 @@ mod accepting;
 mod content;
 mod opening;
 mod slices;
+mod stopping;
 mod support;
 
 use std::io::{Read, Write};

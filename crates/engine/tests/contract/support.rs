@@ -56,6 +56,8 @@ enum Job {
     Count(u64),
     /// Wants the content once a thread has posted.
     Later,
+    /// Writes a line from time to time, and a last one when the server stops.
+    Endless,
 }
 
 /// Handlers for tests. One exchange at a time per connection; state is kept by slot.
@@ -155,6 +157,17 @@ impl Handlers {
                 let upgrade = Field { name: b"Upgrade", value: b"echo" };
                 let connection = Field { name: b"Connection", value: b"upgrade" };
                 exchange.upgrade([upgrade, connection].into_iter());
+            }
+            b"/endless" => {
+                *self.job(exchange) = Job::Endless;
+                exchange.head(200, none(), None);
+                exchange.write(Slice::Copied(b"tick\n"));
+                exchange.wait(Some(10));
+                let _ = self.waiting.send(exchange.address());
+            }
+            b"/stopping" => {
+                let text = if exchange.is_stopping() { "stopping\n" } else { "serving\n" };
+                exchange.prepared(&answer(text.as_bytes()), None);
             }
             b"/forever" => exchange.wait(None),
             b"/panic" => {
@@ -273,7 +286,20 @@ impl App for Handlers {
                 let text = message.downcast::<&'static str>().expect("what the test posted");
                 self.posted(&text, exchange);
             }
-            Event::Deadline => exchange.prepared(&answer(b"late\n"), None),
+            Event::Deadline => match self.job(exchange) {
+                Job::Endless => {
+                    exchange.write(Slice::Copied(b"tick\n"));
+                    exchange.wait(Some(10));
+                }
+                _ => exchange.prepared(&answer(b"late\n"), None),
+            },
+            Event::Stopping => {
+                if let Job::Endless = self.job(exchange) {
+                    *self.job(exchange) = Job::None;
+                    exchange.write(Slice::Copied(b"bye\n"));
+                    exchange.end(std::iter::empty::<Field<'_>>());
+                }
+            }
             Event::Gone(why) => {
                 let _ = self.gone.send(why);
             }
@@ -311,6 +337,11 @@ impl App for Handlers {
                     offset: 7,
                     bytes: 5,
                 });
+            }
+            RawEvent::Stopping => {
+                assert!(stream.is_stopping());
+                stream.write(Slice::Copied(b"bye\n"));
+                stream.close();
             }
             RawEvent::Writable => {}
         }

@@ -1,14 +1,14 @@
 //! The application of the simulation: a handler for each [`Kind`], and the book in which every
 //! exchange and stream is opened once and closed once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::MESSAGES_PER_PASS;
@@ -88,6 +88,8 @@ pub(crate) struct Handlers {
     file: Arc<File>,
     mapping_id: Option<MappingId>,
     jobs: BTreeMap<Key, Job>,
+    /// Those of them that know that the server stops.
+    told: BTreeSet<Key>,
     /// Messages delivered to exchanges in this pass.
     heard_in_pass: usize,
     /// Exchanges and streams begun.
@@ -105,6 +107,7 @@ impl Handlers {
             file,
             mapping_id: None,
             jobs: BTreeMap::new(),
+            told: BTreeSet::new(),
             heard_in_pass: 0,
             begun: 0,
             ended: 0,
@@ -118,7 +121,29 @@ impl Handlers {
 
     fn done(&mut self, key: Key) {
         assert!(self.jobs.remove(&key).is_some(), "{key:?} ended twice");
+        self.told.remove(&key);
         self.ended += 1;
+    }
+
+    /// An exchange or a stream has begun.
+    fn begins(&mut self, key: Key, stopping: bool) {
+        self.open(key, Job::Stream);
+        if stopping {
+            self.told.insert(key);
+        }
+    }
+
+    /// It hears that the server stops.
+    fn stopping(&mut self, key: Key, stopping: bool) {
+        assert!(stopping, "what is said can be asked");
+        assert!(self.told.insert(key), "{key:?} knows that already");
+    }
+
+    /// It is over.
+    fn gone(&mut self, key: Key, why: Gone) {
+        let fair = why != Gone::Stopping || self.told.contains(&key);
+        assert!(fair, "{key:?} was never told that its time is short");
+        self.done(key);
     }
 
     fn begin(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
@@ -129,7 +154,7 @@ impl Handlers {
         let mut number = || parts.next().expect("a number").parse::<u64>().expect("decimal");
         let (id, size) = (number(), number());
         let key = key(exchange.address());
-        self.open(key, Job::Stream);
+        self.begins(key, exchange.is_stopping());
         match kind {
             Kind::Small | Kind::Unread => {
                 answer(exchange, &pattern(id, size as usize));
@@ -374,14 +399,15 @@ impl App for Handlers {
                     self.done(key);
                 }
             },
-            Event::Gone(_) => self.done(key),
+            Event::Stopping => self.stopping(key, exchange.is_stopping()),
+            Event::Gone(why) => self.gone(key, why),
         }
     }
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         let key = key(stream.address());
         if matches!(event, RawEvent::Open) {
-            self.open(key, Job::Stream);
+            self.begins(key, stream.is_stopping());
         }
         assert!(self.jobs.contains_key(&key), "an event for {key:?}, which has no stream");
         if !matches!(event, RawEvent::Gone(_)) {
@@ -398,7 +424,8 @@ impl App for Handlers {
                 stream.close();
                 self.done(key);
             }
-            RawEvent::Gone(_) => self.done(key),
+            RawEvent::Stopping => self.stopping(key, stream.is_stopping()),
+            RawEvent::Gone(why) => self.gone(key, why),
             RawEvent::Writable => stream.want(SIP_BYTES),
             RawEvent::Posted(message) => check_message(&message, stream.address()),
             RawEvent::Deadline => {

@@ -1,0 +1,56 @@
+//! What handlers hear when the server stops.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::TryRecvError;
+use std::time::Duration;
+
+use crate::on_both;
+use crate::support::{connect, read_response};
+
+#[test]
+fn what_never_ends_comes_to_a_good_end() {
+    on_both(|server| {
+        let mut old = server.connect();
+        old.write_all(b"GET /endless HTTP/1.0\r\n\r\n").unwrap();
+        let mut stream = server.connect();
+        stream.write_all(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let _begun = (server.next_waiting(), server.next_waiting());
+        let mut raw = connect(server.raw);
+        raw.write_all(b"first").unwrap();
+        raw.read_exact(&mut [0; 5]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        server.control.drain();
+        for (stream, end) in
+            [(&mut old, "\ntick\nbye\n"), (&mut stream, "tick\n\r\n4\r\nbye\n\r\n0\r\n\r\n")]
+        {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an orderly end");
+            assert!(answer.ends_with(end) && answer.matches("bye").count() == 1, "{answer}");
+        }
+        let mut rest = String::new();
+        raw.read_to_string(&mut rest).expect("an orderly end");
+        assert_eq!(rest, "bye\n");
+        assert_eq!(server.gone.try_recv(), Err(TryRecvError::Empty), "they ended by themselves");
+    });
+}
+
+#[test]
+fn what_begins_when_the_server_stops_can_ask() {
+    on_both(|server| {
+        let get = b"GET /stopping HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut stream = server.connect();
+        stream.write_all(get).unwrap();
+        assert_eq!(read_response(&mut stream).1, b"serving\n");
+        // A newcomer has a moment to speak.
+        let mut newcomer = server.connect();
+        while server.control.connections() < 2 {
+            std::thread::yield_now();
+        }
+        server.control.drain();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "drained");
+        newcomer.write_all(get).unwrap();
+        let (head, body) = read_response(&mut newcomer);
+        assert_eq!(body, b"stopping\n");
+        assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
+    });
+}
