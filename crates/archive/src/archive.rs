@@ -6,7 +6,7 @@
 
 use pinion_http::prepared::{ArchiveRange, ExternalRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::damage::{Damage, Fault, Part};
 use crate::digest::Digest;
@@ -15,6 +15,7 @@ use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::index;
 use crate::layout::{
     Bucket, ExternalRow, NOT_FOUND_PREFIX, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader,
+    RepresentationRow,
 };
 use crate::limits::{NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
 use crate::open::Layout;
@@ -118,7 +119,7 @@ impl<'a> Archive<'a> {
     }
 
     /// A shared block by its number.
-    #[inline]
+    #[inline(always)]
     pub fn shared(&self, id: SharedId) -> Result<SharedBlock<'a>, Damage> {
         self.layout.shared.get(id).ok_or(Damage {
             part: Part::Shared,
@@ -134,7 +135,7 @@ impl<'a> Archive<'a> {
 
     /// Where the bytes of a representation are, after a look at its other values. The range lies
     /// inside the bodies section, or in the external file as it was when the archive was built.
-    #[inline]
+    #[inline(always)]
     pub fn place(&self, representation: &Representation<'_>) -> Result<Place, Damage> {
         let row = representation.row;
         validate_row(row).map_err(|fault| Damage {
@@ -144,18 +145,23 @@ impl<'a> Archive<'a> {
         })?;
         let (offset, bytes) = (row.offset.get(), row.bytes.get());
         if row.place == PLACE_EXTERNAL {
-            let file = row.external.get();
-            let external = self.external(file)?;
-            let (size, modified_ns) = (external.bytes.get(), external.modified_ns.get());
-            if offset.checked_add(bytes).is_none_or(|end| end > size) {
-                return Err(Damage { part: Part::External, offset, fault: Fault::Outside });
-            }
-            return Ok(Place::External(ExternalRange { file, offset, bytes, size, modified_ns }));
+            return self.external_place(row);
         }
         if !self.layout.bodies.contains(offset, bytes) {
             return Err(Damage { part: Part::Body, offset, fault: Fault::Outside });
         }
         Ok(Place::Archive(ArchiveRange { offset, bytes }))
+    }
+
+    #[cold]
+    fn external_place(&self, row: &RepresentationRow) -> Result<Place, Damage> {
+        let (file, offset, bytes) = (row.external.get(), row.offset.get(), row.bytes.get());
+        let external = self.external(file)?;
+        let (size, modified_ns) = (external.bytes.get(), external.modified_ns.get());
+        if offset.checked_add(bytes).is_none_or(|end| end > size) {
+            return Err(Damage { part: Part::External, offset, fault: Fault::Outside });
+        }
+        Ok(Place::External(ExternalRange { file, offset, bytes, size, modified_ns }))
     }
 
     /// The stored bytes of a representation; None when they are in an external file.
@@ -207,19 +213,15 @@ impl<'a> Archive<'a> {
         let hash = index::hash(key, index.seed);
         let tag = index::tag(hash);
         let mut number = index::home(hash, index.buckets);
-        let mut bucket = Bucket::new_zeroed();
         for _ in 0..index.buckets.min(PROBE_MAX_BUCKETS) {
-            self.read_bucket(number, &mut bucket)?;
+            let bucket = self.read_bucket(number)?;
             for slot in &bucket.slots {
                 if slot.get() == 0 {
                     return Ok(false);
                 }
                 let (slot_tag, offset) = index::unpack(slot.get());
-                if slot_tag == tag {
-                    self.read_record(offset, scratch)?;
-                    if scratch.entry().is_some_and(|entry| entry.path() == key) {
-                        return Ok(true);
-                    }
+                if slot_tag == tag && self.read_record(offset, scratch)?.path() == key {
+                    return Ok(true);
                 }
             }
             number = if number + 1 == index.buckets { 0 } else { number + 1 };
@@ -230,20 +232,25 @@ impl<'a> Archive<'a> {
 
     /// Copies a bucket and checks the copy; `number` is below the count of buckets.
     #[inline]
-    pub(crate) fn read_bucket(&self, number: u64, bucket: &mut Bucket) -> Result<(), Damage> {
+    pub(crate) fn read_bucket(&self, number: u64) -> Result<Bucket, Damage> {
         let offset = self.layout.index.first_bucket + number * size_of::<Bucket>() as u64;
         let damage = |fault| Damage { part: Part::Bucket, offset, fault };
         let bytes =
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
-        bucket.as_mut_bytes().copy_from_slice(bytes);
-        if index::bucket_check(bucket, offset) != bucket.check.get() {
+        let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
+        if index::bucket_check(&bucket, offset) != bucket.check.get() {
             return Err(damage(Fault::Check));
         }
-        Ok(())
+        Ok(bucket)
     }
 
     /// Copies the record at `offset` and checks the copy, which is then [`Scratch::entry`].
-    pub(crate) fn read_record(&self, offset: u64, scratch: &mut Scratch) -> Result<(), Damage> {
+    #[inline]
+    pub(crate) fn read_record<'s>(
+        &self,
+        offset: u64,
+        scratch: &'s mut Scratch,
+    ) -> Result<Entry<'s>, Damage> {
         let damage = |fault| Damage { part: Part::Record, offset, fault };
         let records = self.layout.records;
         if !offset.is_multiple_of(RECORD_ALIGN_BYTES) {
@@ -276,7 +283,8 @@ impl<'a> Archive<'a> {
         if entry.record_bytes() != length {
             return Err(damage(Fault::Length));
         }
-        entry.validate().map_err(damage)
+        entry.validate().map_err(damage)?;
+        Ok(entry)
     }
 
     pub(crate) fn external(&self, number: u32) -> Result<ExternalRow, Damage> {

@@ -28,9 +28,8 @@ impl<'a> Entries<'a> {
             return Ok(None);
         }
         let at = core::mem::replace(&mut self.next, end);
-        self.archive.read_record(at, &mut self.scratch)?;
-        let entry = self.scratch.entry();
-        self.next = entry.map_or(end, |entry| at + entry.record_bytes());
-        Ok(entry)
+        let entry = self.archive.read_record(at, &mut self.scratch)?;
+        self.next = at + entry.record_bytes();
+        Ok(Some(entry))
     }
 }

@@ -44,6 +44,7 @@ impl EntryKind {
     }
 
     /// The kind with a number.
+    #[inline]
     pub fn from_number(number: u8) -> EntryKind {
         match number {
             0 => EntryKind::Resource,
@@ -89,23 +90,27 @@ pub struct Representation<'s> {
 
 impl<'s> Entry<'s> {
     /// What the path stands for.
+    #[inline]
     pub fn kind(&self) -> EntryKind {
         EntryKind::from_number(self.header.kind)
     }
 
     /// Status of the response.
+    #[inline]
     pub fn status(&self) -> u16 {
         self.header.status.get()
     }
 
     /// The key: decoded path bytes with a leading slash, or an internal key
     /// ([`NOT_FOUND_PREFIX`](crate::layout::NOT_FOUND_PREFIX)).
+    #[inline]
     pub fn path(&self) -> &'s [u8] {
         self.path
     }
 
     /// `Content-Location` of a resource, `Location` of a redirect, key of a rewrite, name of a
     /// handler; visible ASCII.
+    #[inline]
     pub fn target(&self) -> Option<&'s [u8]> {
         Some(self.target).filter(|target| !target.is_empty())
     }
@@ -116,6 +121,7 @@ impl<'s> Entry<'s> {
     }
 
     /// When the content last changed.
+    #[inline]
     pub fn modified(&self) -> Option<UnixSeconds> {
         Some(self.header.modified.get()).filter(|&seconds| seconds != MODIFIED_NONE)
     }
@@ -127,6 +133,7 @@ impl<'s> Entry<'s> {
 
     /// The stored forms by rising number of their coding, so the identity comes first. Forms in a
     /// coding that this program does not know are left out.
+    #[inline(always)]
     pub fn representations(&self) -> impl Iterator<Item = Representation<'s>> + Clone + use<'s> {
         let record = self.offset;
         self.rows.iter().filter_map(move |row| {
@@ -134,7 +141,14 @@ impl<'s> Entry<'s> {
         })
     }
 
+    /// Whether there may be more than one stored form.
+    #[inline]
+    pub fn has_choice(&self) -> bool {
+        self.rows.len() > 1
+    }
+
     /// The representation at `rank` of [`representations`](Self::representations).
+    #[inline(always)]
     pub fn representation(&self, rank: usize) -> Option<Representation<'s>> {
         self.representations().nth(rank)
     }
@@ -158,17 +172,14 @@ impl<'s> Entry<'s> {
         let count = usize::from(header.representations.get());
         let text_bytes = (path_bytes + target_bytes).next_multiple_of(8);
         let expected = text_bytes + count * size_of::<RepresentationRow>();
-        if rest.len() != expected
-            || path_bytes > PATH_MAX_BYTES
-            || target_bytes > TARGET_MAX_BYTES
-            || count > REPRESENTATIONS_MAX
-        {
+        if rest.len() != expected {
             return Err(Fault::Length);
         }
         let (text, rows) = rest.split_at_checked(text_bytes).ok_or(Fault::Length)?;
         let (path, text) = text.split_at_checked(path_bytes).ok_or(Fault::Length)?;
         let target = text.get(..target_bytes).ok_or(Fault::Length)?;
-        let rows = <[RepresentationRow]>::ref_from_bytes(rows).map_err(|_| Fault::Length)?;
+        let rows = <[RepresentationRow]>::ref_from_bytes_with_elems(rows, count);
+        let rows = rows.map_err(|_| Fault::Length)?;
         Ok(Entry { header, path, target, rows, offset })
     }
 
@@ -181,7 +192,14 @@ impl<'s> Entry<'s> {
     /// Looks at the values: what passes can be answered from without further doubts. The rows of
     /// representations are looked at when one is chosen
     /// ([`Archive::place`](crate::Archive::place)), but for their order.
+    #[inline]
     pub(crate) fn validate(&self) -> Result<(), Fault> {
+        if self.path.len() > PATH_MAX_BYTES
+            || self.target.len() > TARGET_MAX_BYTES
+            || self.rows.len() > REPRESENTATIONS_MAX
+        {
+            return Err(Fault::Length);
+        }
         if self.header.flags & !RECORD_KEEPS_QUERY != 0 || self.header.reserved.get() != 0 {
             return Err(Fault::Reserved);
         }
@@ -189,7 +207,7 @@ impl<'s> Entry<'s> {
             return Err(Fault::Status);
         }
         let in_a_field = matches!(self.kind(), EntryKind::Resource | EntryKind::Redirect);
-        if in_a_field && !all_visible(self.target, None) {
+        if in_a_field && !self.target.iter().all(u8::is_ascii_graphic) {
             return Err(Fault::Target);
         }
         let mut codings_below = 0;
@@ -244,8 +262,9 @@ impl<'s> Representation<'s> {
 }
 
 /// Looks at the values of a row, but for the numbers that lead elsewhere.
+#[inline]
 pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
-    if !all_visible(&row.etag, Some(b'"')) {
+    if !is_tag(&row.etag) {
         return Err(Fault::Tag);
     }
     match row.place {
@@ -256,16 +275,19 @@ pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
 }
 
 /// The check of a record at `offset`.
+#[inline]
 pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
     xxh3_64_with_seed(record.get(8..).unwrap_or_default(), offset) as u32
 }
 
-/// Whether all bytes are visible ASCII, and none is `forbidden`. Looks at every byte, without a way
-/// out in between, so that the compiler can take sixteen at a time.
-fn all_visible(bytes: &[u8], forbidden: Option<u8>) -> bool {
-    let refused = bytes.iter().fold(0, |refused, &byte| {
-        let invisible = byte.wrapping_sub(b'!') > b'~' - b'!';
-        refused | u8::from(invisible) | u8::from(Some(byte) == forbidden)
-    });
-    refused == 0
+/// Whether all bytes are visible ASCII, and none is a quote. Looks at the first sixteen and at the
+/// last sixteen, without a way out in between: that is what the compiler takes at once.
+#[inline]
+fn is_tag(tag: &[u8; 22]) -> bool {
+    let refused = |bytes: &[u8; 16]| {
+        let refused = |&byte: &u8| (byte.wrapping_sub(b'!') > b'~' - b'!') | (byte == b'"');
+        bytes.iter().fold(0, |found, byte| found | u8::from(refused(byte)))
+    };
+    let [first, last] = [tag.first_chunk(), tag.last_chunk()].map(|part| part.map_or(1, refused));
+    first | last == 0
 }

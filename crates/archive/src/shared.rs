@@ -122,7 +122,7 @@ impl SharedTable {
         self.blocks.len()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, id: SharedId) -> Option<SharedBlock<'_>> {
         let block = self.blocks.get(usize::try_from(id.0).ok()?)?;
         let variant = |(start, end): (u32, u32)| self.bytes.get(start as usize..end as usize);

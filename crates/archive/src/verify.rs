@@ -4,14 +4,14 @@
 //! the zeros between them, and that the index leads to every record and nowhere else. After that
 //! the archive's digest stands for every byte of the file.
 
-use zerocopy::{FromBytes, FromZeros};
+use zerocopy::FromBytes;
 
 use crate::archive::{Archive, Scratch};
 use crate::damage::{Damage, Fault, OpenError, Part};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::index;
-use crate::layout::{Bucket, DigestRow, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
+use crate::layout::{DigestRow, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
 use crate::open::{Layout, Section};
 use crate::span::slice;
 
@@ -155,24 +155,25 @@ fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
 fn check_index(archive: &Archive<'_>, report: &mut Report) {
     let mut scratch = Scratch::new();
     let mut again = Scratch::new();
-    let mut bucket = Bucket::new_zeroed();
     let (mut slots, mut record_bytes) = (0, 0);
     for number in 0..archive.layout.index.buckets {
-        if let Err(damage) = archive.read_bucket(number, &mut bucket) {
-            report.add(damage);
-            continue;
-        }
-        for slot in bucket.slots.iter().filter(|slot| slot.get() != 0) {
-            slots += 1;
-            let (_, offset) = index::unpack(slot.get());
-            if let Err(damage) = archive.read_record(offset, &mut scratch) {
+        let bucket = match archive.read_bucket(number) {
+            Ok(bucket) => bucket,
+            Err(damage) => {
                 report.add(damage);
                 continue;
             }
-            if let Some(entry) = scratch.entry() {
-                report.entries += 1;
-                record_bytes += entry.record_bytes();
-                check_entry(archive, &entry, &mut again, report);
+        };
+        for slot in bucket.slots.iter().filter(|slot| slot.get() != 0) {
+            slots += 1;
+            let (_, offset) = index::unpack(slot.get());
+            match archive.read_record(offset, &mut scratch) {
+                Ok(entry) => {
+                    report.entries += 1;
+                    record_bytes += entry.record_bytes();
+                    check_entry(archive, &entry, &mut again, report);
+                }
+                Err(damage) => report.add(damage),
             }
         }
     }

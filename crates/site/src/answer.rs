@@ -65,32 +65,48 @@ fn outcome_answer<'x>(
 ) -> Prepared<'x> {
     let Question { archive, head, .. } = question;
     let Work { scratch, text, damage, .. } = work;
-    let answer = match (outcome, scratch.entry()) {
+    match (outcome, scratch.entry()) {
         (Outcome::Resource, Some(entry)) => match head.method {
-            Method::Get | Method::Head => resource::answer(question, entry, text, pieces),
-            Method::Options => Ok(generated::options(archive)),
+            Method::Get | Method::Head => {
+                sound(resource::answer(question, entry, text, pieces), question, damage)
+            }
+            Method::Options => generated::options(archive),
             // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
-            Method::Other => Ok(generated::error(501, archive, head)),
-            _ => Ok(generated::error(405, archive, head)),
+            Method::Other => generated::error(501, archive, head),
+            _ => generated::error(405, archive, head),
         },
-        (Outcome::NotFoundPage, Some(entry)) => resource::content(question, entry, pieces),
+        (Outcome::NotFoundPage, Some(entry)) => {
+            sound(resource::content(question, entry, pieces), question, damage)
+        }
         (Outcome::Redirect, Some(entry)) => match head.method {
-            Method::Options => Ok(generated::options(archive)),
-            _ => redirect(question, entry, text, pieces),
+            Method::Options => generated::options(archive),
+            _ => sound(redirect(question, entry, text, pieces), question, damage),
         },
         (Outcome::SlashRedirect, _) => match head.method {
-            Method::Options => Ok(generated::options(archive)),
-            _ => Ok(slash_redirect(question, text)),
+            Method::Options => generated::options(archive),
+            _ => slash_redirect(question, text),
         },
-        (Outcome::Error(status), _) => Ok(generated::error(status, archive, head)),
+        (Outcome::Error(status), _) => generated::error(status, archive, head),
         (Outcome::Resource | Outcome::NotFoundPage | Outcome::Redirect, None) => {
-            Ok(generated::error(500, archive, head))
+            generated::error(500, archive, head)
         }
-    };
-    answer.unwrap_or_else(|found| {
-        *damage = Some(found);
-        generated::error(500, archive, head)
-    })
+    }
+}
+
+/// The answer, or a 500 if damage was found. Inlined, so that an answer is made where it is wanted.
+#[inline(always)]
+fn sound<'x>(
+    answer: Result<Prepared<'x>, Damage>,
+    question: &Question<'_, 'x>,
+    damage: &mut Option<Damage>,
+) -> Prepared<'x> {
+    match answer {
+        Ok(answer) => answer,
+        Err(found) => {
+            *damage = Some(found);
+            generated::error(500, &question.archive, question.head)
+        }
+    }
 }
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).

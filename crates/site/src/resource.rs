@@ -129,12 +129,11 @@ pub(crate) fn part<'x>(place: Place, range: ByteRange) -> Piece<'x> {
 fn select<'x>(question: &Question<'_, 'x>, entry: &Entry<'x>) -> Result<Selected<'x>, Damage> {
     let Question { archive, head, .. } = question;
     let available = entry.representations().map(|form| (form.coding(), form.bytes()));
-    let rank = match available.clone().nth(1) {
-        None => 0,
-        Some(_) => {
-            let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));
-            negotiate::choose(&accepted, available)
-        }
+    let rank = if entry.has_choice() {
+        let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));
+        negotiate::choose(&accepted, available)
+    } else {
+        0
     };
     let representation = entry.representation(rank).ok_or(Damage {
         part: Part::Record,

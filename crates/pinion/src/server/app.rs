@@ -55,10 +55,17 @@ impl StaticApp {
             true => broken(&archive, head),
         };
         let outdated = generation.is_outdated(&answer);
-        let answer = if outdated { broken(&archive, head) } else { answer };
-        exchange.prepared(&answer, Some(serving.mapping));
+        // An answer is large: the one to be sent is pointed at.
+        let instead;
+        let answer = if outdated {
+            instead = broken(&archive, head);
+            &instead
+        } else {
+            &answer
+        };
+        exchange.prepared(answer, Some(serving.mapping));
         let status = answer.status;
-        self.journal.answered(began, head, &answer, exchange);
+        self.journal.answered(began, head, answer, exchange);
         if status == 500 {
             self.tell_damage(head, now, outdated);
         }
