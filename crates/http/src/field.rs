@@ -173,7 +173,7 @@ impl KnownField {
 }
 
 /// Where the first line of each known field stands, and which came more than once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     first: [u8; KnownField::ALL.len()],
     seen: u32,
@@ -185,22 +185,19 @@ const _: () = assert!(crate::limits::FIELDS_MAX <= u8::MAX as usize);
 const _: () = assert!(KnownField::ALL.len() <= u32::BITS as usize);
 
 impl Known {
-    /// Finds them in one pass over the fields.
+    /// The next line has this name; `position` lines, at most [`FIELDS_MAX`], came before it.
+    ///
+    /// [`FIELDS_MAX`]: crate::limits::FIELDS_MAX
     #[inline]
-    #[must_use]
-    pub fn find(fields: &Fields<'_>) -> Known {
-        let mut known = Known { first: [0; KnownField::ALL.len()], seen: 0, repeated: 0 };
-        for (position, line) in (0u8..=u8::MAX).zip(fields.lines) {
-            let Some(field) = KnownField::of(part(fields.text, line.name)) else { continue };
-            let bit = field.bit();
-            if known.seen & bit == 0 {
-                known.seen |= bit;
-                known.first[field as usize] = position;
-            } else {
-                known.repeated |= bit;
-            }
+    pub(crate) fn add(&mut self, name: &[u8], position: usize) {
+        let Some(field) = KnownField::of(name) else { return };
+        let bit = field.bit();
+        if self.seen & bit == 0 {
+            self.seen |= bit;
+            self.first[field as usize] = position as u8;
+        } else {
+            self.repeated |= bit;
         }
-        known
     }
 
     /// Whether the field came at all.
@@ -316,6 +313,12 @@ mod tests {
         (text, lines)
     }
 
+    fn known(fields: &Fields<'_>) -> Known {
+        let mut known = Known::default();
+        fields.iter().enumerate().for_each(|(position, field)| known.add(field.name, position));
+        known
+    }
+
     /// RFC 9110 §5.1: "Field names are case-insensitive".
     #[test]
     fn every_known_name_in_any_case() {
@@ -361,7 +364,7 @@ mod tests {
             ("Accept-Encoding", "zstd"),
         ]);
         let fields = Fields::new(&text, &lines);
-        let known = Known::find(&fields);
+        let known = known(&fields);
         let values = |field| known.values(&fields, field).collect::<Vec<_>>();
 
         assert!(known.has(KnownField::Host));
@@ -398,7 +401,7 @@ mod tests {
         *lines.last_mut().expect("lines") = ("Range", "bytes=0-");
         let (text, lines) = head(&lines);
         let fields = Fields::new(&text, &lines);
-        let known = Known::find(&fields);
+        let known = known(&fields);
         assert_eq!(known.value(&fields, KnownField::Range), Some(&b"bytes=0-"[..]));
     }
 }

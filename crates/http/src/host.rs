@@ -23,52 +23,28 @@ pub struct HostError;
 /// §3.2.3).
 #[inline]
 pub fn split(authority: &[u8]) -> Result<Authority<'_>, HostError> {
-    if authority.first() == Some(&b'[') {
-        return split_bracketed(authority);
-    }
-    let (host, port) = split_port(authority)?;
-    check_name(host)?;
-    Ok(Authority { host, port })
-}
-
-/// Takes `":" [ port ]` off the end; what stays may still have a colon, which no name has.
-#[inline]
-fn split_port(authority: &[u8]) -> Result<(&[u8], Option<u16>), HostError> {
-    let mut host = authority;
-    while let [rest @ .., b'0'..=b'9'] = host {
-        host = rest;
-    }
-    let [host @ .., b':'] = host else { return Ok((authority, None)) };
-    match authority.get(host.len() + 1..) {
-        None | Some(b"") => Ok((host, None)),
-        Some(digits) => Ok((host, Some(port(digits)?))),
+    let end = authority.iter().position(|&byte| !is_plain(byte)).unwrap_or(authority.len());
+    let (host, rest) = authority.split_at(end);
+    match rest {
+        [] if !host.is_empty() => Ok(Authority { host, port: None }),
+        [b':', digits @ ..] if !host.is_empty() => Ok(Authority { host, port: port(digits)? }),
+        [b'[', ..] if host.is_empty() => split_behind(authority, bracketed(authority)?),
+        [b'%', ..] => split_behind(authority, escaped(authority)?),
+        _ => Err(HostError),
     }
 }
 
-/// A `reg-name` that is not empty; by its characters an IPv4 address is one too.
-#[inline]
-fn check_name(name: &[u8]) -> Result<(), HostError> {
-    let found = name.iter().fold(0, |found, &byte| found | CLASS[usize::from(byte)]);
-    if name.is_empty()
-        || found & FORBIDDEN != 0
-        || (found & PERCENT != 0 && !escapes_are_whole(name))
-    {
-        return Err(HostError);
-    }
-    Ok(())
-}
-
-/// An IPv6 address in brackets, then perhaps a port.
-#[cold]
-fn split_bracketed(authority: &[u8]) -> Result<Authority<'_>, HostError> {
-    let (host, rest) = authority.split_at_checked(bracketed(authority)?).ok_or(HostError)?;
-    match split_port(rest)? {
-        (b"", port) => Ok(Authority { host, port }),
+/// The first `host_bytes` are the host; perhaps a port follows.
+fn split_behind(authority: &[u8], host_bytes: usize) -> Result<Authority<'_>, HostError> {
+    match authority.split_at_checked(host_bytes).ok_or(HostError)? {
+        (host, []) => Ok(Authority { host, port: None }),
+        (host, [b':', digits @ ..]) => Ok(Authority { host, port: port(digits)? }),
         _ => Err(HostError),
     }
 }
 
 /// Length of the IPv6 address at the front, brackets included.
+#[cold]
 fn bracketed(bytes: &[u8]) -> Result<usize, HostError> {
     let close = memchr::memchr(b']', bytes).ok_or(HostError)?;
     let address = bytes.get(1..close).ok_or(HostError)?;
@@ -77,49 +53,61 @@ fn bracketed(bytes: &[u8]) -> Result<usize, HostError> {
     Ok(close + 1)
 }
 
-/// Digits only, as `split_port` found them.
+/// Length of the `reg-name` at the front, which has escapes.
+#[cold]
+fn escaped(bytes: &[u8]) -> Result<usize, HostError> {
+    let mut rest = bytes;
+    loop {
+        match rest {
+            [byte, tail @ ..] if is_plain(*byte) => rest = tail,
+            [b'%', high, low, tail @ ..]
+                if hex_digit(*high).is_some() && hex_digit(*low).is_some() =>
+            {
+                rest = tail;
+            }
+            [b'%', ..] => return Err(HostError),
+            _ => return Ok(bytes.len() - rest.len()),
+        }
+    }
+}
+
+/// What stands behind the colon, which may be nothing.
 #[inline]
-fn port(digits: &[u8]) -> Result<u16, HostError> {
+fn port(digits: &[u8]) -> Result<Option<u16>, HostError> {
     if digits.len() > PORT_MAX_DIGITS {
         return Err(HostError);
     }
-    let value = digits.iter().fold(0u32, |value, byte| value * 10 + u32::from(byte - b'0'));
-    u16::try_from(value).map_err(|_| HostError)
-}
-
-fn escapes_are_whole(name: &[u8]) -> bool {
-    let mut rest = name;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        match rest.get(at + 1..at + 3) {
-            Some(&[high, low]) if hex_digit(high).is_some() && hex_digit(low).is_some() => {
-                rest = rest.get(at + 3..).unwrap_or_default();
-            }
-            _ => return false,
+    let mut value = 0u32;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(HostError);
         }
+        value = value * 10 + u32::from(digit);
     }
-    true
+    let port = u16::try_from(value).map_err(|_| HostError)?;
+    Ok((!digits.is_empty()).then_some(port))
 }
 
 /// Of 65535; more would be leading zeros, which nobody sends.
 const PORT_MAX_DIGITS: usize = 5;
 
-const FORBIDDEN: u8 = 1;
-const PERCENT: u8 = 2;
+/// Whether a byte may stand in a `reg-name` as it is.
+#[inline]
+fn is_plain(byte: u8) -> bool {
+    PLAIN[usize::from(byte)]
+}
 
-/// `unreserved / pct-encoded / sub-delims` (RFC 3986 §3.2.2).
-static CLASS: [u8; 256] = {
-    let mut table = [FORBIDDEN; 256];
+/// `unreserved / sub-delims` (RFC 3986 §3.2.2). By its characters an IPv4 address is a name too.
+static PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
         let c = byte as u8;
         let unreserved = c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_' | b'~');
         let sub_delims = matches!(c, b'!' | b'$' | b'&' | b'\'' | b'(' | b')')
             || matches!(c, b'*' | b'+' | b',' | b';' | b'=');
-        if unreserved || sub_delims {
-            table[byte] = 0;
-        } else if c == b'%' {
-            table[byte] = PERCENT;
-        }
+        table[byte] = unreserved || sub_delims;
         byte += 1;
     }
     table

@@ -113,14 +113,37 @@ pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [
     if is_plain(path) { Ok(path) } else { decode_slowly(path, scratch) }
 }
 
-/// No escape, and no segment that starts with a dot.
+/// No escape, and no segment that starts with a dot. Sure when it says yes.
 #[inline]
 fn is_plain(path: &[u8]) -> bool {
-    // The first byte is a slash, so the second of each pair covers the rest.
-    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
-    !pairs.fold(false, |found, (&before, &byte)| {
-        found | (byte == b'%') | ((before == b'/') & (byte == b'.'))
-    })
+    let Some(last) = path.last_chunk() else {
+        return !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"/.");
+    };
+    let mut found = escape_or_dot(*last);
+    let mut rest = path;
+    // Each eight bytes begin with the last of those before, so that no pair is torn.
+    while let Some(eight) = rest.first_chunk() {
+        found |= escape_or_dot(*eight);
+        rest = rest.get(7..).unwrap_or_default();
+    }
+    found == 0
+}
+
+/// Not 0 when there is a percent sign, or a slash with a dot behind it. A slash before a dot may be
+/// taken for a dot, and the other way round, behind a true one.
+#[inline]
+fn escape_or_dot(eight: [u8; 8]) -> u64 {
+    let word = u64::from_le_bytes(eight);
+    marks(word, b'%') | (marks(word, b'/') << 8 & marks(word, b'.'))
+}
+
+/// Sets the high bit of each byte that is `byte`, and perhaps of those above one that differ from
+/// it in the last bit.
+#[inline]
+const fn marks(word: u64, byte: u8) -> u64 {
+    let difference = word ^ u64::from_ne_bytes([byte; 8]);
+    let lows = u64::from_ne_bytes([1; 8]);
+    difference.wrapping_sub(lows) & !difference & u64::from_ne_bytes([0x80; 8])
 }
 
 fn decode_slowly<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {

@@ -8,7 +8,6 @@ use crate::host;
 use crate::limits::{
     FIELDS_MAX, HEAD_MAX_BYTES, LEADING_EMPTY_LINES_MAX, Limits, METHOD_MAX_BYTES,
 };
-use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::request::{Framing, RequestHead};
 use crate::target::Target;
@@ -106,16 +105,14 @@ fn complete<'h>(
     fields: Fields<'h>,
     limits: &Limits,
 ) -> Result<RequestHead<'h>, Refusal> {
-    let &Scanned { method: method_token, target, version, .. } = found;
+    let &Scanned { method, method_token, target, version, known, .. } = found;
     if method_token.len() > METHOD_MAX_BYTES {
         return Err(Refusal::MethodTooLong);
     }
     if target.len() > limits.target_bytes {
         return Err(Refusal::TargetTooLong);
     }
-    let method = Method::from_token(method_token);
     let Ok(target) = Target::parse(method, target) else { return Err(Refusal::Target) };
-    let known = Known::find(&fields);
     let authority = authority(version, &target, &fields, &known)?;
     let mut framing = Framing::None;
     let mut keep_alive = version != Version::Http10;

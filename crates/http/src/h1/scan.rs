@@ -4,17 +4,20 @@
 //! Strict where servers differ: lines end in CRLF and nothing else, no folding, no space before a
 //! colon, one space between the parts of the request line.
 
-use crate::field::Line;
+use crate::field::{Known, Line};
 use crate::grammar::is_token_byte;
 use crate::limits::{HEAD_MAX_BYTES, TRAILER_MAX_BYTES};
+use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::version::Version;
 
 /// A whole head, in its parts.
 pub(super) struct Scanned<'h> {
-    pub(super) method: &'h [u8],
+    pub(super) method: Method,
+    pub(super) method_token: &'h [u8],
     pub(super) target: &'h [u8],
     pub(super) version: Version,
+    pub(super) known: Known,
     /// Length of the head, from the request line to the blank line.
     pub(super) bytes: usize,
 }
@@ -22,6 +25,10 @@ pub(super) struct Scanned<'h> {
 // Places of names and values are stored in 16 bits.
 const _: () = assert!(HEAD_MAX_BYTES <= u16::MAX as usize);
 const _: () = assert!(TRAILER_MAX_BYTES <= u16::MAX as usize);
+
+/// A part of the text and what stands behind it. `None` when the text ends before the part does,
+/// and nothing is wrong with what is there.
+type Split<'h, T> = Result<Option<(T, &'h [u8])>, Refusal>;
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
 /// go to `lines`. `None` when it is not whole, and nothing is wrong with what is there.
@@ -31,23 +38,26 @@ pub(super) fn scan<'h>(
     lines: &mut Vec<Line>,
     lines_max: usize,
 ) -> Result<Option<Scanned<'h>>, Refusal> {
-    let Some((method, at)) = method(text)? else { return Ok(None) };
-    let Some((target, at)) = target(text, at)? else { return Ok(None) };
-    let Some((version, mut at)) = version(text, at)? else { return Ok(None) };
+    let Some(((method, method_token), rest)) = method(text)? else { return Ok(None) };
+    let Some((target, rest)) = target(rest)? else { return Ok(None) };
+    let Some((version, mut rest)) = version(rest)? else { return Ok(None) };
+    let mut known = Known::default();
     lines.clear();
     loop {
-        match text.get(at..).unwrap_or_default() {
-            [b'\r', b'\n', ..] => {
-                return Ok(Some(Scanned { method, target, version, bytes: at + 2 }));
+        match rest {
+            [b'\r', b'\n', behind @ ..] => {
+                let bytes = text.len() - behind.len();
+                return Ok(Some(Scanned { method, method_token, target, version, known, bytes }));
             }
             [b'\r', _, ..] | [b'\n', ..] => return Err(Refusal::LineEnd),
             [] | [b'\r'] => return Ok(None),
             _ if lines.len() >= lines_max => return Err(Refusal::TooManyFields),
             _ => {}
         }
-        let Some((line, end)) = field_line(text, at)? else { return Ok(None) };
+        let Some(((name, line), behind)) = field_line(text, rest)? else { return Ok(None) };
+        known.add(name, lines.len());
         lines.push(line);
-        at = end;
+        rest = behind;
     }
 }
 
@@ -58,70 +68,73 @@ pub(super) fn field_lines(
     lines_max: usize,
 ) -> Result<(), Refusal> {
     lines.clear();
-    let mut at = 0;
-    while section.get(at..) != Some(b"\r\n") {
+    let mut rest = section;
+    while rest != b"\r\n" {
         if lines.len() >= lines_max {
             return Err(Refusal::TooManyFields);
         }
-        let (line, end) = field_line(section, at)?.ok_or(Refusal::Trailer)?;
+        let ((_, line), behind) = field_line(section, rest)?.ok_or(Refusal::Trailer)?;
         lines.push(line);
-        at = end;
+        rest = behind;
     }
     Ok(())
 }
 
-/// `method SP` (RFC 9112 §3.1); gives the place behind.
+/// `method SP` (RFC 9112 §3.1).
 #[inline]
-fn method(text: &[u8]) -> Result<Option<(&[u8], usize)>, Refusal> {
-    if let Some(b"GET ") = text.first_chunk() {
-        return Ok(Some((b"GET", 4)));
+fn method(text: &[u8]) -> Split<'_, (Method, &[u8])> {
+    if let Some(rest) = text.strip_prefix(b"GET ") {
+        return Ok(Some(((Method::Get, b"GET"), rest)));
     }
-    let end = token_end(text, 0);
-    match text.get(end) {
-        None => Ok(None),
+    other_method(text)
+}
+
+fn other_method(text: &[u8]) -> Split<'_, (Method, &[u8])> {
+    match split_at(text, token_bytes(text)) {
+        (_, []) => Ok(None),
         // The front of an empty line before the request.
-        Some(b'\r') if text.len() == 1 => Ok(None),
-        Some(b' ') if end > 0 => Ok(Some((text.get(..end).unwrap_or_default(), end + 1))),
-        Some(_) => Err(Refusal::RequestLine),
+        ([], [b'\r']) => Ok(None),
+        (token, [b' ', rest @ ..]) if !token.is_empty() => {
+            Ok(Some(((Method::from_token(token), token), rest)))
+        }
+        _ => Err(Refusal::RequestLine),
     }
 }
 
 /// `request-target SP` (RFC 9112 §3.2): anything between two spaces that is not white space or a
 /// control byte; its own set is checked where its form is known.
 #[inline]
-fn target(text: &[u8], at: usize) -> Result<Option<(&[u8], usize)>, Refusal> {
-    let end = run_end::<0x21>(text, at);
-    match text.get(end) {
-        None => Ok(None),
-        Some(b' ') if end > at => Ok(Some((text.get(at..end).unwrap_or_default(), end + 1))),
-        Some(_) => Err(Refusal::RequestLine),
+fn target(text: &[u8]) -> Split<'_, &[u8]> {
+    match split_at(text, run_bytes::<0x21>(text)) {
+        (_, []) => Ok(None),
+        (target, [b' ', rest @ ..]) if !target.is_empty() => Ok(Some((target, rest))),
+        _ => Err(Refusal::RequestLine),
     }
 }
 
 /// `HTTP-version CRLF` (RFC 9112 §2.3). 1.2 to 1.9 are served as 1.1 (RFC 9110 §2.5); other major
 /// versions get 505 (§15.6.6), the rest is no version.
 #[inline]
-fn version(text: &[u8], at: usize) -> Result<Option<(Version, usize)>, Refusal> {
-    let rest = text.get(at..).unwrap_or_default();
-    if let Some(b"HTTP/1.1\r\n") = rest.first_chunk() {
-        return Ok(Some((Version::Http11, at + 10)));
+fn version(text: &[u8]) -> Split<'_, Version> {
+    match text.strip_prefix(b"HTTP/1.1\r\n") {
+        Some(rest) => Ok(Some((Version::Http11, rest))),
+        None => other_version(text),
     }
-    other_version(rest).map(|found| found.map(|version| (version, at + 10)))
 }
 
 #[cold]
-fn other_version(rest: &[u8]) -> Result<Option<Version>, Refusal> {
+fn other_version(text: &[u8]) -> Split<'_, Version> {
     const SHAPE: &[u8; 8] = b"HTTP/0.0";
-    let fits = rest.iter().zip(SHAPE).all(|(byte, shape)| match shape {
+    let fits = text.iter().zip(SHAPE).all(|(byte, shape)| match shape {
         b'0' => byte.is_ascii_digit(),
         _ => byte == shape,
     });
-    match (fits, rest.get(SHAPE.len()..)) {
+    match (fits, text.get(SHAPE.len()..)) {
         (false, _) => Err(Refusal::RequestLine),
         (true, None | Some([] | [b'\r'])) => Ok(None),
-        (true, Some([b'\r', b'\n', ..])) => match (rest.get(5), rest.get(7)) {
-            (Some(b'1'), Some(b'0')) => Ok(Some(Version::Http10)),
-            (Some(b'1'), _) => Ok(Some(Version::Http11)),
+        (true, Some([b'\r', b'\n', rest @ ..])) => match (text.get(5), text.get(7)) {
+            (Some(b'1'), Some(b'0')) => Ok(Some((Version::Http10, rest))),
+            (Some(b'1'), _) => Ok(Some((Version::Http11, rest))),
             _ => Err(Refusal::Version),
         },
         (true, Some([b'\r' | b'\n', ..])) => Err(Refusal::LineEnd),
@@ -129,55 +142,61 @@ fn other_version(rest: &[u8]) -> Result<Option<Version>, Refusal> {
     }
 }
 
-/// `field-name ":" OWS field-value OWS CRLF` (RFC 9112 §5), the white space left out.
+/// `field-name ":" OWS field-value OWS CRLF` (RFC 9112 §5) at the front of `rest`, the end of
+/// `text`: the name, and where name and value stand in `text`, white space left out.
 #[inline]
-fn field_line(text: &[u8], at: usize) -> Result<Option<(Line, usize)>, Refusal> {
-    let colon = token_end(text, at);
-    match text.get(colon) {
-        None => return Ok(None),
-        Some(b':') if colon > at => {}
-        Some(_) => return Err(Refusal::FieldLine),
+fn field_line<'h>(text: &'h [u8], rest: &'h [u8]) -> Split<'h, (&'h [u8], Line)> {
+    let (name, mut value) = match split_at(rest, token_bytes(rest)) {
+        (_, []) => return Ok(None),
+        (name, [b':', behind @ ..]) if !name.is_empty() => (name, behind),
+        _ => return Err(Refusal::FieldLine),
+    };
+    while let [b' ' | b'\t', behind @ ..] = value {
+        value = behind;
     }
-    let mut first = colon + 1;
-    while let Some(b' ' | b'\t') = text.get(first) {
-        first += 1;
-    }
-    let end = value_end(text, first);
-    match text.get(end..).unwrap_or_default() {
-        [b'\r', b'\n', ..] => {}
+    let first = text.len() - value.len();
+    let (mut value, behind) = split_at(value, value_bytes(value));
+    let behind = match behind {
+        [b'\r', b'\n', behind @ ..] => behind,
         [b'\r', _, ..] | [b'\n', ..] => return Err(Refusal::LineEnd),
         [] | [b'\r'] => return Ok(None),
         _ => return Err(Refusal::FieldLine),
+    };
+    while let [front @ .., b' ' | b'\t'] = value {
+        value = front;
     }
-    let mut last = end;
-    while last > first && matches!(text.get(last - 1), Some(b' ' | b'\t')) {
-        last -= 1;
-    }
-    Ok(Some((Line::new(at..colon, first..last), end + 2)))
+    let at = text.len() - rest.len();
+    let line = Line::new(at..at + name.len(), first..first + value.len());
+    Ok(Some(((name, line), behind)))
 }
 
-/// Where the token that begins at `at` ends.
+/// The first `bytes`, of which there are so many, and the rest.
 #[inline]
-fn token_end(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(rest.len())
+fn split_at(text: &[u8], bytes: usize) -> (&[u8], &[u8]) {
+    text.split_at_checked(bytes).unwrap_or((text, &[]))
 }
 
-/// Where the bytes that a field value may have end (RFC 9110 §5.5).
+/// Length of the token at the front.
 #[inline]
-fn value_end(text: &[u8], at: usize) -> usize {
-    let mut end = run_end::<0x20>(text, at);
-    while let Some(b'\t') = text.get(end) {
-        end = run_end::<0x20>(text, end + 1);
+fn token_bytes(text: &[u8]) -> usize {
+    text.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(text.len())
+}
+
+/// How many bytes at the front may stand in a field value (RFC 9110 §5.5).
+#[inline]
+fn value_bytes(text: &[u8]) -> usize {
+    let mut bytes = run_bytes::<0x20>(text);
+    while let Some([b'\t', behind @ ..]) = text.get(bytes..) {
+        bytes += 1 + run_bytes::<0x20>(behind);
     }
-    end
+    bytes
 }
 
-/// The first place from `at` on with a byte below `FLOOR`, which is at most 0x80, or with DEL;
-/// eight bytes in a step.
+/// How many bytes at the front are neither below `FLOOR`, which is at most 0x80, nor DEL; eight in
+/// a step.
 #[inline]
-fn run_end<const FLOOR: u8>(text: &[u8], at: usize) -> usize {
-    let mut rest = text.get(at..).unwrap_or_default();
+fn run_bytes<const FLOOR: u8>(text: &[u8]) -> usize {
+    let mut rest = text;
     while let Some((word, behind)) = rest.split_first_chunk() {
         let found = marks::<FLOOR>(u64::from_le_bytes(*word));
         if found != 0 {
@@ -218,8 +237,8 @@ mod tests {
                         let mut text = vec![b'~'; length];
                         text[length - 1] = second;
                         text[place] = byte;
-                        assert_eq!(run_end::<0x20>(&text, 0), plain(&text, 0x20), "{text:?}");
-                        assert_eq!(run_end::<0x21>(&text, 0), plain(&text, 0x21), "{text:?}");
+                        assert_eq!(run_bytes::<0x20>(&text), plain(&text, 0x20), "{text:?}");
+                        assert_eq!(run_bytes::<0x21>(&text), plain(&text, 0x21), "{text:?}");
                     }
                 }
             }
