@@ -23,7 +23,7 @@ use pinion_site::{Pieces, Work, answer};
 const REQUEST: &[u8] = b"GET /hello.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
-const TAIL: &[u8] = b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n";
+const TAIL: &[u8] = b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n\r\n";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

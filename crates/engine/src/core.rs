@@ -14,14 +14,14 @@ use crate::conn::Conns;
 use crate::drain::Ending;
 use crate::exchange::{Slice, Stage};
 use crate::limits::COPY_BODY_MAX_BYTES;
-use crate::mapping::{Mapping, MappingId, Mappings};
+use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
 use crate::settings::{ListenerSettings, Settings};
 use crate::wheel::Wheel;
 
-/// The field lines every answer of a listener ends with: `Date`, then the listener's own. Rendered
-/// once a second.
+/// What the head of every answer of a listener ends with: `Date`, then the listener's own fields,
+/// then the blank line. Rendered once a second.
 pub(crate) struct Tails {
     lines: Vec<Vec<u8>>,
     second: i64,
@@ -36,6 +36,7 @@ impl Tails {
             line.extend_from_slice(&date::format(unix_seconds));
             line.extend_from_slice(b"\r\n");
             line.extend_from_slice(&listener.fields);
+            line.extend_from_slice(b"\r\n");
             line
         };
         Self { lines: listeners.iter().map(line).collect(), second: unix_seconds }
@@ -207,14 +208,12 @@ impl Core {
     ) -> Result<(), Gone> {
         let Self { conns, outputs, pool, mappings, .. } = self;
         let output = outputs.of(&mut conns.get(slot).output);
-        let held = mappings.get(mapping).map(Mapping::bytes);
-        let (from, length) = (offset as usize, bytes as usize);
-        let range = held.and_then(|held| held.get(from..)).and_then(|rest| rest.get(..length));
+        let range = mappings.get(mapping).and_then(|held| held.range(offset, bytes));
         let Some(range) = range else { return Err(Gone::Broken) };
         let queued = if bytes > COPY_BODY_MAX_BYTES {
             output.push_mapped(pool, mappings, mapping, offset, bytes)
         } else {
-            output.append(pool, length, |out| out.extend_from_slice(range))
+            output.append(pool, range.len(), |out| out.extend_from_slice(range))
         };
         if queued { Ok(()) } else { Err(Gone::Overload) }
     }

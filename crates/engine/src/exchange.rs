@@ -8,7 +8,7 @@ use bytes::Bytes;
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::h1::glance::PageForm;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
 use crate::address::Address;
@@ -18,7 +18,7 @@ use crate::clock::Now;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+use crate::limits::{COPY_BODY_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
 
 /// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
@@ -190,9 +190,18 @@ impl Exchange<'_> {
         conn.exchange.stage = Stage::Done;
         let head_only = conn.exchange.head_only;
         let connection = self.connection_fields();
-        if !self.prepared_head(answer, connection)
-            || !self.prepared_body(answer, mapping, head_only)
-        {
+        let queued = match (answer.body, mapping) {
+            (_, _) if head_only => self.prepared_head(answer, connection, None),
+            (PreparedBody::Archive([Piece::Archive(range)]), Some(mapping))
+                if range.bytes <= COPY_BODY_MAX_BYTES =>
+            {
+                self.prepared_head(answer, connection, Some((mapping, *range)))
+            }
+            _ => {
+                self.prepared_head(answer, connection, None) && self.prepared_body(answer, mapping)
+            }
+        };
+        if !queued {
             self.core.overloaded(self.slot);
         }
     }
@@ -382,32 +391,32 @@ impl Exchange<'_> {
         }
     }
 
+    /// Queues the head and, in the same go, the `content` that is copied behind it.
     #[inline]
-    fn prepared_head(&mut self, answer: &Prepared<'_>, connection: ConnectionFields) -> bool {
-        let (output, pool, tail) = self.core.output_and_tail(self.slot);
-        let location = answer
-            .location
-            .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
-        let room = HEAD_FIXED_BYTES
-            + answer.shared.h1.len()
-            + location
-            + tail.len()
-            + answer.content_location.map_or(0, <[u8]>::len)
-            + answer.content_type.map_or(0, <[u8]>::len)
-            + answer.etag.map_or(0, <[u8]>::len);
-        output.append(pool, room, |out| encode::prepared(out, answer, connection, tail))
-    }
-
-    #[inline]
-    fn prepared_body(
+    fn prepared_head(
         &mut self,
         answer: &Prepared<'_>,
-        mapping: Option<MappingId>,
-        head_only: bool,
+        connection: ConnectionFields,
+        content: Option<(MappingId, ArchiveRange)>,
     ) -> bool {
-        if head_only {
-            return true;
-        }
+        let Core { conns, outputs, pool, mappings, tails, .. } = &mut *self.core;
+        let conn = conns.get(self.slot);
+        let tail = tails.line(conn.listener);
+        let content = match content {
+            None => Some(&b""[..]),
+            Some((mapping, range)) => {
+                mappings.get(mapping).and_then(|held| held.range(range.offset, range.bytes))
+            }
+        };
+        let Some(content) = content else { return false };
+        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len() + content.len();
+        outputs.of(&mut conn.output).append(pool, room, |out| {
+            encode::prepared(out, answer, connection, tail);
+            out.extend_from_slice(content);
+        })
+    }
+
+    fn prepared_body(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) -> bool {
         let pieces = match answer.body {
             PreparedBody::None => return true,
             PreparedBody::Bytes(bytes) => {

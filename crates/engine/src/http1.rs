@@ -306,7 +306,7 @@ fn answer_last<A: App>(
     let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
     let (output, pool, tail) = core.output_and_tail(slot);
-    let room = HEAD_FIXED_BYTES + answer.shared.h1.len() + tail.len();
+    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
     let wrote = output.append(pool, room, |out| {
         encode::prepared(out, &answer, ConnectionFields::Close, tail);
     });

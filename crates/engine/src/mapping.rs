@@ -47,6 +47,13 @@ impl Mapping {
         self.archive.bytes()
     }
 
+    /// A range of the archive; `None` when it ends before that.
+    #[inline]
+    pub(crate) fn range(&self, offset: u64, bytes: u64) -> Option<&[u8]> {
+        let end = usize::try_from(offset.checked_add(bytes)?).ok()?;
+        self.bytes().get(usize::try_from(offset).ok()?..end)
+    }
+
     /// The archive's file, for `sendfile`.
     #[inline]
     pub fn file(&self) -> BorrowedFd<'_> {

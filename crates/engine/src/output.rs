@@ -269,7 +269,7 @@ impl Output {
                 }
                 Segment::Mapped { mapping, offset, bytes } => {
                     let Some(held) = mappings.get(*mapping) else { return Next::Changed };
-                    let Some(slice) = cut(held.bytes(), *offset, *bytes) else {
+                    let Some(slice) = held.range(*offset, *bytes) else {
                         return Next::Changed;
                     };
                     if *bytes >= LARGE_MIN_BYTES && parts.count > 0 {
@@ -360,11 +360,6 @@ fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
             mappings.slice_returned(mapping);
         }
     }
-}
-
-fn cut(memory: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
-    let end = usize::try_from(offset.checked_add(bytes)?).ok()?;
-    memory.get(offset as usize..end)
 }
 
 /// Segments an empty queue keeps room for; one that grew larger gives its memory back.

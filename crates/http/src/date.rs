@@ -149,11 +149,12 @@ const DAYS_BEFORE_MARCH_OF_LEAP_YEAR: u32 = 60;
 /// Two decimal digits of a number below 100.
 #[inline]
 fn two_digits(value: u32) -> [u8; 2] {
-    TWO_DIGITS[(value % 100) as usize]
+    TWO_DIGITS[value as usize % TWO_DIGITS.len()]
 }
 
-static TWO_DIGITS: [[u8; 2]; 100] = {
-    let mut table = [[0; 2]; 100];
+/// As long as a power of two, so that no place needs a look at the length.
+static TWO_DIGITS: [[u8; 2]; 128] = {
+    let mut table = [[0; 2]; 128];
     let mut value = 0;
     while value < 100 {
         table[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];

@@ -40,7 +40,7 @@ pub enum BodyLength {
 /// Appends the head of a ready answer, blank line included.
 ///
 /// `tail` holds whole field lines that are the same for every response of a listener (`Date`,
-/// `Server`), rendered once a second, without the blank line.
+/// `Server`), rendered once a second, and the blank line.
 #[inline]
 pub fn prepared(
     out: &mut Vec<u8>,
@@ -55,6 +55,14 @@ pub fn prepared(
     }
     own_fields(out, answer);
     finish(out, connection, tail);
+}
+
+/// Bytes of a ready answer's own that its head may need, beside lines of a bounded length.
+#[inline]
+#[must_use]
+pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
+    let rare = if has_rare_fields(answer) { rare_bytes(answer) } else { 0 };
+    answer.shared.h1.len() + answer.etag.map_or(0, <[u8]>::len) + rare
 }
 
 /// Appends the head of a dynamic answer, blank line included.
@@ -144,14 +152,17 @@ pub fn is_own(field: &Field<'_>) -> bool {
 /// Appends a number in decimal.
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
-    const ZEROS: [u8; 20] = [b'0'; 20];
-    let digits = value.checked_ilog10().map_or(1, |log| log as usize + 1);
-    out.extend_from_slice(ZEROS.get(..digits).unwrap_or_default());
-    // In place, from the last digit on.
-    for digit in out.iter_mut().rev().take(digits) {
-        *digit = b'0' + (value % 10) as u8;
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
         value /= 10;
+        if value == 0 {
+            break;
+        }
     }
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// What a representation has of its own: `ETag`, `Last-Modified`, `Content-Length`.
@@ -216,7 +227,6 @@ fn finish(out: &mut Vec<u8>, connection: ConnectionFields, tail: &[u8]) {
         }
     }
     out.extend_from_slice(tail);
-    out.extend_from_slice(b"\r\n");
 }
 
 #[cold]
@@ -239,6 +249,16 @@ fn has_rare_fields(answer: &Prepared<'_>) -> bool {
         || answer.allow.is_some()
 }
 
+#[cold]
+fn rare_bytes(answer: &Prepared<'_>) -> usize {
+    let location = answer
+        .location
+        .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
+    let others = [answer.content_location, answer.content_type, answer.allow];
+    location + others.iter().flatten().map(|value| value.len()).sum::<usize>()
+}
+
+#[cold]
 fn rare_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(location) = answer.location {
         out.extend_from_slice(b"Location: ");

@@ -4,7 +4,7 @@ use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::prepared::{ContentRange, Location, Prepared, SharedFields};
 
-const TAIL: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+const TAIL: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
 
 fn prepared(answer: &Prepared<'_>, connection: ConnectionFields, tail: &[u8]) -> String {
     let mut out = b"before|".to_vec();
@@ -14,7 +14,7 @@ fn prepared(answer: &Prepared<'_>, connection: ConnectionFields, tail: &[u8]) ->
 
 #[test]
 fn an_empty_answer() {
-    let head = prepared(&Prepared::empty(204), ConnectionFields::Stay, b"");
+    let head = prepared(&Prepared::empty(204), ConnectionFields::Stay, b"\r\n");
     assert_eq!(head, "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
@@ -81,7 +81,7 @@ fn locations() {
     for (query, expected) in [(None, "/a/"), (Some(&b""[..]), "/a/?"), (Some(b"b=c"), "/a/?b=c")] {
         let answer =
             Prepared { location: Some(Location { path: b"/a/", query }), ..Prepared::empty(308) };
-        let head = prepared(&answer, ConnectionFields::Stay, b"");
+        let head = prepared(&answer, ConnectionFields::Stay, b"\r\n");
         assert!(head.contains(&format!("\r\nLocation: {expected}\r\n")), "{head}");
     }
 }
@@ -120,7 +120,7 @@ fn connection_fields() {
             "Connection: keep-alive\r\nKeep-Alive: timeout=5, max=99\r\n",
         ),
     ] {
-        let head = prepared(&Prepared::empty(200), connection, b"");
+        let head = prepared(&Prepared::empty(200), connection, b"\r\n");
         assert_eq!(head, format!("HTTP/1.1 200 OK\r\n{lines}\r\n"));
     }
 }
@@ -184,7 +184,7 @@ fn fields_of_this_machine_are_left_out() {
     let stay = ConnectionFields::Stay;
     encode::head(&mut out, 200, fields.into_iter(), BodyLength::Length(3), stay, TAIL);
     let head = [&b"HTTP/1.1 200 OK\r\nContent-Lengths: kept\r\nContent-Length: 3\r\n"[..], TAIL];
-    assert_eq!(out, [&head.concat()[..], b"\r\n"].concat());
+    assert_eq!(out, head.concat());
     let mut out = Vec::new();
     encode::last_chunk(&mut out, fields.into_iter());
     assert_eq!(out, b"0\r\nContent-Lengths: kept\r\n\r\n");

@@ -233,7 +233,7 @@ pub(crate) fn ask_opened(layout: &Layout, bytes: &[u8], request: &str) -> Respon
         let archive = layout.view(bytes);
         let prepared = answer(&archive, &head, NOW, &mut work, &mut pieces);
         let mut out = Vec::new();
-        encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"");
+        encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
         let mut response = Response {
             status: prepared.status,
             head: String::from_utf8(out).expect("a head in UTF-8"),
