@@ -85,12 +85,6 @@ impl ExchangeState {
         Self { stage: Stage::Open, open: true, owes_end: ended, ..Self::default() }
     }
 
-    /// Whether content goes out whose only end is that of the connection.
-    pub(crate) fn streams_until_close(&self) -> bool {
-        let unframed = self.left.is_none() && !self.chunked && !self.head_only;
-        self.stage == Stage::Streaming && unframed
-    }
-
     /// How the client can read an error page.
     pub(crate) fn page_form(&self) -> PageForm {
         PageForm { head_only: self.head_only, text: self.text_page }

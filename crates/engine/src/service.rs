@@ -263,10 +263,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let raw = conn.phase == Phase::Raw;
-        // An orderly end of what has no other end would look like a complete answer.
-        let abruptly = conn.exchange.stage == Stage::Aborted
-            || conn.exchange.streams_until_close()
-            || gone == Gone::Broken;
+        // An orderly end of what is not complete could look like a complete answer, and the kernel
+        // would keep what it has of it for a peer that may never read it.
+        let stage = conn.exchange.stage;
+        let unfinished = matches!(stage, Stage::Streaming | Stage::Aborted) || raw;
+        let abruptly = unfinished || gone == Gone::Broken || self.core.queued_bytes(slot) > 0;
         self.notify_gone(slot, raw, gone);
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Closing;

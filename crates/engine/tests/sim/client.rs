@@ -186,6 +186,9 @@ impl Actor {
                 Ok(true)
             }
             Read::Nothing => Ok(false),
+            Read::Ended if self.plan.reader.is_within(&self.received) => {
+                Err("an orderly end in the middle of an answer".to_owned())
+            }
             Read::Ended | Read::Reset => {
                 self.saw.get_or_insert(read);
                 Ok(false)

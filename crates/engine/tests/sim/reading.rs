@@ -99,6 +99,12 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether what was received stops in the middle of an answer. A page that refuses HEAD ends
+    /// with its head.
+    pub(crate) fn is_within(&self, received: &[u8]) -> bool {
+        received.get(self.at..).is_some_and(|rest| !rest.is_empty() && !rest.ends_with(b"\r\n\r\n"))
+    }
+
     /// Whether an error page stands where an answer was expected.
     fn look_for_page(&mut self, rest: &[u8], instead: &str) -> Result<(), String> {
         let expected = self.answers.get(self.complete);
