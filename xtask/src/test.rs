@@ -35,10 +35,10 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: || cargo(&["test", "--workspace", "--profile", "ci"]) },
 ];
 
-/// What `--long` adds: the same laws over more cases, and over more bytes.
+/// What `--long` adds: the same laws over more cases, more bytes and more time.
 const LONG_STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
-    Step { name: "large", run: large },
+    Step { name: "black-box", run: long_black_box },
     Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
 ];
 
@@ -96,18 +96,9 @@ fn more_cases() -> Result<()> {
 }
 
 /// The black-box tests that take minutes.
-fn large() -> Result<()> {
-    cargo(&[
-        "test",
-        "--profile",
-        "ci",
-        "-p",
-        "pinion-tests",
-        "--features",
-        "long",
-        "--test",
-        "large",
-    ])
+fn long_black_box() -> Result<()> {
+    let long = ["--features", "long", "--test", "large", "--test", "stalls"];
+    cargo(&[&["test", "--profile", "ci", "-p", "pinion-tests"], &long[..]].concat())
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {
