@@ -148,7 +148,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// then nevertheless: should the others be held up, nobody waits for them for ever.
     fn balance(&mut self) {
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
-        let has_enough = self.shared.places.has_enough(worker);
+        // At the end everybody takes whoever waits: the others may be done already.
+        let going_on = self.core.ending == Ending::No;
+        let has_enough = going_on && self.shared.places.has_enough(worker);
         if has_enough && self.accepting {
             self.enough_until_ms = now_ms + ACCEPT_PAUSE_MS;
         }
