@@ -106,6 +106,9 @@ pub(crate) struct Actor {
     /// When it last did something, in milliseconds.
     pub(crate) acted_at_ms: u64,
     pub(crate) sent: usize,
+    connected_at_ms: u64,
+    /// When it sent the first byte of each request, in milliseconds.
+    begun_at_ms: Vec<u64>,
     pub(crate) received: Vec<u8>,
     ended: bool,
     /// How the connection ended for it.
@@ -120,7 +123,9 @@ impl Actor {
             state: State::NotYet,
             client: None,
             acted_at_ms: 0,
+            connected_at_ms: 0,
             sent: 0,
+            begun_at_ms: Vec::new(),
             received: Vec::new(),
             ended: false,
             saw: None,
@@ -147,6 +152,7 @@ impl Actor {
             self.state = State::Active;
             self.next_ms = Some(now_ms);
             self.acted_at_ms = now_ms;
+            self.connected_at_ms = now_ms;
             return Ok(());
         };
         let moved = self.read(network, client)? | self.send(network, client);
@@ -182,7 +188,12 @@ impl Actor {
         let read = network.read(client, max, &mut self.received);
         match read {
             Read::Bytes(_) => {
-                self.plan.reader.look(&self.received)?;
+                // What answers no request, as the page to a client that says nothing, was made at
+                // some time of the connection.
+                let since_ms =
+                    |nth: usize| *self.begun_at_ms.get(nth).unwrap_or(&self.connected_at_ms);
+                let was_right = |nth, second| network.showed(second, since_ms(nth));
+                self.plan.reader.look(&self.received, &was_right)?;
                 Ok(true)
             }
             Read::Nothing => Ok(false),
@@ -222,6 +233,11 @@ impl Actor {
         }
         let taken = network.send(client, &self.plan.wire[self.sent..until]);
         self.sent += taken;
+        let begun = match self.sent {
+            0 => 0,
+            sent => 1 + self.plan.ends.partition_point(|end| *end < sent),
+        };
+        self.begun_at_ms.resize(begun.max(self.begun_at_ms.len()), network.now().monotonic_ms);
         taken > 0
     }
 

@@ -1,9 +1,13 @@
 //! Compares what a client has received with what the model says, byte for byte. Only two things
-//! are open: the date, and where chunks begin and end.
+//! are open: which of the right dates it is, and where chunks begin and end.
 
 use crate::ask::{Answer, Body, CLOSE, CONTINUE, page};
 
 const DATE_BYTES: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
+/// Whether the clock showed a second between the first byte of the nth request, counted from 0, and
+/// now.
+pub(crate) type Dates<'d> = dyn Fn(usize, i64) -> bool + 'd;
 
 /// How far what was received agrees with one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,20 +63,22 @@ impl Reader {
         }
     }
 
-    /// Looks at all that was received so far.
+    /// Looks at all that was received so far. A date is looked at as soon as it is there.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn look(&mut self, received: &[u8]) -> Result<(), String> {
+    pub(crate) fn look(&mut self, received: &[u8], was_right: &Dates) -> Result<(), String> {
         while self.at < received.len() {
             let rest = &received[self.at..];
+            let nth = self.complete;
+            let was_right = |second| was_right(nth, second);
             if self.over {
                 return Err(format!("{} bytes behind the last answer: {}", rest.len(), show(rest)));
             }
             let Some(answer) = self.answers.get(self.complete) else {
-                return self.look_for_page(rest, "an answer to a request never sent");
+                return self.look_for_page(rest, "an answer to a request never sent", &was_right);
             };
-            match match_answer(answer, &answer.connection, rest) {
+            match match_answer(answer, &answer.connection, rest, &was_right) {
                 Match::Whole(bytes) => {
                     self.over = answer.closes;
                     self.complete += 1;
@@ -82,16 +88,16 @@ impl Reader {
                 Match::Part => return Ok(()),
                 Match::Wrong(why) => {
                     if !self.allowed.any_may_close {
-                        return self.look_for_page(rest, &why);
+                        return self.look_for_page(rest, &why, &was_right);
                     }
-                    match match_answer(answer, CLOSE, rest) {
+                    match match_answer(answer, CLOSE, rest, &was_right) {
                         Match::Whole(bytes) => {
                             self.over = true;
                             self.complete += 1;
                             self.at += bytes;
                         }
                         Match::Part => return Ok(()),
-                        Match::Wrong(_) => return self.look_for_page(rest, &why),
+                        Match::Wrong(_) => return self.look_for_page(rest, &why, &was_right),
                     }
                 }
             }
@@ -106,7 +112,12 @@ impl Reader {
     }
 
     /// Whether an error page stands where an answer was expected.
-    fn look_for_page(&mut self, rest: &[u8], instead: &str) -> Result<(), String> {
+    fn look_for_page(
+        &mut self,
+        rest: &[u8],
+        instead: &str,
+        was_right: &dyn Fn(i64) -> bool,
+    ) -> Result<(), String> {
         let expected = self.answers.get(self.complete);
         let interim = expected.is_some_and(|answer| answer.start.starts_with(CONTINUE));
         for &status in &self.allowed.pages {
@@ -115,7 +126,7 @@ impl Reader {
                 // It came too late for the content that was asked for.
                 answer.start.splice(0..0, CONTINUE.iter().copied());
             }
-            match match_answer(&answer, &answer.connection, rest) {
+            match match_answer(&answer, &answer.connection, rest, was_right) {
                 Match::Whole(bytes) if bytes == rest.len() => {
                     self.at += bytes;
                     self.over = true;
@@ -129,7 +140,12 @@ impl Reader {
     }
 }
 
-fn match_answer(answer: &Answer, connection: &[u8], received: &[u8]) -> Match {
+fn match_answer(
+    answer: &Answer,
+    connection: &[u8],
+    received: &[u8],
+    was_right: &dyn Fn(i64) -> bool,
+) -> Match {
     let mut expected = answer.start.clone();
     let dated = !matches!(answer.body, Body::Stream(_));
     expected.extend_from_slice(connection);
@@ -138,7 +154,7 @@ fn match_answer(answer: &Answer, connection: &[u8], received: &[u8]) -> Match {
         other => return other,
     };
     if dated {
-        at += match match_date(&received[at..]) {
+        at += match match_date(&received[at..], was_right) {
             Match::Whole(bytes) => bytes,
             other => return other,
         };
@@ -157,8 +173,8 @@ fn match_bytes(expected: &[u8], received: &[u8]) -> Match {
     if common == expected.len() { Match::Whole(common) } else { Match::Part }
 }
 
-/// `Date`, of whatever second, and the end of the head.
-fn match_date(received: &[u8]) -> Match {
+/// `Date`, of a second that was right, and the end of the head.
+fn match_date(received: &[u8], was_right: &dyn Fn(i64) -> bool) -> Match {
     const NAME: &[u8] = b"Date: ";
     let mut line = NAME.to_vec();
     let Some(date) = received.get(NAME.len()..NAME.len() + DATE_BYTES) else {
@@ -168,8 +184,10 @@ fn match_date(received: &[u8]) -> Match {
             other => other,
         };
     };
-    if pinion_http::date::parse(date, 1_790_000_000).is_none() {
-        return Match::Wrong(format!("no date: {}", show(date)));
+    match pinion_http::date::parse(date, 1_790_000_000) {
+        Some(second) if was_right(second) => {}
+        Some(_) => return Match::Wrong(format!("a date that was never right: {}", show(date))),
+        None => return Match::Wrong(format!("no date: {}", show(date))),
     }
     line.extend_from_slice(date);
     line.extend_from_slice(b"\r\n\r\n");
@@ -238,6 +256,10 @@ fn show(bytes: &[u8]) -> String {
     format!("{:?} ({} bytes)", String::from_utf8_lossy(some), bytes.len())
 }
 
+/// Sun, 06 Nov 1994 08:49:37 GMT.
+const SECOND: i64 = 784_111_777;
+const RIGHT: fn(usize, i64) -> bool = |_, second| second == SECOND;
+
 #[test]
 fn a_reader_finds_what_is_wrong() {
     let answers = || vec![page(404)];
@@ -250,17 +272,20 @@ fn a_reader_finds_what_is_wrong() {
     };
     for until in 0..whole.len() {
         let mut reader = Reader::new(answers(), Allowed::default());
-        reader.look(&whole[..until]).expect("a part is no error");
+        reader.look(&whole[..until], &RIGHT).expect("a part is no error");
         assert_eq!(reader.complete, 0);
         let mut wrong = whole.clone();
         wrong[until] ^= 0x80;
         let mut reader = Reader::new(answers(), Allowed::default());
-        assert!(reader.look(&wrong).is_err(), "byte {until} was changed unnoticed");
+        assert!(reader.look(&wrong, &RIGHT).is_err(), "byte {until} was changed unnoticed");
     }
     let mut reader = Reader::new(answers(), Allowed::default());
-    reader.look(&whole).expect("right");
+    reader.look(&whole, &RIGHT).expect("right");
     assert_eq!((reader.complete, reader.over), (1, true));
-    assert!(reader.look(&[&whole[..], b"H"].concat()).is_err(), "a byte too much");
+    assert!(reader.look(&[&whole[..], b"H"].concat(), &RIGHT).is_err(), "a byte too much");
+    let late =
+        Reader::new(answers(), Allowed::default()).look(&whole, &|_, second| second > SECOND);
+    assert!(late.is_err(), "a date that was never right");
 }
 
 #[test]

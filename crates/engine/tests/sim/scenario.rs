@@ -10,6 +10,8 @@ use crate::reading::{Allowed, Reader};
 /// Index of the listener that speaks HTTP, and of the one that speaks bytes.
 const HTTP: usize = 0;
 const RAW: usize = 1;
+/// Milliseconds by which somebody may set the wall clock at once: hours.
+pub(crate) const SET_MAX_MS: u64 = 5 * 60 * 60 * 1000;
 
 /// Everything a run needs beside its chances.
 pub(crate) struct Scenario {
@@ -341,6 +343,8 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         buffers: some(&[0, 0, 1, 3, 10]) as u16,
         leap: if leaps { 30 } else { 0 },
         leap_ms: 100_000,
+        set: some(&[0, 0, 20, 100]),
+        set_ms: SET_MAX_MS,
         fail_at: None,
     }
 }

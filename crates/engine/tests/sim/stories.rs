@@ -10,7 +10,7 @@ use crate::handlers::Handlers;
 use crate::outcome;
 use crate::reading::{Allowed, Reader};
 use crate::run;
-use crate::scenario::{Scenario, settings_of_two_listeners};
+use crate::scenario::{SET_MAX_MS, Scenario, settings_of_two_listeners};
 
 const AT_ONCE: Pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 };
 
@@ -310,6 +310,16 @@ fn many_messages_leave_the_connections_their_turn() {
     told(&Faults::default(), || {
         let plain = || plan(&[request(Kind::Small, 10, 0)], 3000, Ending::Leaves);
         vec![plain(), plan(&[request(Kind::Showered, 0, 0)], 3000, Ending::Leaves), plain()]
+    });
+}
+
+#[test]
+fn dates_follow_a_wall_clock_that_is_set_either_way() {
+    told(&Faults { set: 500, set_ms: SET_MAX_MS, ..late() }, || {
+        let mut slow = plan(&vec![request(Kind::Small, 10, 0); 10], 3000, Ending::Leaves);
+        slow.in_turn = true;
+        slow.pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 3000 };
+        vec![slow, plan(&[request(Kind::Deadline, 2500, 0)], 3000, Ending::Leaves)]
     });
 }
 

@@ -32,6 +32,10 @@ pub struct Faults {
     pub leap: u32,
     /// … by at most so many milliseconds.
     pub leap_ms: u64,
+    /// The wall clock is set before a wait, forward or back.
+    pub set: u32,
+    /// … by at most so many milliseconds.
+    pub set_ms: u64,
     /// Only the fallible operation with this number fails, counted from 1; the chances of failing
     /// above do not count then.
     pub fail_at: Option<u64>,

@@ -26,6 +26,7 @@ mod held;
 mod network;
 mod random;
 mod ready;
+mod wall;
 
 pub use faults::Faults;
 pub use network::{Client, Connect, Facts, Network, Read};

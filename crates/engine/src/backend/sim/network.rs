@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
+use super::wall::Wall;
 use crate::clock::Now;
 
 /// Bytes the kernel takes from a client before the engine has read them.
@@ -124,6 +125,7 @@ pub(super) struct State {
     pub(super) random: Random,
     pub(super) dice: Dice,
     pub(super) now: Now,
+    wall: Wall,
     pub(super) connections: Vec<Connection>,
     /// Clients that wait to be accepted, by listener.
     pub(super) waiting: Vec<VecDeque<Client>>,
@@ -163,6 +165,12 @@ impl State {
             self.waits_this_moment < WAITS_PER_MOMENT_MAX,
             "the worker spins: time stands still"
         );
+        if self.random.chance(self.dice.faults.set) {
+            let now_ms = self.now.monotonic_ms;
+            let by_ms = self.wall.set(now_ms, &mut self.random, self.dice.faults.set_ms);
+            self.now.unix_seconds = self.wall.seconds(now_ms);
+            self.note(format_args!("the wall clock is set by {by_ms} ms"));
+        }
     }
 
     /// Nothing is ready: time passes until `timeout_ms` is over, something is due at
@@ -224,8 +232,7 @@ impl State {
         if ms > 0 {
             self.waits_this_moment = 0;
             self.now.monotonic_ms += ms;
-            let run_ms = self.now.monotonic_ms - START.monotonic_ms;
-            self.now.unix_seconds = START.unix_seconds + (run_ms / 1000) as i64;
+            self.now.unix_seconds = self.wall.seconds(self.now.monotonic_ms);
         }
     }
 
@@ -268,6 +275,7 @@ impl Network {
             random: Random::new(seed),
             dice: Dice { faults, operations: 0 },
             now: START,
+            wall: Wall::new(START.monotonic_ms, START.unix_seconds),
             connections: Vec::new(),
             waiting: (0..listeners).map(|_| VecDeque::new()).collect(),
             next_action_ms: None,
@@ -282,6 +290,12 @@ impl Network {
     /// The clocks.
     pub fn now(&self) -> Now {
         self.0.borrow().now
+    }
+
+    /// Whether the wall clock showed a second, since 1970, at some moment from `from_ms` to now.
+    pub fn showed(&self, second: i64, from_ms: u64) -> bool {
+        let state = self.0.borrow();
+        state.wall.showed(second, from_ms, state.now.monotonic_ms)
     }
 
     /// Says when something outside the worker happens next, all clients having done what they can
