@@ -5,7 +5,8 @@ use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::inbox;
 use crate::limits::{
-    ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, EXTERNAL_READ_BYTES, WORKER_STACK_BYTES,
+    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, EXTERNAL_READ_BYTES,
+    WORKER_STACK_BYTES,
 };
 use crate::output;
 use crate::server::Io;
@@ -36,7 +37,10 @@ pub const fn table_places(connections: usize, workers: usize) -> usize {
     if workers == 1 {
         return connections;
     }
-    connections + connections / 4 + workers * (ACCEPT_SLACK_CONNECTIONS + 1)
+    let above = ACCEPT_SLACK_CONNECTIONS + ACCEPT_EXTRA_CONNECTIONS + 1;
+    let balanced = connections + connections / 4 + workers * above;
+    let unbalanced = connections * workers;
+    if balanced < unbalanced { balanced } else { unbalanced }
 }
 
 /// An idle connection is promised to cost no more than this (design §6).

@@ -52,6 +52,10 @@ pub const SHORTAGE_RETRY_MS: u64 = 50;
 /// to balance, large enough that a quiet server never hands connections back and forth.
 pub const ACCEPT_SLACK_CONNECTIONS: usize = 8;
 
+/// Connections that a worker takes above that, one at a time, because the others may be held up:
+/// enough for a pause of theirs, and few, because the table of every worker may have to hold them.
+pub const ACCEPT_EXTRA_CONNECTIONS: usize = 256;
+
 /// Bytes read and dropped after a final answer that left request bytes unread (design §5).
 pub const LINGER_MAX_BYTES: u64 = 256 * 1024;
 

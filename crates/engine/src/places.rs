@@ -2,12 +2,12 @@
 //! listeners.
 //!
 //! A worker that accepts has a place in hand, for whoever comes next. So no connection is without a
-//! place, and no place stays free while somebody waits: a worker that accepts has one in hand, and
-//! the others look again soon.
+//! place. Nor does a place stay free while somebody waits: whoever has it in hand accepts, and sees
+//! to clients that another worker has heard of and has no place for; the others try again soon.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::limits::ACCEPT_SLACK_CONNECTIONS;
+use crate::limits::{ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS};
 
 /// See the module's head.
 pub(crate) struct Places {
@@ -23,6 +23,8 @@ pub(crate) struct Places {
 struct Share {
     connections: AtomicUsize,
     in_hand: AtomicBool,
+    /// It is to see whether somebody waits of whom another worker was told.
+    look: AtomicBool,
 }
 
 impl Places {
@@ -40,8 +42,29 @@ impl Places {
         let one_more = |taken| (taken < self.all).then_some(taken + 1);
         let relaxed = Ordering::Relaxed;
         let got = self.taken.fetch_update(relaxed, relaxed, one_more).is_ok();
-        share.in_hand.store(got, Ordering::Relaxed);
+        // Either who passes a client on sees the hand, or who has the hand sees that.
+        share.in_hand.store(got, Ordering::SeqCst);
         got
+    }
+
+    /// Has all workers but this one see whether somebody waits, and calls `wake` with those that
+    /// have a place in hand.
+    pub(crate) fn pass_on(&self, worker: u16, wake: impl Fn(usize)) {
+        for (other, share) in self.workers.iter().enumerate() {
+            if other == usize::from(worker) {
+                continue;
+            }
+            share.look.store(true, Ordering::SeqCst);
+            if share.in_hand.load(Ordering::SeqCst) {
+                wake(other);
+            }
+        }
+    }
+
+    /// Whether the worker, which has a place in hand, is to see whether somebody waits; asked once.
+    pub(crate) fn is_to_look(&self, worker: u16) -> bool {
+        let look = &self.share(worker).look;
+        look.load(Ordering::SeqCst) && look.swap(false, Ordering::SeqCst)
     }
 
     /// Gives the place in the worker's hand to a connection.
@@ -76,8 +99,17 @@ impl Places {
     /// Whether the worker has so many more than the others that they should take the next (design
     /// §4.2).
     pub(crate) fn has_enough(&self, worker: u16) -> bool {
+        self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS)
+    }
+
+    /// Whether it has so many more that it takes none even if nobody else does.
+    pub(crate) fn has_plenty(&self, worker: u16) -> bool {
+        self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS + ACCEPT_EXTRA_CONNECTIONS)
+    }
+
+    fn has_more_than_others(&self, worker: u16, by: usize) -> bool {
         let mean = self.connections() / self.workers.len();
-        self.connections_of(worker) > mean + mean / 4 + ACCEPT_SLACK_CONNECTIONS
+        self.connections_of(worker) > mean + mean / 4 + by
     }
 
     /// Connections of all workers.
@@ -129,6 +161,11 @@ mod tests {
         // 100 of 152: the mean is 76, and 76 × 5/4 + 8 are 103.
         (0..52).for_each(|_| take(0));
         assert!(!places.has_enough(1) && !places.has_enough(0));
+        // 500 of 552: 276 × 5/4 + 8 + 256 are 609; 746 of 798: 399 × 5/4 + 264 are 762.
+        (0..400).for_each(|_| take(1));
+        assert!(places.has_enough(1) && !places.has_plenty(1));
+        (0..446).for_each(|_| take(1));
+        assert!(places.has_plenty(1));
     }
 
     #[test]

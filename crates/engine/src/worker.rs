@@ -49,6 +49,12 @@ impl Shared {
         }
     }
 
+    /// Has the workers that accept, other than this one, see whether somebody waits.
+    #[cold]
+    fn pass_on(&self, worker: u16) {
+        self.places.pass_on(worker, |other| self.inboxes[other].wake());
+    }
+
     /// The listening sockets for a worker.
     pub(crate) fn listening(&self) -> Vec<Arc<OwnedFd>> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -156,9 +162,19 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let open = !matches!(self.core.ending, Ending::Finishing { .. })
             && now_ms >= self.accept_pause_until_ms
-            && (!has_enough || now_ms >= self.enough_until_ms)
+            && (!has_enough
+                || (now_ms >= self.enough_until_ms && !self.shared.places.has_plenty(worker)))
             && self.shared.places.reserve(worker);
         self.accept(open);
+        self.look_again();
+    }
+
+    /// Sees whether somebody waits of whom another worker was told.
+    fn look_again(&mut self) {
+        if self.accepting && self.shared.places.is_to_look(self.core.worker) {
+            self.backend.accept(false);
+            self.backend.accept(true);
+        }
     }
 
     /// Turns accepting `on`, with a place in hand, or off.
@@ -185,10 +201,13 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
+            Completion::ListenerLost { .. } => self.pause_accepting(),
+            Completion::ClientMissed => self.shared.pass_on(self.core.worker),
             Completion::Ended { slot } => self.ended(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
-                self.core.conns.get(slot).blocked = false;
+                let conn = self.core.conns.get(slot);
+                (conn.blocked, conn.short) = (false, false);
                 self.settle(slot);
             }
             Completion::Sent { slot, result } => self.sent(slot, result),
@@ -225,10 +244,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.gone_before += 1;
         let is_harmless = concerns_one_client(error) && self.gone_before <= ACCEPTS_PER_PASS;
         if !is_harmless {
-            self.gone_before = 0;
-            self.accept_pause_until_ms = self.core.now.monotonic_ms + ACCEPT_PAUSE_MS;
-            self.accept(false);
+            self.pause_accepting();
         }
+    }
+
+    #[cold]
+    fn pause_accepting(&mut self) {
+        self.gone_before = 0;
+        self.accept_pause_until_ms = self.core.now.monotonic_ms + ACCEPT_PAUSE_MS;
+        self.accept(false);
     }
 
     fn woken(&mut self) {
@@ -245,6 +269,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             // The others have their turn first.
             self.shared.inboxes[index].wake();
         }
+        self.look_again();
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }

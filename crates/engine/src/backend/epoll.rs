@@ -48,7 +48,7 @@ pub struct Epoll {
     listeners: Vec<Arc<OwnedFd>>,
     accepting: bool,
     /// A listener could not be watched.
-    accept_failed: Option<Errno>,
+    listener_lost: Option<Errno>,
     sockets: Vec<Watched>,
     /// How many of them have failed and were not told of.
     failed: usize,
@@ -76,7 +76,7 @@ impl Epoll {
             wake,
             listeners,
             accepting: false,
-            accept_failed: None,
+            listener_lost: None,
             sockets: Vec::new(),
             failed: 0,
             events: Vec::with_capacity(EVENTS_PER_WAIT),
@@ -146,8 +146,8 @@ impl Epoll {
     /// A failure to watch that nobody was told of.
     #[cold]
     fn next_failed(&mut self) -> Option<Completion<OwnedFd>> {
-        if let Some(error) = self.accept_failed.take() {
-            return Some(Completion::AcceptFailed { error });
+        if let Some(error) = self.listener_lost.take() {
+            return Some(Completion::ListenerLost { error });
         }
         let slot = self.sockets.iter().position(|watched| watched.failed.is_some())?;
         let error = self.sockets[slot].failed.take()?;
@@ -219,13 +219,13 @@ impl Backend for Epoll {
             return;
         }
         self.accepting = on;
-        self.accept_failed = None;
+        self.listener_lost = None;
         for (index, listener) in self.listeners.iter().enumerate() {
             if on {
                 let data = EventData::new_u64(LISTENER_BIT | index as u64);
                 let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-                self.accept_failed = epoll::add(&self.poll, listener, data, flags).err();
-                if self.accept_failed.is_some() {
+                self.listener_lost = epoll::add(&self.poll, listener, data, flags).err();
+                if self.listener_lost.is_some() {
                     break;
                 }
             } else {
@@ -242,7 +242,7 @@ impl Backend for Epoll {
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
-        let failed = self.failed > 0 || self.accept_failed.is_some();
+        let failed = self.failed > 0 || self.listener_lost.is_some();
         let timeout_ms = if failed { Some(0) } else { timeout_ms };
         let timeout = timeout_ms.map(|ms| Timespec {
             tv_sec: (ms / 1000) as i64,
@@ -271,7 +271,7 @@ impl Backend for Epoll {
                 self.accept_from = None;
             }
             if self.position >= self.events.len() {
-                let failed = self.failed > 0 || self.accept_failed.is_some();
+                let failed = self.failed > 0 || self.listener_lost.is_some();
                 return if failed { self.next_failed() } else { None };
             }
             if let Some(completion) = self.look() {
@@ -446,7 +446,7 @@ mod tests {
         poller.accept(true);
         let told = told(&mut poller);
         let failed = |completion: &Completion<_>| {
-            matches!(completion, Completion::AcceptFailed { error: Errno::PERM })
+            matches!(completion, Completion::ListenerLost { error: Errno::PERM })
         };
         assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
     }

@@ -48,12 +48,19 @@ pub enum Completion<S> {
         /// Where the client is; `None` for a Unix socket.
         peer: Option<SocketAddr>,
     },
-    /// Accepting failed: the client has gone again (harmless) or the system lacks something, and
-    /// accepting has to be turned off and on again.
+    /// Accepting failed: the client has gone again (harmless) or the system lacks something.
     AcceptFailed {
         /// Why.
         error: Errno,
     },
+    /// A listener cannot be watched. Accepting has to be turned off and on again.
+    ListenerLost {
+        /// Why.
+        error: Errno,
+    },
+    /// Accepting is off, and the kernel may have told this worker, and no other, of a client.
+    /// Another worker finds it by turning accepting off and on again.
+    ClientMissed,
     /// Bytes arrived. More may follow without asking until [`Backend::receive`] turns it off; up to
     /// one lent buffer may still come after that.
     Received {

@@ -47,6 +47,25 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
     }
 }
 
+/// One worker may hear of the clients of both listeners and have a place for one of them.
+#[test]
+fn a_free_place_is_found_by_whoever_waits_at_another_listener() {
+    const ROUNDS: usize = 200;
+    for io in BOTH {
+        let settings = Settings { connections: 2, ..Settings::default() };
+        let server = TestServer::start_workers(io, settings, 2);
+        for _ in 0..ROUNDS {
+            let mut clients = [server.http, server.raw].map(connect);
+            for client in &mut clients {
+                client.write_all(HELLO).unwrap();
+            }
+            for client in &mut clients {
+                client.read_exact(&mut [0; 15]).expect("an answer while the other one stays");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_listener_may_be_inherited_in_either_state_and_be_shared_by_servers_of_both_kinds() {
     for non_blocking in [true, false] {

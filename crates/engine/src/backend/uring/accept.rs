@@ -65,13 +65,14 @@ impl Uring {
         let at = self.listeners.get_mut(listener)?;
         at.polling = false;
         if !self.accepting {
-            return None;
+            // A cancelled poll may have been woken as well, which nobody is told of.
+            return Some(Completion::ClientMissed);
         }
         match result {
             0.. => self.accept_from = Some((listener, ACCEPTS_PER_PASS)),
             _ => match Errno::from_raw_os_error(-result) {
                 Errno::CANCELED => self.poll_listener(listener),
-                error => return Some(Completion::AcceptFailed { error }),
+                error => return Some(Completion::ListenerLost { error }),
             },
         }
         None
