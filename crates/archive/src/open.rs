@@ -238,19 +238,22 @@ impl Known {
             let fault = |fault| OpenError::Section { kind: section.kind, fault };
             let place = KINDS.iter().position(|&kind| kind == section.kind);
             match place.and_then(|place| found.get_mut(place)) {
-                Some(slot) if section.version == SECTION_VERSION => {
+                Some(slot) => {
+                    // Whatever their versions: one of the two would be bytes nobody reads.
                     if slot.replace(*section).is_some() {
                         return Err(fault(SectionFault::Twice));
                     }
-                }
-                Some(_) if section.required => {
-                    return Err(fault(SectionFault::Version(section.version)));
+                    if section.required && section.version != SECTION_VERSION {
+                        return Err(fault(SectionFault::Version(section.version)));
+                    }
                 }
                 None if section.required => return Err(fault(SectionFault::Unknown)),
-                Some(_) | None => {}
+                None => {}
             }
         }
-        let [bodies, index, records, shared, meta, externals, digests] = found;
+        let readable = |section: &Section| section.version == SECTION_VERSION;
+        let [bodies, index, records, shared, meta, externals, digests] =
+            found.map(|section| section.filter(readable));
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
         };

@@ -78,9 +78,11 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
             done += step as u64;
             progress(done, layout.total_bytes());
         };
-        match section.kind {
-            SectionKind::BODIES => check_bodies(&archive, &mut advance, &mut report),
-            _ => check_section(bytes, section, &mut advance, &mut report),
+        // By its place too: only the bodies that look-ups lead to have their digests elsewhere.
+        if section.kind == SectionKind::BODIES && section.span() == layout.bodies {
+            check_bodies(&archive, section, &mut advance, &mut report);
+        } else {
+            check_section(bytes, section, &mut advance, &mut report);
         }
         done = section.offset + section.bytes;
     }
@@ -97,7 +99,7 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     Ok(report)
 }
 
-/// Hashes a section. The bodies have no digest as a whole.
+/// Hashes a section, known or not, against the digest in its row.
 fn check_section(
     bytes: &[u8],
     section: &Section,
@@ -110,15 +112,18 @@ fn check_section(
 }
 
 /// Hashes every stored body; what lies between them is zero.
-fn check_bodies(archive: &Archive<'_>, advance: &mut dyn FnMut(usize), report: &mut Report) {
+fn check_bodies(
+    archive: &Archive<'_>,
+    section: &Section,
+    advance: &mut dyn FnMut(usize),
+    report: &mut Report,
+) {
     let (bodies, digests) = (archive.layout.bodies, archive.layout.digests);
     let rows = slice(archive.bytes, digests.offset, digests.bytes).unwrap_or_default();
     let rows = <[DigestRow]>::ref_from_bytes(rows).unwrap_or_default();
     let mut done = bodies.offset;
     // Each body has its digest; the section's own is spare.
-    let spare =
-        archive.layout.sections().iter().find(|section| section.kind == SectionKind::BODIES);
-    let spare = spare.is_none_or(|section| section.digest == Digest::default());
+    let spare = section.digest == Digest::default();
     report.check(Part::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
     for (row, place) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
         let (offset, length) = (row.offset.get(), row.bytes.get());

@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::sample::site;
 
+#[derive(Clone)]
 pub(crate) struct Forge {
     pub(crate) bytes: Vec<u8>,
 }
@@ -39,6 +40,25 @@ impl Forge {
         change(&mut forge.bytes[place.clone()]);
         let digest = *blake3::hash(&forge.bytes[place]).as_bytes();
         forge.row(kind, |row| row.digest = digest)
+    }
+
+    /// Adds a section of another version at the end, optional and without a digest.
+    pub(crate) fn added(mut self, kind: SectionKind, version: u16, content: &[u8]) -> Forge {
+        let offset = self.bytes.len().next_multiple_of(64);
+        self.bytes.resize(offset, 0);
+        self.bytes.extend_from_slice(content);
+        let total = self.bytes.len() as u64;
+        let (header, table) = FileHeader::mut_from_prefix(&mut self.bytes).expect("a header");
+        let count = header.sections.get() as usize;
+        header.sections += 1;
+        header.total_bytes.set(total);
+        let rows = <[SectionRow]>::mut_from_prefix_with_elems(table, count + 1);
+        let row = &mut rows.expect("a free row").0[count];
+        row.kind.set(kind.0);
+        row.version.set(version);
+        row.offset.set(offset as u64);
+        row.bytes.set(content.len() as u64);
+        self.seal_page()
     }
 
     pub(crate) fn index_header(self, change: impl FnOnce(&mut IndexHeader)) -> Forge {

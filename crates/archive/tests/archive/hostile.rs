@@ -112,6 +112,55 @@ fn section_kinds_versions_and_flags() {
     }
 }
 
+/// A second section of a known kind, of any version, would be bytes that nobody reads and that
+/// could differ between two files of one digest.
+#[test]
+fn no_known_kind_comes_twice() {
+    for kind in [
+        SectionKind::BODIES,
+        SectionKind::INDEX,
+        SectionKind::RECORDS,
+        SectionKind::SHARED,
+        SectionKind::META,
+        SectionKind::EXTERNALS,
+        SectionKind::DIGESTS,
+    ] {
+        for version in [0, 1, 2, u16::MAX] {
+            let forge = Forge::new().added(kind, version, b"one thing");
+            assert_eq!(open_error(&forge), section(kind, SectionFault::Twice), "{version}");
+        }
+    }
+    let newer = Forge::new().row(SectionKind::META, |row| row.version = 2.into());
+    let twice = section(SectionKind::META, SectionFault::Twice);
+    for version in [1, 2] {
+        assert_eq!(open_error(&newer.clone().added(SectionKind::META, version, b"")), twice);
+    }
+}
+
+/// What this program skips is hashed all the same: every byte of the file counts.
+#[test]
+fn skipped_sections_are_verified() {
+    let skipped = [
+        (Forge::new().row(SectionKind::META, |row| row.version = 2.into()), SectionKind::META),
+        (Forge::new().added(SectionKind(999), 1, b"one thing"), SectionKind(999)),
+        (Forge::new().added(SectionKind(999), 2, &[7; 3 << 20]), SectionKind(999)),
+    ];
+    for (forge, kind) in skipped {
+        let forge = forge.content(kind, |_| {});
+        let mut steps = Vec::new();
+        let report = verify(&forge.bytes, &mut |done, all| steps.push((done, all)));
+        assert_eq!(report.expect("opens").damages, []);
+        let all = forge.bytes.len() as u64;
+        assert!(steps.is_sorted() && steps.iter().all(|step| step.0 <= all && step.1 == all));
+        assert_eq!(steps.last(), Some(&(all, all)));
+
+        let other = forge.row(kind, |row| row.digest[31] ^= 1);
+        let report = verify(&other.bytes, &mut |_, _| {}).expect("opens");
+        let found: Vec<_> = report.damages.iter().map(|found| (found.part, found.fault)).collect();
+        assert_eq!(found, [(Part::Section(kind), Fault::Check)]);
+    }
+}
+
 #[test]
 fn section_lengths() {
     for (kind, change) in [(SectionKind::EXTERNALS, 8), (SectionKind::INDEX, 64)] {
