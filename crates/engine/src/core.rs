@@ -186,6 +186,9 @@ impl Core {
             Slice::Copied(bytes) => output.append_bytes(pool, bytes),
             Slice::Owned(bytes) => output.push_shared(pool, bytes.into()),
             Slice::Shared(bytes) => output.push_shared(pool, bytes),
+            Slice::File { offset, bytes, .. } if !output.can_count(offset, bytes) => {
+                return Err(Gone::Broken);
+            }
             Slice::File { file, offset, bytes } => output.push_file(pool, file, offset, bytes),
             Slice::Mapped { mapping, offset, bytes } => {
                 return self.queue_mapped(slot, mapping, offset, bytes);

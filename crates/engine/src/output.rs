@@ -176,7 +176,14 @@ impl Output {
         true
     }
 
-    /// Queues a range of a file. False when there is no memory for it.
+    /// Whether a file can have this range, and what waits can still be counted with it.
+    pub(crate) fn can_count(&self, offset: u64, bytes: u64) -> bool {
+        let end = offset.checked_add(bytes).filter(|&end| end <= FILE_MAX_BYTES);
+        end.is_some() && self.bytes <= FILE_MAX_BYTES - bytes
+    }
+
+    /// Queues a range of a file, one that [`Self::can_count`]. False when there is no memory for
+    /// it.
     pub(crate) fn push_file(
         &mut self,
         pool: &mut Pool,
@@ -361,6 +368,9 @@ fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
         }
     }
 }
+
+/// Bytes of the longest file there can be: the kernel's offsets are signed.
+const FILE_MAX_BYTES: u64 = i64::MAX as u64;
 
 /// Segments an empty queue keeps room for; one that grew larger gives its memory back.
 const KEPT_SEGMENTS: usize = 8;

@@ -248,7 +248,7 @@ fn an_aborted_or_short_answer_never_looks_complete() {
 #[test]
 fn a_handler_hears_that_its_own_answer_was_wrong() {
     on_both(|server| {
-        for path in ["/long", "/beyond"] {
+        for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
             let mut stream = server.connect();
             stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
             assert_eq!(server.gone.recv_timeout(Duration::from_secs(10)), Ok(Gone::Broken));

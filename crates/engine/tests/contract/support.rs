@@ -83,17 +83,7 @@ impl Handlers {
     fn begin(&mut self, path: &[u8], framing: Framing, exchange: &mut Exchange<'_>) {
         let none = || std::iter::empty::<Field<'_>>();
         match path {
-            b"/hello" => exchange.prepared(&answer(b"hello world!\n"), None),
-            b"/big" => {
-                let range = ArchiveRange { offset: 0, bytes: BIG_BYTES as u64 };
-                let pieces = [Piece::Archive(range)];
-                let prepared = Prepared {
-                    content_length: Some(BIG_BYTES as u64),
-                    body: PreparedBody::Archive(&pieces),
-                    ..Prepared::empty(200)
-                };
-                exchange.prepared(&prepared, self.big_id);
-            }
+            b"/hello" | b"/big" | b"/hints" | b"/stopping" => self.answer_at_once(path, exchange),
             b"/echo" => {
                 *self.job(exchange) = Job::Echo;
                 let length = if let Framing::Length(bytes) = framing { Some(bytes) } else { None };
@@ -124,34 +114,8 @@ impl Handlers {
                 exchange.wait(Some(u64::MAX));
             }
             b"/deadline" => exchange.wait(Some(30)),
-            b"/abort" => {
-                exchange.head(200, none(), Some(100));
-                exchange.write(Slice::Copied(b"only this"));
-                exchange.abort();
-            }
-            b"/short" => {
-                exchange.head(200, none(), Some(100));
-                exchange.write(Slice::Copied(b"only this"));
-                exchange.end(none());
-            }
-            b"/long" => {
-                exchange.head(200, none(), Some(5));
-                assert_eq!(exchange.write(Slice::Copied(b"too long")), Room::Gone);
-                exchange.wait(None);
-            }
-            b"/beyond" => {
-                exchange.head(200, none(), None);
-                let bytes = BIG_BYTES as u64;
-                let mapping = self.big_id.expect("taken up in the first pass");
-                let slice = Slice::Mapped { mapping, offset: 1, bytes };
-                assert_eq!(exchange.write(slice), Room::Gone);
-                exchange.wait(None);
-            }
-            b"/hints" => {
-                let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
-                exchange.interim(103, std::iter::once(link));
-                exchange.prepared(&answer(b"hinted\n"), None);
-            }
+            b"/abort" | b"/short" | b"/long" | b"/beyond" | b"/endless-file" | b"/behind-files"
+            | b"/too-many-files" => self.write_wrongly(path, exchange),
             b"/upgrade" => {
                 let _ = self.waiting.send(exchange.address());
                 let upgrade = Field { name: b"Upgrade", value: b"echo" };
@@ -165,10 +129,6 @@ impl Handlers {
                 exchange.wait(Some(10));
                 let _ = self.waiting.send(exchange.address());
             }
-            b"/stopping" => {
-                let text = if exchange.is_stopping() { "stopping\n" } else { "serving\n" };
-                exchange.prepared(&answer(text.as_bytes()), None);
-            }
             b"/forever" => exchange.wait(None),
             b"/panic" => {
                 // Others connect meanwhile.
@@ -177,6 +137,62 @@ impl Handlers {
             }
             _ => {}
         }
+    }
+
+    /// Handlers with an answer that is complete.
+    fn answer_at_once(&self, path: &[u8], exchange: &mut Exchange<'_>) {
+        match path {
+            b"/hello" => exchange.prepared(&answer(b"hello world!\n"), None),
+            b"/big" => {
+                let pieces = [Piece::Archive(ArchiveRange { offset: 0, bytes: BIG_BYTES as u64 })];
+                let prepared = Prepared {
+                    content_length: Some(BIG_BYTES as u64),
+                    body: PreparedBody::Archive(&pieces),
+                    ..Prepared::empty(200)
+                };
+                exchange.prepared(&prepared, self.big_id);
+            }
+            b"/hints" => {
+                let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
+                exchange.interim(103, std::iter::once(link));
+                exchange.prepared(&answer(b"hinted\n"), None);
+            }
+            _ => {
+                let text = if exchange.is_stopping() { "stopping\n" } else { "serving\n" };
+                exchange.prepared(&answer(text.as_bytes()), None);
+            }
+        }
+    }
+
+    /// Handlers whose answer is not what they announced, or cannot be.
+    fn write_wrongly(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
+        exchange.wait(None);
+        let length = match path {
+            b"/abort" | b"/short" => Some(100),
+            b"/long" => Some(5),
+            _ => None,
+        };
+        exchange.head(200, std::iter::empty::<Field<'_>>(), length);
+        let file = |offset, bytes| Slice::File { file: self.big_file.clone(), offset, bytes };
+        if length == Some(100) {
+            exchange.write(Slice::Copied(b"only this"));
+        }
+        let room = match path {
+            b"/abort" => return exchange.abort(),
+            b"/short" => return exchange.end(std::iter::empty::<Field<'_>>()),
+            b"/long" => exchange.write(Slice::Copied(b"too long")),
+            b"/beyond" => {
+                let mapping = self.big_id.expect("taken up in the first pass");
+                exchange.write(Slice::Mapped { mapping, offset: 1, bytes: BIG_BYTES as u64 })
+            }
+            b"/endless-file" => exchange.write(file(0, u64::MAX)),
+            b"/behind-files" => exchange.write(file(u64::MAX, 1)),
+            _ => {
+                assert_eq!(exchange.write(file(0, 1 << 62)), Room::Full);
+                exchange.write(file(0, 1 << 62))
+            }
+        };
+        assert_eq!(room, Room::Gone);
     }
 
     /// Handlers that write files and shared bytes.
