@@ -4,7 +4,6 @@
 //! Memory the kernel holds stays in place until its completion: buffers of the lent ring belong to
 //! this room, output belongs to the connection's queue until `Sent` or `Released`. A closed slot is
 //! released only when nothing of it is in flight any more.
-
 //!
 //! | Module | Holds |
 //! |---|---|

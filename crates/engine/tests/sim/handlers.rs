@@ -211,10 +211,30 @@ impl Handlers {
             _ => PATIENCE_MS,
         };
         exchange.wait(Some(patience));
-        let job = match kind {
+        let job = self.job(kind, id, size, head.framing, exchange);
+        self.jobs.insert(key, job);
+        match kind {
+            Kind::Fill | Kind::Pieces => self.fill(key, exchange),
+            _ if kind.has_content() && head.framing == Framing::None => {
+                self.body_end(key, &Fields::EMPTY, exchange);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is done for a request of this kind from now on.
+    fn job(
+        &mut self,
+        kind: Kind,
+        id: u64,
+        size: u64,
+        framing: Framing,
+        exchange: &mut Exchange<'_>,
+    ) -> Job {
+        match kind {
             Kind::Echo => {
                 exchange.want(SIP_BYTES);
-                let length = match head.framing {
+                let length = match framing {
                     Framing::Length(bytes) => Some(bytes),
                     Framing::None => Some(0),
                     Framing::Chunked => None,
@@ -266,14 +286,6 @@ impl Handlers {
                 Job::Deadline { id }
             }
             _ => Job::Deadline { id },
-        };
-        self.jobs.insert(key, job);
-        match kind {
-            Kind::Fill | Kind::Pieces => self.fill(key, exchange),
-            _ if kind.has_content() && head.framing == Framing::None => {
-                self.body_end(key, &Fields::EMPTY, exchange);
-            }
-            _ => {}
         }
     }
 
