@@ -62,7 +62,8 @@ fn combined_lines_are_true() {
         let found: Vec<String> = lines(log, 7).iter().map(|line| without_time(line)).collect();
         let expected = [
             "127.0.0.1 \"GET / HTTP/1.1\" 200 4 \"-\" \"-\"",
-            "127.0.0.1 \"GET /docs?a=b HTTP/1.1\" 308 0 \"http://localhost/\" \"Test/1 (\\\"x\\\")\"",
+            "127.0.0.1 \"GET /docs?a=b HTTP/1.1\" 308 0 \"http://localhost/\" \
+             \"Test/1 (\\\"x\\\")\"",
             "127.0.0.1 \"HEAD /docs/ HTTP/1.1\" 200 0 \"-\" \"-\"",
             "127.0.0.1 \"GET / HTTP/1.1\" 304 0 \"-\" \"-\"",
             "127.0.0.1 \"GET / HTTP/1.1\" 206 2 \"-\" \"-\"",

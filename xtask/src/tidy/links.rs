@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn good_links_pass() {
-        let text = "# Top\n[a](docs/a.md) [b](docs/a.md#the-way-of-it) [c](https://x.org) [d](#top)\n\
-                    [e](docs) `[f](nowhere)`\n```\n[g](nowhere)\n```\n";
+        let text = "# Top\n[a](docs/a.md) [b](docs/a.md#the-way-of-it) [c](https://x.org)\n\
+                    [d](#top) [e](docs) `[f](nowhere)`\n```\n[g](nowhere)\n```\n";
         let project = Project::of(&[
             ("README.md", text),
             ("docs/a.md", "## The way, of it\n[up](../README.md)\n"),

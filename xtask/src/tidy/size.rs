@@ -31,9 +31,18 @@ fn width(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Table rows and addresses have no place to break.
+/// Table rows have no place to break, nor has an address that goes over the edge.
 fn cannot_break(file: &File, line: &str) -> bool {
-    line.contains("://") || (file.extension() == "md" && line.starts_with('|'))
+    (file.extension() == "md" && line.starts_with('|')) || address_at_edge(line)
+}
+
+fn address_at_edge(line: &str) -> bool {
+    let mut begin = 0;
+    line.split_inclusive(char::is_whitespace).any(|word| {
+        let end = begin + word.trim_end().chars().count();
+        begin += word.chars().count();
+        word.contains("://") && end > LINE_MAX_COLUMNS
+    })
 }
 
 fn files(project: &Project) -> Vec<Finding> {
@@ -106,5 +115,7 @@ mod tests {
         for (path, text) in files {
             assert!(width(&Project::of(&[(path, &text)])).is_empty(), "{path}");
         }
+        let behind = format!("// https://example.org/ {}", "word ".repeat(20));
+        assert_eq!(width(&Project::of(&[("d.rs", &behind)])).len(), 1, "can break behind it");
     }
 }
