@@ -23,12 +23,15 @@ fn site() -> Folder {
     folder
 }
 
+/// How a browser begins that was told `https:`.
+const TLS_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
 /// One of each kind, with the status it gets.
 fn refused() -> Vec<(u16, Vec<u8>)> {
     let line = |line: &str| format!("{line}\r\nHost: localhost\r\n\r\n").into_bytes();
     vec![
         (400, b"nonsense\r\n\r\n".to_vec()),
-        (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        (400, TLS_HELLO.to_vec()),
         (400, line("GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked")),
         (400, b"GET / HTTP/1.1\r\n\r\n".to_vec()),
         (413, line("POST / HTTP/1.1\r\nContent-Length: 99999999")),
@@ -94,6 +97,12 @@ fn an_error_page_is_small_and_clean() {
                 connection.send_if_open(bytes);
                 connection.receive()
             };
+            if bytes == TLS_HELLO {
+                let response = refusal(&bytes);
+                is_a_clean_text(&response, status);
+                assert!(response.text().contains("plain HTTP"), "{}", response.text());
+                continue;
+            }
             is_a_clean_page(&refusal(&bytes), status);
             if let Some(asks_for_text) = with_field(&bytes, "Accept: text/plain") {
                 is_a_clean_text(&refusal(&asks_for_text), status);
