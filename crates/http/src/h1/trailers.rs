@@ -34,9 +34,10 @@ fn read_some<'h>(section: &'h [u8], storage: &'h mut HeadStorage) -> Result<Fiel
 /// What must not come behind the content, because something acts on it before, or trusts it:
 /// framing, routing, the connection, controls of the request, authentication, how the content is to
 /// be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for requests), and what
-/// proxies say of the client (RFC 7239, and its forerunners).
-const FORBIDDEN: [&str; 20] = [
+/// proxies say of the client and its request (RFC 7239, and the widespread names without one).
+const FORBIDDEN: [&str; 24] = [
     "Authorization",
+    "CF-Connecting-IP",
     "Cache-Control",
     "Connection",
     "Content-Encoding",
@@ -54,12 +55,16 @@ const FORBIDDEN: [&str; 20] = [
     "TE",
     "Trailer",
     "Transfer-Encoding",
+    "True-Client-IP",
     "Upgrade",
     "Via",
+    "X-Client-IP",
+    "X-HTTP-Method-Override",
 ];
 
 /// Fronts of such names.
-const FORBIDDEN_FRONTS: [&str; 4] = ["If-", "Proxy-", "X-Forwarded-", "X-Real-"];
+const FORBIDDEN_FRONTS: [&str; 6] =
+    ["If-", "Proxy-", "X-Forwarded-", "X-Original-", "X-Real-", "X-Rewrite-"];
 
 /// Whether a field of this name is left out.
 #[must_use]
