@@ -154,48 +154,62 @@ fn guard_of(address: usize) -> Option<&'static GuardedRange> {
         .find_map(|block| block.ranges.iter().find(|range| range.holds(address)))
 }
 
-/// Puts a zero page over a lost page of a guarded mapping; any other SIGBUS takes its former way.
-/// Only atomics and `mmap`, `sigaction`, `raise`, all safe in a signal handler.
+/// Puts a zero page over a lost page of a guarded mapping. Any other fault takes its former way;
+/// who sends this signal wants the process to end. Only atomics and `mmap`, `sigaction`, `raise`,
+/// all safe in a signal handler.
 extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; only a fault has an
     // address, and only the kernel's codes are above 0 (sigaction(2)).
     let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr() as usize) };
-    if is_fault && let Some(range) = guard_of(address) {
-        let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
-        let page = address & !(page_bytes - 1);
-        // SAFETY: replaces one page inside a range that we mapped read-only and still hold; what
-        // was there cannot be read any more.
-        let mended = unsafe {
-            libc::mmap(
-                page as *mut c_void,
-                page_bytes,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
-                -1,
-                0,
-            )
-        };
-        if mended != libc::MAP_FAILED {
-            range.mark_damaged();
-            return;
-        }
+    if is_fault && mend(address) {
+        return;
     }
-    // Not ours: put the former action back. A fault repeats and takes that way; what somebody has
-    // sent has to be sent again.
     // SAFETY: a former action as the kernel told it, or the default one, which is all zeros.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
-        let former = PREVIOUS.get().unwrap_or(&default);
-        libc::sigaction(signal, former, ptr::null_mut());
-        if !is_fault {
+        if is_fault {
+            // The former action is put back, the fault repeats and takes that way.
+            let former = PREVIOUS.get().unwrap_or(&default);
+            libc::sigaction(signal, former, ptr::null_mut());
+        } else {
+            // Never the former way: the handler of Rust's standard library makes room for the
+            // default action and returns, because it expects a fault that repeats. A sent signal
+            // does not, and the process would live on without a guard.
+            libc::sigaction(signal, &raw const default, ptr::null_mut());
+            // Not blocked here (SA_NODEFER): the process ends now.
             libc::raise(signal);
         }
     }
 }
 
+/// Puts a zero page over the lost page at `address`, if it is one of ours.
+fn mend(address: usize) -> bool {
+    let Some(range) = guard_of(address) else { return false };
+    let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
+    let page = address & !(page_bytes - 1);
+    // SAFETY: replaces one page inside a range that we mapped read-only and still hold; what was
+    // there cannot be read any more.
+    let mended = unsafe {
+        libc::mmap(
+            page as *mut c_void,
+            page_bytes,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    if mended == libc::MAP_FAILED {
+        return false;
+    }
+    range.mark_damaged();
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+    use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
     use super::*;
@@ -203,47 +217,67 @@ mod tests {
     /// Set in a child process: what it is to do.
     const DEED: &str = "PINION_TEST_SIGBUS";
     /// How it ends when the former handler was called as it must be.
-    const RIGHT: i32 = 42;
+    const FORMER: i32 = 42;
+    /// How it ends when nothing has ended it.
+    const SURVIVED: i32 = 43;
 
     extern "C" fn former(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
         // SAFETY: installed with SA_SIGINFO; `_exit` is safe in a handler.
-        unsafe { libc::_exit(if (*info).si_signo == signal { RIGHT } else { 1 }) }
+        unsafe { libc::_exit(if (*info).si_signo == signal { FORMER } else { 1 }) }
     }
 
     /// Never comes back.
     fn commit(deed: &str) -> ! {
         // SAFETY: a handler that only exits, a mapping of our own, and a read that must fault.
         unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = former as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO;
-            libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
+            let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+            // Otherwise what a Rust program begins with: the standard library's.
+            if deed.ends_with("with a handler") {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = former as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO;
+                libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
+            }
             guard_lost_pages().expect("the handler");
             guard_lost_pages().expect("the handler, again");
-            if deed == "fault" {
+            if deed.starts_with("fault") {
                 let memfd = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC);
                 let memfd = memfd.expect("a memfd");
                 let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
                 let page = libc::mmap(ptr::null_mut(), 4096, read, shared, memfd.as_raw_fd(), 0);
                 ptr::read_volatile(page.cast::<u8>());
-            } else {
+            } else if deed.starts_with("raise") {
                 libc::raise(libc::SIGBUS);
+            } else {
+                // Any thread may get it; another one needs a moment.
+                libc::kill(libc::getpid(), libc::SIGBUS);
+                std::thread::sleep(std::time::Duration::from_secs(5));
             }
-            libc::_exit(2)
+            libc::_exit(SURVIVED)
         }
     }
 
     #[test]
-    fn a_signal_that_is_not_ours_takes_its_former_way() {
+    fn a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process() {
         if let Ok(deed) = std::env::var(DEED) {
             commit(&deed);
         }
-        let this = "mapping::lost_pages::tests::a_signal_that_is_not_ours_takes_its_former_way";
-        for deed in ["fault", "sent"] {
+        let this = "mapping::lost_pages::tests::\
+            a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process";
+        let killed = (None, Some(libc::SIGBUS));
+        for (deed, end) in [
+            ("fault", killed),
+            ("fault with a handler", (Some(FORMER), None)),
+            ("raise", killed),
+            ("raise with a handler", killed),
+            ("kill", killed),
+            ("kill with a handler", killed),
+        ] {
             let program = std::env::current_exe().expect("this program");
             let mut child = Command::new(program);
             let status = child.args(["--exact", this]).env(DEED, deed).status().expect("a child");
-            assert_eq!(status.code(), Some(RIGHT), "{deed}: {status}");
+            assert_eq!((status.code(), status.signal()), end, "{deed}: {status}");
         }
     }
 
