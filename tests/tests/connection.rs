@@ -8,6 +8,8 @@ use pinion_tests::request::Request;
 use std::thread;
 
 const LARGE_BYTES: usize = 3 << 20;
+/// More than the buffers of both ends of a connection take.
+const MORE_THAN_BUFFERS_BYTES: usize = 16 << 20;
 /// The most content one request may carry (design §5).
 const BODY_MAX_BYTES: usize = 1 << 20;
 
@@ -271,6 +273,34 @@ fn a_client_that_has_finished_sending_gets_its_answers() {
         connection.send("GET / HTTP/1.1\r\nHost");
         connection.finish();
         connection.expect_close();
+    });
+}
+
+#[test]
+fn what_comes_behind_the_last_request_does_not_cost_its_answer() {
+    // RFC 9112 §9.6; §2.2: some clients send a line end too many.
+    let folder = Folder::new("last");
+    let large: Vec<u8> = (0..MORE_THAN_BUFFERS_BYTES).map(|at| (at % 251) as u8).collect();
+    folder.write("large.bin", &large);
+    every_way(&folder, |server| {
+        let request = Request::get("/large.bin");
+        for request in [request.clone().field("Connection", "close"), request.http10()] {
+            // While the server still writes, and when it has written all but the client has not
+            // read it.
+            for read_before_bytes in [1, MORE_THAN_BUFFERS_BYTES - (100 << 10)] {
+                let mut connection = server.connect();
+                connection.send(request.bytes());
+                let mut read_bytes = 0;
+                while read_bytes < read_before_bytes {
+                    let most_bytes = (read_before_bytes - read_bytes).min(1 << 16);
+                    read_bytes += connection.read_some(most_bytes).expect("more of the answer");
+                }
+                connection.send("\r\n");
+                let response = connection.receive();
+                assert!(response.body == large, "{} bytes: {response}", response.body.len());
+                connection.expect_close();
+            }
+        }
     });
 }
 

@@ -104,6 +104,8 @@ pub(crate) struct Conn {
     /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because
     /// that costs a system call.
     pub(crate) progress: u64,
+    /// Bytes of output the kernel has taken.
+    pub(crate) sent_bytes: u64,
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,
     /// Input that cannot be used yet.
@@ -134,6 +136,7 @@ impl Conn {
             output: NO_OUTPUT,
             scanned: 0,
             progress: 0,
+            sent_bytes: 0,
             dropped: 0,
             stash: Stash::default(),
             body: BodyReader::new(Framing::None, 0),
@@ -195,6 +198,7 @@ impl Conn {
     /// The kernel has taken `bytes` of output: a send that stalls from now on has its full time.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes as u64;
         if bytes > 0 && self.watch == Watch::Send {
             self.watch = Watch::Nothing;
         }

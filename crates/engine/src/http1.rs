@@ -22,7 +22,7 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::exchange::{Exchange, ExchangeState, HEAD_FIXED_BYTES, Stage};
-use crate::limits::{LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::preface;
 use crate::raw::RawStream;
 
@@ -156,8 +156,11 @@ fn complete(core: &mut Core, slot: Slot) {
     let state = conn.exchange;
     let body_unread = conn.phase == Phase::Body && !conn.body.is_at_end();
     if !state.keep_alive {
-        // A client that asked to close sends nothing more; one that did not may be sending.
-        return conn.end(body_unread || !conn.client_closes);
+        // A client that asked to close should send nothing more, but some send a line end too many
+        // (RFC 9112 §2.2). It costs nothing once the answers have reached them.
+        let may_send = body_unread || !conn.client_closes;
+        let out_bytes = conn.sent_bytes + core.queued_bytes(slot);
+        return core.conns.get(slot).end(may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES);
     }
     if conn.must_end_behind_content() {
         return conn.end(true);

@@ -56,11 +56,17 @@ pub const ACCEPT_SLACK_CONNECTIONS: usize = 8;
 /// enough for a pause of theirs, and few, because the table of every worker may have to hold them.
 pub const ACCEPT_EXTRA_CONNECTIONS: usize = 256;
 
-/// Bytes read and dropped after a final answer that left request bytes unread (design §5).
+/// Bytes read and dropped after the last answer of a connection (design §5).
 pub const LINGER_MAX_BYTES: u64 = 256 * 1024;
 
 /// Milliseconds of that lingering.
 pub const LINGER_MS: u64 = 2_000;
+
+/// Bytes that a connection may have sent in all and still be closed at once behind its last answer,
+/// if the client asked for that: about what goes out without waiting for the peer (RFC 6928: ten
+/// segments). Of more, some may wait in the kernel when it is closed, and would be lost if the peer
+/// sent anything at all.
+pub const CLOSE_AT_ONCE_MAX_BYTES: u64 = 10 * 1400;
 
 /// Milliseconds for a request head to arrive whole, from its first byte (design §5).
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
