@@ -184,7 +184,6 @@ impl Core {
         let (output, pool) = self.output(slot);
         let queued = match slice {
             Slice::Copied(bytes) => output.append_bytes(pool, bytes),
-            Slice::Owned(bytes) => output.push_shared(pool, bytes.into()),
             Slice::Shared(bytes) => output.push_shared(pool, bytes),
             Slice::File { offset, bytes, .. } if !output.can_count(offset, bytes) => {
                 return Err(Gone::Broken);

@@ -96,10 +96,8 @@ impl ExchangeState {
 pub enum Slice<'a> {
     /// Copied into pooled buffers.
     Copied(&'a [u8]),
-    /// Given away.
-    Owned(Box<[u8]>),
-    /// Shared with whoever else has a handle, such as other exchanges that get the same. Counted in
-    /// full for each.
+    /// Given away, or shared with whoever else has a handle, such as other exchanges that get the
+    /// same. Counted in full for each.
     Shared(Bytes),
     /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
     /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
@@ -467,7 +465,6 @@ fn fields_bytes<'f>(fields: impl Iterator<Item = Field<'f>>) -> usize {
 fn slice_bytes(slice: &Slice<'_>) -> u64 {
     match slice {
         Slice::Copied(bytes) => bytes.len() as u64,
-        Slice::Owned(bytes) => bytes.len() as u64,
         Slice::Shared(bytes) => bytes.len() as u64,
         Slice::Mapped { bytes, .. } | Slice::File { bytes, .. } => *bytes,
     }

@@ -274,7 +274,7 @@ impl Handlers {
                 return;
             }
             *left -= 1024;
-            match exchange.write(Slice::Owned(vec![b'x'; 1024].into_boxed_slice())) {
+            match exchange.write(Slice::Shared(vec![b'x'; 1024].into())) {
                 Room::Free => {}
                 Room::Full | Room::Gone => return,
             }
@@ -345,7 +345,7 @@ impl App for Handlers {
             }
             RawEvent::Posted(message) => {
                 let text = message.downcast::<&'static str>().expect("what the test posted");
-                stream.write(Slice::Owned(text.as_bytes().into()));
+                stream.write(Slice::Shared(text.as_bytes().to_vec().into()));
             }
             RawEvent::Deadline => {
                 stream.write(Slice::Mapped {

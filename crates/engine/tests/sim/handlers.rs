@@ -304,7 +304,7 @@ impl Handlers {
             let slice = match (*at / 1000 % 4, offset) {
                 (1, Some(offset)) => Slice::File { file: self.file.clone(), offset, bytes },
                 (2, Some(offset)) => Slice::Mapped { mapping, offset, bytes },
-                (0, None) => Slice::Owned(piece.into()),
+                (0, None) => Slice::Shared(piece.to_vec().into()),
                 (0 | 2, _) => Slice::Shared(Bytes::copy_from_slice(piece)),
                 _ => Slice::Copied(piece),
             };
