@@ -12,8 +12,9 @@ use std::sync::atomic::Ordering;
 
 use crate::app::{App, Event, Gone, RawEvent};
 use crate::backend::{Backend, Completion};
+use crate::backlog::Backlog;
 use crate::conn::Phase;
-use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PASSES_MAX, DRAIN_QUIET_PASSES};
+use crate::limits::DRAIN_NEWCOMER_MS;
 use crate::service::Notice;
 use crate::worker::Worker;
 
@@ -23,12 +24,7 @@ pub(crate) enum Ending {
     /// It has not begun.
     No,
     /// Whoever waits is taken.
-    Emptying {
-        /// How many passes that took so far.
-        passes: u32,
-        /// How many passes, one after the other, brought nothing.
-        quiet: u32,
-    },
+    Emptying { backlog: Backlog },
     /// What runs is finished. Newcomers that have not spoken are closed at this time, in
     /// milliseconds; `u64::MAX` once that is done.
     Finishing { newcomers_until_ms: u64 },
@@ -40,7 +36,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.core.ending != Ending::No {
             return;
         }
-        self.core.ending = Ending::Emptying { passes: 0, quiet: 0 };
+        self.core.ending = Ending::Emptying { backlog: Backlog::default() };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
@@ -81,15 +77,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
         match self.core.ending {
             Ending::No => return false,
-            Ending::Emptying { passes, quiet } => {
-                let quiet = if brought { 0 } else { quiet + 1 };
-                self.core.ending = Ending::Emptying { passes: passes + 1, quiet };
-                if quiet >= DRAIN_QUIET_PASSES || passes >= DRAIN_PASSES_MAX {
+            Ending::Emptying { mut backlog } => {
+                let is_over = backlog.is_over(brought);
+                self.core.ending = Ending::Emptying { backlog };
+                if is_over {
                     self.finish();
                 }
             }
             Ending::Finishing { newcomers_until_ms } => {
-                if newcomers_until_ms <= self.core.now.monotonic_ms {
+                let is_time = newcomers_until_ms <= self.core.now.monotonic_ms;
+                if is_time && !self.punctuality.is_catching_up() {
                     self.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
                     self.close_idle(|_begun| true);
                 }

@@ -18,6 +18,7 @@
 //! | `relief` | who gives buffers up when they run low |
 //! | `shortage` | sends that found no memory in the kernel |
 //! | `drain` | how a worker ends |
+//! | `backlog` | what stands in the kernel when a worker ends, or was held up |
 //! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
@@ -35,6 +36,7 @@
 pub mod address;
 pub mod app;
 pub mod backend;
+mod backlog;
 pub mod clock;
 mod conn;
 mod core;

@@ -121,13 +121,17 @@ pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
 /// up when they run low: several round trips around the world.
 pub(crate) const RELIEF_STALL_MS: u64 = 1000;
 
-/// Passes that bring neither a client nor a request, after which a server that stops takes it that
-/// nobody waits. Two: an accept over io_uring may need one to find out and one to tell.
-pub(crate) const DRAIN_QUIET_PASSES: u32 = 2;
+/// Milliseconds by which a worker comes too late to a deadline when it must have been held up: no
+/// pass takes so long, and no client notices so little.
+pub(crate) const HELD_UP_MS: u64 = 1000;
 
-/// Passes after which it stops taking clients although they still come: some thousands of them were
-/// served by then, and a flood must not keep it from stopping.
-pub(crate) const DRAIN_PASSES_MAX: u32 = 256;
+/// Passes that bring nothing, after which nothing stands in the kernel any more. Two: an accept
+/// over io_uring may need one to find out and one to tell.
+pub(crate) const BACKLOG_QUIET_PASSES: u32 = 2;
+
+/// Passes after which what still comes is new: more than every place can fill (a wait over epoll
+/// brings 512 events), and a flood must not keep a server from stopping, nor deadlines from ending.
+pub(crate) const BACKLOG_PASSES_MAX: u32 = 256;
 
 /// Milliseconds that a client has to speak which had connected, and sent nothing, when a server
 /// began to stop: enough for a request on its way, and short for a browser that connected ahead.

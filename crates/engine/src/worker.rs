@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::address::Address;
 use crate::app::{App, Event, Gone, Message, RawEvent};
 use crate::backend::{Backend, Completion, Slot};
+use crate::backlog::Punctuality;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
@@ -80,6 +81,7 @@ pub struct Worker<B: Backend, A: App> {
     gone_before: u32,
     /// Until then the others are to take who comes: this worker has enough.
     enough_until_ms: u64,
+    pub(crate) punctuality: Punctuality,
     /// Taken out of the inbox and not delivered yet.
     messages: Messages,
 }
@@ -103,6 +105,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             accept_pause_until_ms: 0,
             enough_until_ms: 0,
             gone_before: 0,
+            punctuality: Punctuality::default(),
             messages: Messages::new(),
         }
     }
@@ -121,33 +124,43 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !self.accepting {
             self.balance();
         }
-        self.backend.wait(self.patience_ms())?;
+        let patience_ms = self.patience_ms();
+        self.backend.wait(patience_ms)?;
         self.core.now = self.backend.now();
+        self.punctuality.check(self.core.now.monotonic_ms);
         self.core.tails.refresh(self.core.now.unix_seconds);
         self.app.pass(self.core.now, &mut self.core.mappings);
         self.core.pool.arm();
-        let mut brought = false;
+        let (mut brought_any, mut brought) = (false, false);
         while let Some(completion) = self.backend.next() {
+            brought_any = true;
             brought |= Self::brings(&completion);
             self.complete(completion);
             if self.core.pool.is_low() {
                 self.relieve();
             }
         }
-        self.expire();
+        self.punctuality.passed(brought_any);
+        if !self.punctuality.is_catching_up() {
+            self.expire();
+        }
         self.try_short_sends();
         Ok(!self.drained(brought))
     }
 
     /// How long the next wait may take.
-    fn patience_ms(&self) -> Option<u64> {
+    fn patience_ms(&mut self) -> Option<u64> {
         let now = self.core.now.monotonic_ms;
         let deadline = self.core.wheel.wait_ms(now);
+        self.punctuality.expect(deadline.map(|wait_ms| now + wait_ms));
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let short = self.core.shortage_until_ms.map(|until| until.saturating_sub(now));
-        let patience = [deadline, accept, short].into_iter().flatten().min();
-        if let Ending::Emptying { .. } = self.core.ending { Some(0) } else { patience }
+        let is_emptying = matches!(self.core.ending, Ending::Emptying { .. });
+        if is_emptying || self.punctuality.is_catching_up() {
+            return Some(0);
+        }
+        [deadline, accept, short].into_iter().flatten().min()
     }
 
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and

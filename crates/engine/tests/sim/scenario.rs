@@ -341,6 +341,7 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         shortage: some(&[0, 0, 0, 50, 300]),
         disarm: some(&[0, 100, 500]),
         buffers: some(&[0, 0, 1, 3, 10]) as u16,
+        batch: some(&[0, 0, 1, 3]) as u16,
         leap: if leaps { 30 } else { 0 },
         leap_ms: 100_000,
         set: some(&[0, 0, 20, 100]),

@@ -1,7 +1,9 @@
 //! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
-use pinion_engine::limits::{ACCEPT_PAUSE_MS, BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
+use pinion_engine::limits::{
+    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS,
+};
 use pinion_engine::stepped::Stepped;
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
@@ -375,4 +377,50 @@ fn a_client_that_is_gone_again_holds_nobody_up() {
         }
     }
     assert!(gone > 10 && held_up > 10, "{gone} were gone, {held_up} times something lacked");
+}
+
+/// A worker that was stopped for longer than anybody may be silent finds all their requests at
+/// once, and more of them than one wait brings. Nobody is cut for being late: the worker was.
+#[test]
+fn nobody_is_cut_because_the_worker_was_held_up() {
+    fn held_up<const READINESS: bool>(seed: u64) {
+        let faults = Faults { batch: 3, ..Faults::default() };
+        let network = Network::new(seed, faults, 2);
+        let (mapping, file) = run::mapping();
+        let make_app = |poster| Handlers::new(poster, mapping, file);
+        let settings = settings_of_two_listeners();
+        let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
+        let connect = Connect { listener: 0, window_bytes: 3000, local: false, protected: false };
+        let (head, content) = request(Kind::Sum, 0, 100).wire();
+        let clients = [connect; 20].map(|connect| network.connect(connect));
+        let pass = |worker: &mut Stepped<READINESS, _>, times: u32| {
+            for _ in 0..times {
+                // The clients are about to act, so no pass waits.
+                network.act_at(Some(network.now().monotonic_ms));
+                worker.pass().expect("a pass");
+            }
+        };
+        // Some are idle, some in the middle of a head or of content.
+        pass(&mut worker, 30);
+        let cuts = [0, 10, head.len(), head.len() + 50];
+        for (client, cut) in clients.iter().zip(cuts.iter().cycle()) {
+            network.send(*client, &[&head[..], &content].concat()[..*cut]);
+        }
+        pass(&mut worker, 30);
+        for (client, cut) in clients.iter().zip(cuts.iter().cycle()) {
+            network.send(*client, &[&head[..], &content].concat()[*cut..]);
+        }
+        network.hold_up(10 * IDLE_TIMEOUT_MS);
+        pass(&mut worker, 60);
+        for client in clients {
+            let mut answer = Vec::new();
+            network.read(client, usize::MAX, &mut answer);
+            let facts = network.facts(client);
+            assert!(answer.starts_with(b"HTTP/1.1 200 "), "{client:?}: {facts:?}");
+        }
+    }
+    for seed in 0..30 {
+        held_up::<true>(seed);
+        held_up::<false>(seed);
+    }
 }

@@ -160,7 +160,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         if entry.closing {
             if let Ok(Some(lent)) = result {
-                self.buffers.give_back(lent);
+                self.buffers.discard(lent);
             }
             return self.release_if_quiet(slot);
         }
@@ -174,7 +174,10 @@ impl<const READINESS: bool> Sim<READINESS> {
             _ => {}
         }
         match result {
-            Ok(Some(lent)) => Some(Completion::Received { slot, lent }),
+            Ok(Some(lent)) => {
+                self.buffers.hand_over(&lent);
+                Some(Completion::Received { slot, lent })
+            }
             Ok(None) => Some(Completion::Ended { slot }),
             Err(Errno::CANCELED | Errno::INTR) => None,
             Err(error) => Some(Completion::Failed { slot, error }),

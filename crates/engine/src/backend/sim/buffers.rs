@@ -1,5 +1,5 @@
-//! The buffers the simulated kernel receives into. Each is with the kernel or with the engine;
-//! one that was given back is overwritten, so that nobody reads it unnoticed.
+//! The buffers the simulated kernel receives into. Each is free, filled and not looked at yet, or
+//! with the engine; one that was given back is overwritten, so that nobody reads it unnoticed.
 
 use super::Lent;
 
@@ -33,15 +33,21 @@ impl Buffers {
         self.free.is_empty()
     }
 
-    /// A buffer with the bytes of `input`; there is one, and they fit.
+    /// A buffer with the bytes of `input`; there is one, and they fit. The engine gets it by
+    /// [`Self::hand_over`].
     pub(super) fn fill(&mut self, input: impl ExactSizeIterator<Item = u8>) -> Lent {
         let buffer = self.free.pop().expect("looked before");
         let bytes = input.len();
         for (place, byte) in self.memory[usize::from(buffer)].iter_mut().zip(input) {
             *place = byte;
         }
-        self.lent[usize::from(buffer)] = true;
         Lent { buffer, bytes: bytes as u32 }
+    }
+
+    /// The engine has it from now on.
+    pub(super) fn hand_over(&mut self, lent: &Lent) {
+        let before = std::mem::replace(&mut self.lent[usize::from(lent.buffer)], true);
+        assert!(!before, "a buffer is handed over once");
     }
 
     pub(super) fn filled(&self, lent: &Lent) -> &[u8] {
@@ -49,16 +55,22 @@ impl Buffers {
         &self.memory[usize::from(lent.buffer)][..lent.bytes as usize]
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
+    /// The engine gives it back.
     pub(super) fn give_back(&mut self, lent: Lent) {
         let index = usize::from(lent.buffer);
         assert!(std::mem::take(&mut self.lent[index]), "a buffer is given back once");
-        self.memory[index][..lent.bytes as usize].fill(GIVEN_BACK);
+        self.discard(lent);
+    }
+
+    /// Nobody is going to look at it.
+    #[expect(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
+    pub(super) fn discard(&mut self, lent: Lent) {
+        self.memory[usize::from(lent.buffer)][..lent.bytes as usize].fill(GIVEN_BACK);
         self.free.push(lent.buffer);
     }
 
     /// Between two passes the engine has none: it copies what it keeps.
     pub(super) fn check_none_lent(&self) {
-        assert!(self.free.len() == self.memory.len(), "the engine keeps a lent buffer");
+        assert!(!self.lent.contains(&true), "the engine keeps a lent buffer");
     }
 }

@@ -28,6 +28,8 @@ pub struct Faults {
     pub disarm: u32,
     /// Buffers the kernel may fill at once, in the shape of io_uring; 0 stands for many.
     pub buffers: u16,
+    /// Ready things that one wait brings at most, as a poller's batch is bounded; 0 stands for all.
+    pub batch: u16,
     /// The clock leaps forward when a wait ends.
     pub leap: u32,
     /// … by at most so many milliseconds.

@@ -87,7 +87,7 @@ struct Entry {
 }
 
 /// Something [`Backend::next`] will look at.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Ready {
     /// A listener has clients.
     Listener {
@@ -133,6 +133,8 @@ pub struct Sim<const READINESS: bool> {
     /// Receives that found no buffer; asked for again at the next wait.
     starved: Vec<Slot>,
     ready: Vec<Ready>,
+    /// What was ready beyond the batch of the last wait; the first of the next.
+    later: Vec<Ready>,
     wake: Arc<AtomicBool>,
 }
 
@@ -153,6 +155,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             buffers,
             starved: Vec::new(),
             ready: Vec::new(),
+            later: Vec::new(),
             wake: Arc::new(AtomicBool::new(false)),
         }
     }
@@ -226,8 +229,23 @@ impl<const READINESS: bool> Sim<READINESS> {
                 continue;
             }
             drop(state);
-            self.ready.push(Ready::Listener { listener, left: ACCEPTS_PER_PASS });
+            let clients = Ready::Listener { listener, left: ACCEPTS_PER_PASS };
+            if !self.ready.contains(&clients) {
+                self.ready.push(clients);
+            }
         }
+    }
+
+    /// Leaves what is beyond a batch to the next wait, which brings it first; `kept` of what is
+    /// ready were left by the last.
+    fn shuffle_batch(&mut self, kept: usize) {
+        let mut state = self.network.0.borrow_mut();
+        state.random.shuffle(&mut self.ready[kept..]);
+        let batch = usize::from(state.dice.faults.batch);
+        if batch > 0 && self.ready.len() > batch {
+            self.later = self.ready.split_off(batch);
+        }
+        state.random.shuffle(&mut self.ready);
     }
 
     /// What [`Backend::next`] makes of one ready thing; it may put a rest back.
@@ -300,13 +318,15 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
             }
         }
         self.feed_the_starved();
+        self.ready = std::mem::take(&mut self.later);
+        let kept = self.ready.len();
         let due = self.collect();
         if self.ready.is_empty() {
             self.network.0.borrow_mut().pass_time(timeout_ms, due);
             self.collect();
         }
+        self.shuffle_batch(kept);
         let mut state = self.network.0.borrow_mut();
-        state.random.shuffle(&mut self.ready);
         state.work_takes_time(!self.ready.is_empty());
         Ok(())
     }

@@ -306,6 +306,14 @@ impl Network {
         state.news = false;
     }
 
+    /// The worker is held up for so long, and its clients are not: it was stopped, or the machine
+    /// had others to run.
+    pub fn hold_up(&self, ms: u64) {
+        let mut state = self.0.borrow_mut();
+        state.advance(ms);
+        state.note(format_args!("the worker was held up for {ms} ms"));
+    }
+
     /// Connects a client. It waits to be accepted; it may send meanwhile.
     pub fn connect(&self, options: Connect) -> Client {
         let mut state = self.0.borrow_mut();

@@ -19,8 +19,9 @@ impl<const READINESS: bool> Sim<READINESS> {
         let input = if entry.wanted { connection.has_input() } else { hung_up };
         let output = output && !is_late(&mut state, &mut entry.output_after_ms, due);
         let input = input && !is_late(&mut state, &mut entry.input_after_ms, due);
-        if output || input {
-            self.ready.push(Ready::Socket { slot, generation: entry.generation, output });
+        let socket = Ready::Socket { slot, generation: entry.generation, output };
+        if (output || input) && !self.ready.contains(&socket) {
+            self.ready.push(socket);
         }
     }
 
@@ -67,6 +68,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         let bytes = state.random.part_of(waiting.min(self.buffers.capacity()), short);
         let lent = self.buffers.fill(state.take_input(client, bytes));
+        self.buffers.hand_over(&lent);
         Some(Completion::Received { slot, lent })
     }
 

@@ -1,0 +1,98 @@
+//! Working off what stands in the kernel: passes that do not wait, until some bring nothing. A wait
+//! brings a batch, so what one pass has not brought may still be there.
+//!
+//! It is done at the end of a worker ([`crate::drain`]), and when a worker was held up: stopped by
+//! a signal or a debugger, or in the way of others on its machine. Its clients were not. What they
+//! have sent in time is worked off before any deadline counts, so that nobody is cut because the
+//! server was late.
+
+use crate::limits::{BACKLOG_PASSES_MAX, BACKLOG_QUIET_PASSES, HELD_UP_MS};
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Backlog {
+    /// Passes so far.
+    passes: u32,
+    /// How many of them, to the last, brought nothing.
+    quiet: u32,
+}
+
+impl Backlog {
+    /// Counts a pass that has `brought` something, or not; true when no more are needed.
+    pub(crate) fn is_over(&mut self, brought: bool) -> bool {
+        self.passes += 1;
+        self.quiet = if brought { 0 } else { self.quiet + 1 };
+        self.quiet >= BACKLOG_QUIET_PASSES || self.passes >= BACKLOG_PASSES_MAX
+    }
+}
+
+/// Whether a worker comes to its deadlines in time. Times are milliseconds of a clock that never
+/// goes back.
+#[derive(Debug, Default)]
+pub(crate) struct Punctuality {
+    /// When it should look at its deadlines next, if it has any.
+    due_ms: Option<u64>,
+    /// What it works off, having been held up.
+    backlog: Option<Backlog>,
+}
+
+impl Punctuality {
+    /// A wait begins that should end at `due_ms`.
+    pub(crate) fn expect(&mut self, due_ms: Option<u64>) {
+        self.due_ms = due_ms;
+    }
+
+    /// The wait has ended at `now_ms`.
+    pub(crate) fn check(&mut self, now_ms: u64) {
+        if self.due_ms.is_some_and(|due_ms| now_ms >= due_ms + HELD_UP_MS) {
+            self.backlog.get_or_insert_default();
+        }
+    }
+
+    /// Deadlines do not count yet, and no pass waits.
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.backlog.is_some()
+    }
+
+    /// A pass ends that has `brought` something, or not.
+    pub(crate) fn passed(&mut self, brought: bool) {
+        if self.backlog.as_mut().is_some_and(|backlog| backlog.is_over(brought)) {
+            self.backlog = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_count_again_when_nothing_comes() {
+        let mut worker = Punctuality::default();
+        worker.check(u64::MAX);
+        assert!(!worker.is_catching_up(), "it had nothing to be late for");
+        worker.expect(Some(5000));
+        worker.check(5000 + HELD_UP_MS - 1);
+        assert!(!worker.is_catching_up());
+        worker.check(5000 + HELD_UP_MS);
+        for brought in [true, false, true, false] {
+            worker.passed(brought);
+            assert!(worker.is_catching_up());
+        }
+        worker.passed(false);
+        assert!(!worker.is_catching_up());
+    }
+
+    #[test]
+    fn a_flood_does_not_put_deadlines_off_for_ever() {
+        let mut worker = Punctuality::default();
+        worker.expect(Some(0));
+        worker.check(HELD_UP_MS);
+        let passes = (1..).take_while(|_| {
+            worker.check(u64::MAX);
+            worker.passed(true);
+            worker.is_catching_up()
+        });
+        assert_eq!(passes.count() as u32 + 1, BACKLOG_PASSES_MAX);
+    }
+}
