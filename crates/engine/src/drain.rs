@@ -10,7 +10,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::app::{App, Event, Gone, RawEvent};
+use crate::app::{App, Gone};
 use crate::backend::{Backend, Completion};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
@@ -55,15 +55,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if !conn.exchange.open || conn.phase == Phase::Closing {
                 continue;
             }
-            let raw = conn.phase == Phase::Raw;
-            self.notify(
-                slot,
-                if raw {
-                    Notice::Raw(RawEvent::Stopping)
-                } else {
-                    Notice::Exchange(Event::Stopping)
-                },
-            );
+            self.notify(slot, Notice::Stopping);
             self.settle(slot);
         }
     }

@@ -6,7 +6,7 @@ use pinion_http::refusal::Refusal;
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::app::{App, Event, Gone, RawEvent};
+use crate::app::{App, Event, Gone, Message, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::conn::{Phase, Watch};
 use crate::core::Core;
@@ -94,7 +94,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
             Phase::Raw if conn.exchange.owes_end && !unused => {
                 conn.exchange.owes_end = false;
-                self.notify(slot, Notice::Raw(RawEvent::End));
+                self.tell_stream(slot, RawEvent::End);
                 self.settle(slot);
             }
             // The request can never be complete, unless the application has yet to want the rest.
@@ -210,11 +210,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return false;
         }
         conn.exchange.owes_writable = false;
-        let raw = conn.phase == Phase::Raw;
-        self.notify(
-            slot,
-            if raw { Notice::Raw(RawEvent::Writable) } else { Notice::Exchange(Event::Writable) },
-        );
+        self.notify(slot, Notice::Writable);
         true
     }
 
@@ -308,19 +304,20 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.app.closed(address, unsent_bytes);
     }
 
-    /// Gives the application an event that came from elsewhere than the peer's bytes.
-    pub(crate) fn notify(&mut self, slot: Slot, notice: Notice<'_>) {
-        let Self { app, core, .. } = self;
-        match notice {
-            Notice::Exchange(event) => {
-                app.exchange(event, &mut Exchange { core, slot });
-                http1::after_event(app, core, slot);
-            }
-            Notice::Raw(event) => {
-                app.raw(event, &mut RawStream { core, slot });
-                http1::after_raw(core, slot);
-            }
+    /// Tells the application of the exchange or the stream that is open on a connection.
+    pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
+        if self.core.conns.get(slot).phase == Phase::Raw {
+            return self.tell_stream(slot, notice.for_stream());
         }
+        let Self { app, core, .. } = self;
+        app.exchange(notice.for_exchange(), &mut Exchange { core, slot });
+        http1::after_event(app, core, slot);
+    }
+
+    fn tell_stream(&mut self, slot: Slot, event: RawEvent<'_>) {
+        let Self { app, core, .. } = self;
+        app.raw(event, &mut RawStream { core, slot });
+        http1::after_raw(core, slot);
     }
 
     #[cold]
@@ -329,18 +326,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
             conn.exchange.deadline_ms = 0;
-            let raw = conn.phase == Phase::Raw;
             if conn.deadline_ms < u64::MAX {
                 self.core.wheel.arm(slot, conn.deadline_ms);
             }
-            self.notify(
-                slot,
-                if raw {
-                    Notice::Raw(RawEvent::Deadline)
-                } else {
-                    Notice::Exchange(Event::Deadline)
-                },
-            );
+            self.notify(slot, Notice::Deadline);
             return self.settle(slot);
         }
         if conn.deadline_ms > now {
@@ -388,10 +377,32 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// An event for one of the two entrances of the application.
-pub(crate) enum Notice<'a> {
-    Exchange(Event<'a>),
-    Raw(RawEvent<'a>),
+/// What an exchange hears as well as a stream, and what does not come from the peer's bytes.
+pub(crate) enum Notice {
+    Writable,
+    Posted(Message),
+    Deadline,
+    Stopping,
+}
+
+impl Notice {
+    fn for_exchange(self) -> Event<'static> {
+        match self {
+            Self::Writable => Event::Writable,
+            Self::Posted(message) => Event::Posted(message),
+            Self::Deadline => Event::Deadline,
+            Self::Stopping => Event::Stopping,
+        }
+    }
+
+    fn for_stream(self) -> RawEvent<'static> {
+        match self {
+            Self::Writable => RawEvent::Writable,
+            Self::Posted(message) => RawEvent::Posted(message),
+            Self::Deadline => RawEvent::Deadline,
+            Self::Stopping => RawEvent::Stopping,
+        }
+    }
 }
 
 /// Keeps input that cannot be used yet. False when there is no room: the connection pays.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::app::{App, Event, Gone, Message, RawEvent};
+use crate::app::{App, Gone, Message, RawEvent};
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Punctuality;
 use crate::conn::Phase;
@@ -298,15 +298,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.phase == Phase::Closing || over {
             return;
         }
-        let raw = conn.phase == Phase::Raw;
-        self.notify(
-            slot,
-            if raw {
-                Notice::Raw(RawEvent::Posted(message))
-            } else {
-                Notice::Exchange(Event::Posted(message))
-            },
-        );
+        self.notify(slot, Notice::Posted(message));
         self.settle(slot);
     }
 
