@@ -43,6 +43,32 @@ fn whoever_came_before_the_stop_is_answered() {
     });
 }
 
+/// Idle connections have all the places; those who wait come by their turn all the same.
+#[test]
+fn whoever_waited_for_a_place_before_the_stop_is_answered() {
+    const PLACES: usize = 4;
+    let folder = Folder::with("waited", [("index.html", "home")]);
+    for (io, workers) in IO.into_iter().flat_map(|io| [(io, "1"), (io, "2")]) {
+        let places = PLACES.to_string();
+        let flags = ["--io", io.as_str(), "--workers", workers, "--max-connections", &places];
+        let mut server = Start::site(folder.path()).flags(&flags).start();
+        let mut kept: Vec<Connection> = (0..PLACES).map(|_| server.connect()).collect();
+        for connection in &mut kept {
+            assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
+        }
+        let mut queued: Vec<Connection> = (0..3 * PLACES).map(|_| server.connect()).collect();
+        for connection in &mut queued {
+            connection.send(Request::get("/").bytes());
+        }
+        server.signal(Signal::TERM);
+        for mut connection in queued {
+            assert_eq!(connection.receive().text(), "home");
+            connection.expect_close();
+        }
+        assert!(server.wait().success());
+    }
+}
+
 #[test]
 fn a_stopping_server_leaves_its_port_to_the_next() {
     let folder = Folder::with("port", [("index.html", "home")]);

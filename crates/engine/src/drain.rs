@@ -4,7 +4,9 @@
 //! 1. *Emptying.* Clients that connected before the end began wait in the queue of a listener, and
 //!    a request may stand unread in a socket that looks idle. The worker goes on as before, but
 //!    without waiting, until passes bring neither. Answers say from now on that the connection
-//!    closes. Whoever has an exchange or a stream open is told: it may have no end of its own.
+//!    closes. Whoever has an exchange or a stream open is told: it may have no end of its own. If
+//!    no place is free for those who wait, connections between two requests give theirs up, and
+//!    for a moment whoever leaves is followed by the next.
 //! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
 //!    newcomers have a moment to speak, and what runs is finished.
 
@@ -14,7 +16,7 @@ use crate::app::{App, Gone};
 use crate::backend::{Backend, Completion};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
-use crate::limits::DRAIN_NEWCOMER_MS;
+use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::service::Notice;
 use crate::worker::Worker;
 
@@ -24,7 +26,11 @@ pub(crate) enum Ending {
     /// It has not begun.
     No,
     /// Whoever waits is taken.
-    Emptying { backlog: Backlog },
+    Emptying {
+        backlog: Backlog,
+        /// Until then places are waited for that clients could have, in milliseconds.
+        places_until_ms: u64,
+    },
     /// What runs is finished. Newcomers that have not spoken are closed at this time, in
     /// milliseconds; `u64::MAX` once that is done.
     Finishing { newcomers_until_ms: u64 },
@@ -36,7 +42,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.core.ending != Ending::No {
             return;
         }
-        self.core.ending = Ending::Emptying { backlog: Backlog::default() };
+        let places_until_ms = self.core.now.monotonic_ms + DRAIN_PLACES_MS;
+        self.core.ending = Ending::Emptying { backlog: Backlog::default(), places_until_ms };
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
@@ -69,10 +76,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn drained(&mut self, brought: bool) -> bool {
         match self.core.ending {
             Ending::No => return false,
-            Ending::Emptying { mut backlog } => {
+            Ending::Emptying { mut backlog, places_until_ms } => {
                 let is_over = backlog.is_over(brought);
-                self.core.ending = Ending::Emptying { backlog };
-                if is_over {
+                // Without a place in hand a pass brings nobody, whoever waits.
+                let is_full = !self.is_accepting() && self.core.now.monotonic_ms < places_until_ms;
+                if is_over && is_full {
+                    self.close_idle(|begun| begun > 0);
+                    backlog = Backlog::default();
+                }
+                self.core.ending = Ending::Emptying { backlog, places_until_ms };
+                if is_over && !is_full {
                     self.finish();
                 }
             }

@@ -133,6 +133,10 @@ pub(crate) const BACKLOG_QUIET_PASSES: u32 = 2;
 /// brings 512 events), and a flood must not keep a server from stopping, nor deadlines from ending.
 pub(crate) const BACKLOG_PASSES_MAX: u32 = 256;
 
+/// Milliseconds for which a server that stops, and has all its places taken, takes clients as
+/// places become free: some round trips, and short for a successor that wants the addresses.
+pub(crate) const DRAIN_PLACES_MS: u64 = 1000;
+
 /// Milliseconds that a client has to speak which had connected, and sent nothing, when a server
 /// began to stop: enough for a request on its way, and short for a browser that connected ahead.
 pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;

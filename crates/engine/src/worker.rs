@@ -18,7 +18,7 @@ use crate::drain::Ending;
 use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::inbox::{Inbox, Messages};
-use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS};
+use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::places::Places;
 use crate::preface::first_phase;
 use crate::raw::RawStream;
@@ -157,10 +157,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let short = self.core.shortage_until_ms.map(|until| until.saturating_sub(now));
         let is_emptying = matches!(self.core.ending, Ending::Emptying { .. });
-        if is_emptying || self.punctuality.is_catching_up() {
+        if is_emptying && self.accepting || self.punctuality.is_catching_up() {
             return Some(0);
         }
-        [deadline, accept, short].into_iter().flatten().min()
+        // Whether somebody else has a place to spare is seen by looking.
+        let place = is_emptying.then_some(TICK_MS);
+        [deadline, accept, short, place].into_iter().flatten().min()
     }
 
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
@@ -188,6 +190,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.backend.accept(false);
             self.backend.accept(true);
         }
+    }
+
+    /// Whether it has a place in hand and takes who comes.
+    pub(crate) fn is_accepting(&self) -> bool {
+        self.accepting
     }
 
     /// Turns accepting `on`, with a place in hand, or off.
