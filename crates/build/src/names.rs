@@ -48,7 +48,10 @@ impl Names {
         for pattern in exclude {
             let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
             let set = if trimmed.contains('/') { &mut by_path } else { &mut by_name };
-            let glob = GlobBuilder::new(trimmed.strip_prefix('/').unwrap_or(trimmed))
+            // `./drafts` is what a shell completes; it means the same as `/drafts`.
+            let below = trimmed.strip_prefix('.').filter(|rest| rest.starts_with('/'));
+            let below = below.unwrap_or(trimmed);
+            let glob = GlobBuilder::new(below.strip_prefix('/').unwrap_or(below))
                 .literal_separator(true)
                 .build()
                 .map_err(|error| BuildError::Glob(format!("{pattern:?}: {}", error.kind())))?;
@@ -170,6 +173,9 @@ mod tests {
             ("drafts/", "/a/drafts", Verdict::Skip),
             ("/drafts", "/drafts", Verdict::Skip),
             ("/drafts", "/a/drafts", Verdict::Take),
+            ("./drafts", "/drafts", Verdict::Skip),
+            ("./drafts/", "/a/drafts", Verdict::Take),
+            ("./.././x", "/x", Verdict::Take),
             ("a/*.md", "/a/x.md", Verdict::Skip),
             ("a/*.md", "/a/b/x.md", Verdict::Take),
             ("a/**/*.md", "/a/b/c/x.md", Verdict::Skip),

@@ -79,9 +79,10 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// Of writing to stdout: what else can fail says what it was doing.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        anyhow::Error::from(error).into()
+        anyhow::Error::from(error).context("cannot write to stdout").into()
     }
 }
 
@@ -149,6 +150,6 @@ mod tests {
         let gone = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(matches!(gone, Failure::ReaderGone));
         let full = Failure::from(io::Error::from(io::ErrorKind::StorageFull));
-        assert!(matches!(full, Failure::Failed(_)));
+        assert_eq!(full.reason().as_deref(), Some("cannot write to stdout: no storage space"));
     }
 }
