@@ -176,7 +176,7 @@ impl Writer {
         if dropped > trouble.dropped_told {
             let lines = dropped - trouble.dropped_told;
             stderr::line(format_args!(
-                "pinion: the access log could not keep up: {lines} lines dropped"
+                "pinion: the access log could not keep up; lines dropped: {lines}"
             ));
             trouble.dropped_told = dropped;
             trouble.told_at = Some(Instant::now());
@@ -185,7 +185,7 @@ impl Writer {
             let lines = std::mem::take(&mut trouble.unwritten);
             let reason = without_number(&error.to_string());
             stderr::line(format_args!(
-                "pinion: cannot write the access log: {reason}; {lines} lines lost"
+                "pinion: cannot write the access log: {reason}; lines lost: {lines}"
             ));
             trouble.told_at = Some(Instant::now());
         }
