@@ -305,6 +305,19 @@ fn what_comes_behind_the_last_request_does_not_cost_its_answer() {
 }
 
 #[test]
+fn much_that_comes_behind_the_last_request_does_not_reset_its_answer() {
+    let folder = Folder::with("behind", [("index.html", "home")]);
+    every_way(&folder, |server| {
+        let last = Request::get("/").field("Connection", "close");
+        let mut connection = server.connect();
+        // More than one read of the server takes.
+        connection.send([last.bytes().as_slice(), &[b'x'; 60_000]].concat());
+        assert_eq!(connection.receive().text(), "home");
+        assert_eq!(connection.read_some(1).expect("an orderly end"), 0);
+    });
+}
+
+#[test]
 fn every_form_of_target_is_understood() {
     // RFC 9112 §3.2.
     every_way(&site(), |server| {

@@ -321,9 +321,11 @@ fn answer_last<A: App>(
     app.answered(core.address(slot), OwnAnswer { status, peer, body_bytes, bytes });
 }
 
-/// Counts what a lingering peer still sends; too much ends the patience.
+/// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
+/// sends more nevertheless may not be done with that.
 fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
     let conn = core.conns.get(slot);
+    conn.linger |= bytes > 0 && conn.close_when_sent && !conn.ended;
     conn.dropped += bytes;
     if conn.dropped > LINGER_MAX_BYTES {
         conn.exchange.stage = Stage::Aborted;
