@@ -58,13 +58,16 @@ pub(crate) fn build_beside<W: Write + Seek>(
     progress: &dyn Progress,
 ) -> Result<Built<W>, BuildError> {
     let begin = Instant::now();
-    let found = walk(source, &Names::new(&options.exclude)?, output)?;
+    let names = Names::new(&options.exclude)?;
+    let found = walk(source, &names, output)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
     let mut assembly = Assembly::new(options, &found.files, out)?;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
+    let unused = names.unused().map(|pattern| Warning::UnusedExclude(pattern.into()));
+    assembly.summary.warnings.extend(unused);
     read_all(source, options, &found.files, lost, &mut assembly, progress)?;
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {

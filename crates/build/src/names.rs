@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::BuildError;
 
@@ -34,8 +35,28 @@ const SPECIAL_SUFFIX: &[u8] = b".lua";
 
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
-    by_name: GlobSet,
-    by_path: GlobSet,
+    by_name: Patterns,
+    by_path: Patterns,
+}
+
+/// Exclude patterns of one kind.
+struct Patterns {
+    set: GlobSet,
+    /// As they were given, in the order of the set, and whether they have matched anything.
+    given: Vec<(String, AtomicBool)>,
+}
+
+impl Patterns {
+    fn is_match(&self, bytes: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(bytes));
+        if !self.set.is_match(path) {
+            return false;
+        }
+        for (_, used) in self.set.matches(path).iter().filter_map(|&rank| self.given.get(rank)) {
+            used.store(true, Ordering::Relaxed);
+        }
+        true
+    }
 }
 
 impl Names {
@@ -44,10 +65,10 @@ impl Names {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub fn new(exclude: &[String]) -> Result<Names, BuildError> {
-        let (mut by_name, mut by_path) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
         for pattern in exclude {
             let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
-            let set = if trimmed.contains('/') { &mut by_path } else { &mut by_name };
+            let patterns = if trimmed.contains('/') { &mut by_path } else { &mut by_name };
             // `./drafts` is what a shell completes; it means the same as `/drafts`.
             let below = trimmed.strip_prefix('.').filter(|rest| rest.starts_with('/'));
             let below = below.unwrap_or(trimmed);
@@ -55,11 +76,16 @@ impl Names {
                 .literal_separator(true)
                 .build()
                 .map_err(|error| BuildError::Glob(format!("{pattern:?}: {}", error.kind())))?;
-            set.add(glob);
+            patterns.push((pattern.clone(), glob));
         }
-        let build =
-            |set: GlobSetBuilder| set.build().map_err(|error| BuildError::Glob(error.to_string()));
-        Ok(Names { by_name: build(by_name)?, by_path: build(by_path)? })
+        Ok(Names { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
+    }
+
+    /// The patterns that have left nothing out so far, as they were given.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
+        let given = self.by_name.given.iter().chain(&self.by_path.given);
+        let unused = given.filter(|(_, used)| !used.load(Ordering::Relaxed));
+        unused.map(|(pattern, _)| pattern.as_str())
     }
 
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
@@ -75,10 +101,8 @@ impl Names {
 
     /// `key` is the path below the source with a slash in front; `name` is its last component.
     pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> Verdict {
-        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-        if self.by_name.is_match(path(name))
-            || self.by_path.is_match(path(key.get(1..).unwrap_or_default()))
-        {
+        let by_name = self.by_name.is_match(name);
+        if self.by_path.is_match(key.get(1..).unwrap_or_default()) || by_name {
             return Verdict::Skip;
         }
         if is_special(name) {
@@ -86,6 +110,17 @@ impl Names {
         }
         if is_leftover(name) { Verdict::Skip } else { Verdict::Take }
     }
+}
+
+fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, BuildError> {
+    let mut set = GlobSetBuilder::new();
+    let mut given = Vec::new();
+    for (pattern, glob) in patterns {
+        set.add(glob);
+        given.push((pattern, AtomicBool::new(false)));
+    }
+    let set = set.build().map_err(|error| BuildError::Glob(error.to_string()))?;
+    Ok(Patterns { set, given })
 }
 
 /// Without regard to case: a secret must not become public because its name was shouted. Folders

@@ -90,6 +90,8 @@ pub enum Warning {
     FromTheFuture(PathBuf),
     /// Larger than [`HELD_MAX_BYTES`](crate::limits::HELD_MAX_BYTES); stored without codings.
     TooLargeToEncode(PathBuf),
+    /// An exclude pattern that has left nothing out: misspelt, most likely.
+    UnusedExclude(PathBuf),
     /// A `404.html` too many levels below the root; it is a page like any other.
     NotFoundTooDeep(PathBuf),
 }
@@ -117,6 +119,7 @@ impl fmt::Display for Warning {
             Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
+            Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
         };
         write!(f, "{}: {what}", Shown(path))

@@ -188,11 +188,21 @@ impl Settings {
 const CONTENT_FLAGS: &[&str] =
     &["codings", "exclude", "cache-control", "no-security-headers", "keep-going", "jobs"];
 
+/// An archive is written at many places of its file, which a pipe does not have.
+fn output(low: &Low) -> Result<PathBuf, Failure> {
+    match path(low, "output")? {
+        Some(path) if path.as_os_str() == "-" => {
+            Err(Failure::usage("an archive cannot go to stdout; a file of that name is ./-"))
+        }
+        Some(path) => Ok(path),
+        None => Err(Failure::usage("say where the archive goes: -o site.pinion")),
+    }
+}
+
 fn build(low: &Low) -> Result<Build, Failure> {
     Ok(Build {
         source: operand(low, "SRC")?,
-        output: path(low, "output")?
-            .ok_or_else(|| Failure::usage("say where the archive goes: -o site.pinion"))?,
+        output: output(low)?,
         force: low.given("force"),
         content: content(low)?,
         json: low.given("json"),
@@ -422,6 +432,12 @@ mod tests {
         assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
         assert_eq!((content.keep_going, content.security_fields), (true, false));
         assert_eq!(content.jobs, NonZeroUsize::new(2));
+    }
+
+    #[test]
+    fn an_archive_does_not_go_to_stdout() {
+        assert!(matches!(settings("pinion build src -o -"), Err(Failure::Usage(_))));
+        assert!(settings("pinion build src -o ./-").is_ok());
     }
 
     #[test]

@@ -390,6 +390,23 @@ fn a_slot_that_leads_to_another_entry_gives_no_answer() {
     assert!(report.damages.iter().any(|damage| damage.fault == Fault::Count), "{report:?}");
 }
 
+/// Slots cost 8 bytes, the record that they lead to thousands: not all of them are followed.
+#[test]
+fn many_ways_to_one_record_are_no_work_without_end() {
+    let bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let mut scratch = Scratch::new();
+    let archive = layout.view(&bytes);
+    let offset = archive.find(b"/", &mut scratch).expect("sound").expect("there").offset();
+    let record = RecordHeader::ref_from_prefix(&bytes[offset as usize..]).expect("a record").0;
+    let record_bytes = u64::from(record.bytes.get());
+    let forge = Forge::new().buckets(|bucket| bucket.slots = [(offset / 8).into(); 7]);
+    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
+    let most = records.expect("required").bytes / record_bytes + 1;
+    assert!(!report.is_sound() && report.entries <= most, "{} of {most}", report.entries);
+}
+
 #[test]
 fn digests_that_cannot_be() {
     let rows = |change: &dyn Fn(&mut [DigestRow])| {

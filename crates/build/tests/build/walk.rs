@@ -168,6 +168,16 @@ fn what_is_left_out_is_in_the_summary() {
     );
 }
 
+/// What was to stay private must not become public by a slip of the pen.
+#[test]
+fn a_pattern_that_leaves_nothing_out_is_told() {
+    let folder = Folder::with(&[("drafts/a.html", ""), ("index.html", ""), ("x.psd", "")]);
+    let exclude = ["draft", "/drafts/*", "*.psd", "guide/**"].map(str::to_owned).to_vec();
+    let site = built_with(&folder, &Options { exclude, ..options() }).unwrap();
+    let unused = |pattern: &str| Warning::UnusedExclude(pattern.into());
+    assert_eq!(site.summary.warnings, [unused("draft"), unused("guide/**")]);
+}
+
 #[test]
 fn a_bad_pattern_fails_before_anything_is_read() {
     let folder = Folder::new();

@@ -160,7 +160,9 @@ fn guard_of(address: usize) -> Option<&'static GuardedRange> {
 extern "C" fn on_lost_page(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; only a fault has an
     // address, and only the kernel's codes are above 0 (sigaction(2)).
-    let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr() as usize) };
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // Memory that failed and that nobody touches is told, and does not repeat.
+    let is_fault = code > 0 && code != libc::BUS_MCEERR_AO;
     if is_fault && mend(address) {
         return;
     }
