@@ -39,6 +39,19 @@ impl Request {
         self
     }
 
+    /// The same for another host.
+    #[must_use]
+    pub fn host(self, host: &str) -> Request {
+        self.hostless().field("Host", host)
+    }
+
+    /// The same without `Host`.
+    #[must_use]
+    pub fn hostless(mut self) -> Request {
+        self.fields.retain(|(name, _)| name != "Host");
+        self
+    }
+
     /// The same in HTTP/1.0.
     #[must_use]
     pub fn http10(mut self) -> Request {

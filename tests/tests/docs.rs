@@ -22,7 +22,10 @@ fn every_command_of_the_documents_works() {
         };
         let mut reader = Reader::of(&path);
         for command in &commands {
-            reader.tries(command);
+            match command.strip_prefix(CONFIGURATION) {
+                Some(text) => reader.configures(text),
+                None => reader.tries(command),
+            }
         }
         reader.leaves();
         tried += commands.len();
@@ -75,13 +78,20 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Before the text of a configuration among commands.
+const CONFIGURATION: &str = "pinion.toml = ";
+
 /// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
-/// their look; all without remarks.
+/// their look; all without remarks. A block of TOML is a configuration.
 fn fenced_commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for block in text.split("\n```").skip(1).step_by(2) {
         let block = block.replace("\\\n", " ");
         let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
+        if mark == "toml" {
+            commands.push(format!("{CONFIGURATION}{block}"));
+            continue;
+        }
         let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
         let is_prompted = block.lines().any(|line| line.starts_with("$ "));
         // Behind a prompt stands a command, and what has none is its output.
@@ -149,6 +159,22 @@ impl Reader {
         }
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);
         Reader { document: document.to_owned(), folder, server: None }
+    }
+
+    /// Writes the file, with whatever it names beside it, and has it checked.
+    fn configures(&self, text: &str) {
+        let paths = text.lines().filter_map(|line| line.strip_prefix("path = \""));
+        for path in paths.map(|rest| rest.trim_end_matches('"')) {
+            let target = self.folder.join(path);
+            match path.ends_with(".pinion") {
+                _ if target.exists() => {}
+                true => drop(fs::copy(self.folder.join("site.pinion"), target).expect("a copy")),
+                false => copy_folder(&self.folder.join("public"), &target),
+            }
+        }
+        self.folder.write("pinion.toml", text);
+        let mut check = Command::new(pinion());
+        stdout(check.arg("check").current_dir(self.folder.path()));
     }
 
     fn tries(&mut self, command: &str) {

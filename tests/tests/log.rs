@@ -91,6 +91,7 @@ fn json_lines_are_true() {
             ("peer", Value::from("127.0.0.1")),
             ("port", Value::from(port)),
             ("method", Value::from("GET")),
+            ("host", Value::from("localhost")),
             ("target", Value::from("/docs/?q=%C3%BC")),
             ("version", Value::from("HTTP/1.1")),
             ("status", Value::from(200)),
@@ -155,7 +156,7 @@ fn a_refusal_is_a_line_too() {
             connection.receive();
             let found = json(&lines(log, number + 1)[number]);
             assert_eq!((&found["status"], &found["cut"]), (&status.into(), &false.into()));
-            for unknown in ["method", "target", "version", "referer", "user_agent"] {
+            for unknown in ["method", "host", "target", "version", "referer", "user_agent"] {
                 assert_eq!(found[unknown], Value::Null, "{unknown} of {status}");
             }
         }

@@ -73,6 +73,15 @@ impl Address {
         check_host_name(host)?;
         parse_port(port).map(|port| Self::Name { host: host.to_owned(), port })
     }
+
+    /// Whether it may be listened on twice: the kernel chooses another port each time.
+    pub(crate) fn may_repeat(&self) -> bool {
+        match self {
+            Self::Any { port } | Self::Name { port, .. } => *port == 0,
+            Self::Ip(ip) => ip.port() == 0,
+            Self::Unix(_) | Self::Inherited(_) => false,
+        }
+    }
 }
 
 /// The spelling that [`Address::parse`] reads back.

@@ -4,18 +4,12 @@
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
+use crate::written::Low;
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use std::ffi::{OsStr, OsString};
-
-/// What was written. Values are not read yet; [`crate::settings`] does that.
-#[derive(Debug)]
-pub(crate) struct Low {
-    /// The verb.
-    pub(crate) verb: Verb,
-    matches: ArgMatches,
-}
+use std::ffi::OsString;
 
 /// What the arguments ask for.
 #[derive(Debug)]
@@ -46,7 +40,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
-            Some(verb) => Ok(Asked::Run(Low { verb, matches })),
+            Some(verb) => Ok(Asked::Run(low(verb, &matches))),
             None => Err(Failure::usage(no_verb())),
         },
         None => Err(Failure::usage(no_verb())),
@@ -67,18 +61,22 @@ pub(crate) fn names_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-impl Low {
-    /// Whether a flag was given.
-    pub(crate) fn given(&self, name: &str) -> bool {
-        self.matches.try_contains_id(name).unwrap_or(false)
-            && self.matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
+/// What stands in clap's matches of a verb.
+fn low(verb: Verb, matches: &ArgMatches) -> Low {
+    let mut low = Low::new(verb);
+    let flags = directives::of(verb).map(|row| (row.name, matches!(row.kind, Kind::Switch)));
+    let operands = verb.row().operands.iter().map(|operand| (operand.name, false));
+    for (name, is_switch) in flags.chain(operands) {
+        if matches.value_source(name) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let values = match is_switch {
+            true => None,
+            false => matches.get_many::<OsString>(name),
+        };
+        low.set(name, values.into_iter().flatten().cloned().collect());
     }
-
-    /// Every value of a flag or operand, in the order they were written.
-    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &OsStr> {
-        let values = self.matches.try_get_many::<OsString>(name).ok().flatten();
-        values.into_iter().flatten().map(OsString::as_os_str)
-    }
+    low
 }
 
 /// clap's form of the table.

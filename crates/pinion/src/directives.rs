@@ -1,27 +1,34 @@
-//! The directive table: one row for every flag. The command line, the help and the reference page
-//! (`docs/flags.md`) are all made from these rows, so a flag is described in exactly one place.
+//! The directive table: one row for every flag and every key of a configuration file. The command
+//! line, the file, the help, the man pages and the reference (`docs/reference/`) are all made from
+//! these rows, so a directive is described in exactly one place.
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
-//! into), [`build`] (how a folder becomes one) and [`serve`] (how it is served).
+//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served) and [`site`] (which
+//! sites a server has). The tables that keys stand in are those of [`file`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
+pub(crate) mod file;
 #[cfg(test)]
 mod reference;
 pub(crate) mod serve;
+pub(crate) mod site;
 pub(crate) mod verbs;
 
+use file::Key;
 use verbs::Verb;
 
-/// One flag.
+/// One flag, or one key of a configuration file, or both.
 #[derive(Debug)]
 pub(crate) struct Directive {
     /// Its long name without the dashes; the same word names it in every table of the program.
     pub(crate) name: &'static str,
     /// Its one-letter name.
     pub(crate) short: Option<char>,
-    /// The verbs that take it.
+    /// The verbs that take it as a flag; none for what stands in a configuration file alone.
     pub(crate) verbs: &'static [Verb],
+    /// Where it stands in a configuration file.
+    pub(crate) file: Option<Key>,
     /// What it is a property of.
     pub(crate) level: Level,
     /// What its value may be.
@@ -66,6 +73,8 @@ pub(crate) enum Kind {
     FieldValue,
     /// A pattern for paths.
     Glob,
+    /// A host, or `*.` and a host ([`pinion_site::hosts`]).
+    Host,
     /// A whole number within the bounds, which are included.
     Number {
         /// Least value.
@@ -105,7 +114,7 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    serve::ROWS.iter().chain(build::ROWS).chain(archive::ROWS)
+    site::ROWS.iter().chain(serve::ROWS).chain(build::ROWS).chain(archive::ROWS)
 }
 
 /// The rows of one verb.
@@ -122,6 +131,7 @@ impl Kind {
             Self::Codings => "LIST",
             Self::FieldValue => "VALUE",
             Self::Glob => "GLOB",
+            Self::Host => "HOST",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
             Self::Path => "FILE",
@@ -137,6 +147,7 @@ impl Kind {
             Self::Codings => "gzip[:1-12], br[:0-11], zstd[:1-22]; or identity".to_owned(),
             Self::FieldValue => "visible ASCII".to_owned(),
             Self::Glob => "*, **, ?, [a-z], {a,b}".to_owned(),
+            Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
             Self::Path => "a path".to_owned(),
@@ -179,7 +190,7 @@ mod tests {
             let plain = |b: u8| b.is_ascii_lowercase() || b == b'-';
             assert!(row.name.bytes().all(plain), "{}", row.name);
             assert!(!all().skip(at + 1).any(|other| other.name == row.name), "{}", row.name);
-            assert!(!row.verbs.is_empty(), "{}", row.name);
+            assert!(!row.verbs.is_empty() || row.file.is_some(), "{}", row.name);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::source::CONFIGURATION;
 use pinion_build::Problem;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
@@ -20,6 +21,10 @@ impl Known {
                 json!({"archive": text(&build.output), "problems": []})
             }
             Settings::Cat(cat) if cat.json => json!({"archive": text(&cat.file)}),
+            Settings::Check(check) if check.json => {
+                let config = check.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
+                json!({"config": text(config), "faults": []})
+            }
             Settings::Inspect(look) | Settings::Ls(look) if look.json => {
                 json!({"archive": text(&look.file)})
             }

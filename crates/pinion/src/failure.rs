@@ -1,6 +1,7 @@
 //! Why a verb did not succeed, and the exit code each reason has: 1 the work failed, 2 the command
 //! line or configuration is wrong. Every reason is told in one line that says what to do.
 
+use crate::config::Fault;
 use crate::terminal::counted;
 use pinion_build::Problem;
 use pinion_engine::stderr;
@@ -17,8 +18,12 @@ pub(crate) enum Failure {
     Failed(anyhow::Error),
     /// Files of a folder stand in the way of a build.
     Problems(Vec<Problem>),
+    /// What is wrong with a configuration file; nothing was started.
+    Faults(Vec<Fault>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
+    /// The verb has already said what is wrong with a configuration.
+    ToldUsage,
     /// Whoever read our output has gone (`pinion ls site.pinion | head`): no failure at all.
     ReaderGone,
 }
@@ -33,7 +38,7 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         self.tell();
         match self {
-            Self::Usage(_) => ExitCode::from(2),
+            Self::Usage(_) | Self::Faults(_) | Self::ToldUsage => ExitCode::from(2),
             Self::Failed(_) | Self::Problems(_) | Self::Told => ExitCode::from(1),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
@@ -54,7 +59,12 @@ impl Failure {
                 "nothing was built because of {}; --keep-going builds without",
                 counted(problems.len() as u64, "problem")
             )),
-            Self::Told | Self::ReaderGone => None,
+            // Each fault is a whole line.
+            Self::Faults(faults) => {
+                let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
+                (!lines.is_empty()).then(|| lines.join("; "))
+            }
+            Self::Told | Self::ToldUsage | Self::ReaderGone => None,
         }
     }
 
@@ -63,6 +73,12 @@ impl Failure {
             for problem in problems {
                 stderr::line(format_args!("pinion: {problem}"));
             }
+        }
+        if let Self::Faults(faults) = self {
+            for fault in faults {
+                stderr::line(format_args!("pinion: {fault}"));
+            }
+            return;
         }
         if let Some(reason) = self.reason() {
             stderr::line(format_args!("pinion: {reason}"));

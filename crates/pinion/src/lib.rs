@@ -10,10 +10,15 @@ mod archive_file;
 mod build_options;
 mod calendar;
 mod command_line;
+mod config;
 mod directives;
 mod document;
 mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod listing;
+mod manual;
+mod plan;
 mod program;
 mod progress;
 mod server;
@@ -22,5 +27,6 @@ mod source;
 mod terminal;
 mod values;
 mod verbs;
+mod written;
 
 pub use program::run;

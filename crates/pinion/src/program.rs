@@ -34,8 +34,11 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
     match settings {
         Settings::Build(build) => verbs::build::run(&build),
         Settings::Cat(cat) => verbs::cat::run(&cat),
+        Settings::Check(check) => verbs::check::run(&check),
+        Settings::Completions { shell } => verbs::completions::run(&shell),
         Settings::Inspect(look) => verbs::inspect::run(&look),
         Settings::Ls(look) => verbs::ls::run(&look),
+        Settings::Man { page } => verbs::man::run(page.as_deref()),
         Settings::Serve(serve) => verbs::serve::run(*serve),
         Settings::Verify(look) => verbs::verify::run(&look),
         Settings::Version { json } => verbs::version::run(json),

@@ -1,7 +1,7 @@
 //! A running server, put together from the other rooms.
 //!
 //! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread and leaves no
-//! other one behind: it blocks the signals, binds the sockets, opens the log and the site.
+//! other one behind: it blocks the signals, binds the sockets, opens the log and the sites.
 //! [`run::run`] starts the threads and waits for the end.
 //!
 //! | Module | Holds |
@@ -9,7 +9,10 @@
 //! | [`kit`] | everything a server needs, ready before the first thread |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
-//! | [`generation`] | the state of the site that is served now, and how workers take up the next |
+//! | [`generation`] | one state of a site |
+//! | [`published`] | the current state of every site, and how workers take up the next |
+//! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
+//! | [`configuration`] | the configuration file, read again |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`journal`] | what of a request goes into the access log |
 //! | [`pending`] | records of answers that have not left yet |
@@ -23,6 +26,7 @@
 
 pub(crate) mod app;
 pub(crate) mod capacity;
+pub(crate) mod configuration;
 pub(crate) mod damage;
 pub(crate) mod generation;
 pub(crate) mod interrupt;
@@ -31,7 +35,9 @@ pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
 pub(crate) mod pending;
+pub(crate) mod published;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod sites;
 pub(crate) mod socket_files;
 pub(crate) mod watch;

@@ -1,17 +1,19 @@
-//! The command line, as meant: every value read, checked and typed, with defaults in place.
+//! What was written, as meant: every value read, checked and typed, with defaults in place.
 
-use crate::address::Address;
-use crate::command_line::Low;
+mod serve;
+
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
 use crate::terminal::shown;
 use crate::values;
+use crate::written::Low;
 use pinion_build::CodingLevel;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+
+pub(crate) use serve::{Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 
 /// A verb with everything it needs.
 #[derive(Debug)]
@@ -20,10 +22,22 @@ pub(crate) enum Settings {
     Build(Build),
     /// `pinion cat`
     Cat(Cat),
+    /// `pinion check`
+    Check(Check),
+    /// `pinion completions`
+    Completions {
+        /// The word for it, as written.
+        shell: String,
+    },
     /// `pinion inspect`
     Inspect(Look),
     /// `pinion ls`
     Ls(Look),
+    /// `pinion man`
+    Man {
+        /// A verb or a file; none for the program itself.
+        page: Option<String>,
+    },
     /// `pinion serve`
     Serve(Box<Serve>),
     /// `pinion verify`
@@ -67,6 +81,15 @@ pub(crate) struct Content {
     pub(crate) jobs: Option<NonZeroUsize>,
 }
 
+/// `pinion check`.
+#[derive(Debug)]
+pub(crate) struct Check {
+    /// None: the one in the current folder.
+    pub(crate) config: Option<PathBuf>,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
 /// A verb that reads one archive.
 #[derive(Debug)]
 pub(crate) struct Look {
@@ -89,83 +112,6 @@ pub(crate) struct Cat {
     pub(crate) json: bool,
 }
 
-/// `pinion serve`.
-#[derive(Debug)]
-pub(crate) struct Serve {
-    /// What to serve, as written.
-    pub(crate) path: Option<PathBuf>,
-    /// How a folder becomes an archive.
-    pub(crate) content: Content,
-    /// The flags of `content` that were given: they mean nothing for a ready archive.
-    pub(crate) content_flags: Vec<&'static str>,
-    /// Never empty.
-    pub(crate) listen: Vec<Address>,
-    /// None: one for each core.
-    pub(crate) workers: Option<usize>,
-    /// How to talk to the kernel.
-    pub(crate) io: Io,
-    /// How the archive is held.
-    pub(crate) memory: Memory,
-    /// Where requests are logged.
-    pub(crate) access_log: Option<LogTarget>,
-    /// How a line looks.
-    pub(crate) log_format: LogFormat,
-    /// Take up changes by itself.
-    pub(crate) watch: bool,
-    /// Answer every request with the same bytes.
-    pub(crate) dummy: bool,
-    /// How long running requests may take after SIGTERM.
-    pub(crate) grace: Duration,
-    /// None: from the limit on open files.
-    pub(crate) max_connections: Option<u64>,
-    /// None: as many as the client likes.
-    pub(crate) max_requests_per_connection: Option<u32>,
-    /// None: from the number of connections.
-    pub(crate) memory_budget_bytes: Option<u64>,
-    /// Value of the `Server` field.
-    pub(crate) server_name: Option<String>,
-}
-
-/// `--io`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Io {
-    /// io_uring where it works, else epoll.
-    Auto,
-    /// epoll.
-    Epoll,
-    /// io_uring or fail.
-    Uring,
-}
-
-/// `--memory`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    /// A sealed copy in memory.
-    Copy,
-    /// Mapped, read as needed.
-    Map,
-    /// Mapped, read before the first request.
-    Preload,
-}
-
-/// `--access-log`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LogTarget {
-    /// Appended to, reopened on SIGHUP.
-    File(PathBuf),
-    /// `-`
-    Stdout,
-}
-
-/// `--log-format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    /// The combined format of the common web servers.
-    Combined,
-    /// One JSON object in each line.
-    Json,
-}
-
 impl Settings {
     /// Reads what was written.
     ///
@@ -175,9 +121,15 @@ impl Settings {
         Ok(match low.verb {
             Verb::Build => Self::Build(build(low)?),
             Verb::Cat => Self::Cat(cat(low)?),
+            Verb::Check => {
+                let config = optional(low, "CONFIG")?;
+                Self::Check(Check { config, json: low.given("json") })
+            }
+            Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Inspect => Self::Inspect(look(low)?),
             Verb::Ls => Self::Ls(look(low)?),
-            Verb::Serve => Self::Serve(Box::new(serve(low)?)),
+            Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },
+            Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Version => Self::Version { json: low.given("json") },
         })
@@ -185,7 +137,7 @@ impl Settings {
 }
 
 /// The flags that [`Content`] is made of.
-const CONTENT_FLAGS: &[&str] =
+pub(crate) const CONTENT_FLAGS: &[&str] =
     &["codings", "exclude", "cache-control", "no-security-headers", "keep-going", "jobs"];
 
 /// An archive is written at many places of its file, which a pipe does not have.
@@ -227,66 +179,6 @@ fn cat(low: &Low) -> Result<Cat, Failure> {
     })
 }
 
-fn serve(low: &Low) -> Result<Serve, Failure> {
-    refuse_without_effect(low)?;
-    let path = if low.given("PATH") { Some(operand(low, "PATH")?) } else { None };
-    let mut listen = Vec::new();
-    for text in low.values("listen") {
-        listen.push(read(row("listen"), text, Address::parse)?);
-    }
-    if listen.is_empty() {
-        listen.push(Address::UNCONFIGURED);
-    }
-    Ok(Serve {
-        path,
-        content: content(low)?,
-        content_flags: CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect(),
-        listen,
-        workers: number(low, "workers")?,
-        io: match choice(low, "io")? {
-            "epoll" => Io::Epoll,
-            "uring" => Io::Uring,
-            _ => Io::Auto,
-        },
-        memory: match choice(low, "memory")? {
-            "copy" => Memory::Copy,
-            "preload" => Memory::Preload,
-            _ => Memory::Map,
-        },
-        access_log: path_or_stdout(low, "access-log")?,
-        log_format: match choice(low, "log-format")? {
-            "json" => LogFormat::Json,
-            _ => LogFormat::Combined,
-        },
-        watch: low.given("watch"),
-        dummy: low.given("dummy"),
-        grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
-        max_connections: number(low, "max-connections")?,
-        max_requests_per_connection: number(low, "max-requests-per-connection")?,
-        memory_budget_bytes: number::<u64>(low, "memory-budget")?.map(|mebibytes| mebibytes << 20),
-        server_name: field_value(low, "server-name")?,
-    })
-}
-
-/// Flags that would be taken in silence and do nothing.
-fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
-    if low.given("dummy") {
-        if low.given("PATH") {
-            return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
-        }
-        let mut about_a_site = ["watch", "memory"].iter().chain(CONTENT_FLAGS);
-        if let Some(flag) = about_a_site.find(|flag| low.given(flag)) {
-            return Err(Failure::usage(format!(
-                "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
-            )));
-        }
-    }
-    if low.given("log-format") && !low.given("access-log") {
-        return Err(Failure::usage("--log-format has no effect without --access-log; give both"));
-    }
-    Ok(())
-}
-
 fn content(low: &Low) -> Result<Content, Failure> {
     let mut exclude = Vec::new();
     for glob in low.values("exclude") {
@@ -308,6 +200,16 @@ fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
         Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
         _ => Err(Failure::usage(format!("{name} is empty"))),
     }
+}
+
+/// An operand that may be missing.
+fn optional(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
+    low.given(name).then(|| operand(low, name)).transpose()
+}
+
+/// An operand that is one of few words; what is not Unicode is none of them.
+fn word(text: &Path) -> String {
+    text.to_string_lossy().into_owned()
 }
 
 fn path(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
@@ -376,7 +278,6 @@ fn row(name: &'static str) -> &'static Directive {
 mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
-    use pinion_http::coding::Coding;
     use std::ffi::OsString;
 
     fn settings(line: &str) -> Result<Settings, Failure> {
@@ -384,54 +285,6 @@ mod tests {
             Asked::Run(low) => Settings::from_low(&low),
             Asked::Help(page) => panic!("{page}"),
         }
-    }
-
-    fn served(line: &str) -> Serve {
-        match settings(line) {
-            Ok(Settings::Serve(serve)) => *serve,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn defaults_of_serve() {
-        let serve = served("pinion serve");
-        assert_eq!(serve.listen, [Address::UNCONFIGURED]);
-        assert_eq!((serve.io, serve.memory), (Io::Auto, Memory::Map));
-        assert_eq!(serve.log_format, LogFormat::Combined);
-        assert_eq!(serve.grace, Duration::from_secs(30));
-        assert_eq!((serve.workers, serve.max_connections), (None, None));
-        assert_eq!((serve.access_log, serve.server_name), (None, None));
-        assert!(serve.content.security_fields && serve.content_flags.is_empty());
-    }
-
-    #[test]
-    fn every_flag_of_serve_is_taken() {
-        let serve = served(
-            "pinion serve site -l 80 --listen unix:/a --workers 3 --io epoll --memory copy \
-             --access-log - --log-format json --watch --grace 5 --max-connections 9 \
-             --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
-             --codings br:4 --exclude a --exclude b --cache-control no-cache \
-             --no-security-headers --keep-going --jobs 2",
-        );
-        assert_eq!(serve.path, Some("site".into()));
-        assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
-        assert_eq!((serve.workers, serve.io, serve.memory), (Some(3), Io::Epoll, Memory::Copy));
-        assert_eq!(serve.access_log, Some(LogTarget::Stdout));
-        assert_eq!(serve.log_format, LogFormat::Json);
-        assert!(serve.watch && !serve.dummy);
-        assert_eq!(serve.grace, Duration::from_secs(5));
-        assert_eq!((serve.max_connections, serve.max_requests_per_connection), (Some(9), Some(7)));
-        assert_eq!(serve.memory_budget_bytes, Some(64 << 20));
-        assert_eq!(serve.server_name.as_deref(), Some("pinion"));
-        assert_eq!(serve.content_flags, CONTENT_FLAGS);
-        let content = serve.content;
-        let brotli = CodingLevel { coding: Coding::Brotli, level: 4 };
-        assert_eq!(content.codings, Some(vec![brotli]));
-        assert_eq!(content.exclude, ["a", "b"]);
-        assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
-        assert_eq!((content.keep_going, content.security_fields), (true, false));
-        assert_eq!(content.jobs, NonZeroUsize::new(2));
     }
 
     #[test]
@@ -465,7 +318,6 @@ mod tests {
             ("pinion serve --dummy --watch", "--watch has no effect with --dummy"),
             ("pinion serve --dummy --memory copy", "--memory has no effect with --dummy"),
             ("pinion serve --dummy -j 2", "--jobs has no effect with --dummy"),
-            ("pinion serve --log-format json", "--log-format has no effect without --access-log"),
             ("pinion serve ", "PATH is empty"),
             ("pinion cat f ", "URLPATH is empty"),
             ("pinion cat f a.html", "a URLPATH begins with a slash: write /a.html"),

@@ -1,6 +1,6 @@
 //! What `pinion serve` is asked to serve, told by what PATH is: a folder, or a file with the
-//! archive's magic. Configuration files, scripts and addresses are known by name, so that the
-//! answer to them says what to do instead.
+//! archive's magic. Configuration files are known by name, and so are scripts and addresses, so
+//! that the answer to them says what to do instead.
 
 use crate::failure::Failure;
 use std::fs::File;
@@ -25,19 +25,42 @@ impl Source {
     }
 }
 
+/// What a command line leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A file that says what the sites are.
+    Configuration(PathBuf),
+    /// The only site.
+    Site(Source),
+}
+
+/// The configuration file that is looked for in the current folder.
+pub(crate) const CONFIGURATION: &str = "pinion.toml";
+
 /// Finds out what `path` is; without one, what stands in the current folder under our names.
 ///
 /// # Errors
 /// [`Failure::Usage`] when it is nothing that can be served, [`Failure::Failed`] when it cannot be
 /// looked at.
-pub(crate) fn recognise(path: Option<&Path>) -> Result<Source, Failure> {
+pub(crate) fn find(path: Option<&Path>) -> Result<Found, Failure> {
     match path {
-        Some(path) => recognise_path(path),
-        None => recognise_folder(Path::new(".")),
+        Some(path) if is_configuration(path) => Ok(Found::Configuration(path.to_owned())),
+        Some(path) => recognise(path).map(Found::Site),
+        None => find_in(Path::new("")),
     }
 }
 
-fn recognise_path(path: &Path) -> Result<Source, Failure> {
+/// By its name, unless it is a folder or an archive.
+fn is_configuration(path: &Path) -> bool {
+    let is_named = path.extension().is_some_and(|extension| extension == "toml");
+    is_named && path.exists() && !is_dir(path) && !is_archive(path).unwrap_or(false)
+}
+
+/// Finds out what the path of a site is.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
     let shown = path.display();
     if is_dir(path) {
         return Ok(Source::Folder(path.to_owned()));
@@ -48,7 +71,9 @@ fn recognise_path(path: &Path) -> Result<Source, Failure> {
         return Ok(Source::Archive(path.to_owned()));
     }
     Err(Failure::usage(match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => configuration(path),
+        Some("toml") if path.exists() => {
+            format!("{shown} is a configuration file; a site is a folder or an archive")
+        }
         Some("lua") => format!(
             "{shown}: Lua scripts are not supported yet; give a folder or an archive instead"
         ),
@@ -66,25 +91,19 @@ fn recognise_path(path: &Path) -> Result<Source, Failure> {
 }
 
 /// No PATH: the current folder is never implied, only these two names in it.
-fn recognise_folder(current: &Path) -> Result<Source, Failure> {
-    if current.join("pinion.toml").exists() {
-        return Err(Failure::usage(configuration(Path::new("./pinion.toml"))));
+fn find_in(current: &Path) -> Result<Found, Failure> {
+    let configuration = current.join(CONFIGURATION);
+    if configuration.exists() {
+        return Ok(Found::Configuration(configuration));
     }
     let public = current.join("public");
     if is_dir(&public) {
-        return Ok(Source::Folder(public));
+        return Ok(Found::Site(Source::Folder(public)));
     }
     Err(Failure::usage(
-        "nothing to serve: give a folder or an archive (there is no folder `public` here)",
+        "nothing to serve: give a folder, an archive or a configuration file (there is neither \
+         `pinion.toml` nor a folder `public` here)",
     ))
-}
-
-fn configuration(path: &Path) -> String {
-    format!(
-        "{}: configuration files are not supported yet in this version; give a folder or an \
-         archive, and flags: pinion serve public --listen 8080",
-        path.display()
-    )
 }
 
 fn is_dir(path: &Path) -> bool {
@@ -134,7 +153,7 @@ mod tests {
         }
     }
 
-    fn usage(result: Result<Source, Failure>) -> String {
+    fn usage<T: std::fmt::Debug>(result: Result<T, Failure>) -> String {
         match result {
             Err(Failure::Usage(message)) => message,
             other => panic!("{other:?}"),
@@ -145,22 +164,33 @@ mod tests {
     fn a_folder_and_an_archive_are_known_by_what_they_are() {
         let folder = Folder::new("known");
         // The magic counts, not the name.
-        let archive =
-            folder.file("site.lua", &[&pinion_archive::layout::MAGIC[..], b"rest"].concat());
-        assert!(matches!(recognise(Some(&archive)), Ok(Source::Archive(path)) if path == archive));
+        for name in ["site.lua", "site.toml"] {
+            let magic = &pinion_archive::layout::MAGIC[..];
+            let archive = folder.file(name, &[magic, b"rest"].concat());
+            let found = find(Some(&archive)).expect("found");
+            assert_eq!(found, Found::Site(Source::Archive(archive)));
+        }
         let named = folder.0.join("a.toml");
         fs::create_dir(&named).expect("made");
-        assert!(matches!(recognise(Some(&named)), Ok(Source::Folder(path)) if path == named));
+        let found = find(Some(&named)).expect("found");
+        assert_eq!(found, Found::Site(Source::Folder(named)));
+    }
+
+    #[test]
+    fn a_configuration_is_known_by_its_name_and_is_no_site() {
+        let folder = Folder::new("configuration");
+        let path = folder.file("a.toml", b"x");
+        assert_eq!(find(Some(&path)).expect("found"), Found::Configuration(path.clone()));
+        assert!(usage(recognise(&path)).contains("a site is a folder or an archive"));
+        assert!(usage(find(Some(&folder.0.join("b.toml")))).contains("does not exist"));
     }
 
     #[test]
     fn what_is_not_supported_yet_is_named() {
         let folder = Folder::new("later");
-        for (name, hint) in [("a.toml", "configuration files"), ("a.lua", "Lua scripts")] {
-            let path = folder.file(name, b"x");
-            assert!(usage(recognise(Some(&path))).contains(hint));
-        }
-        let address = usage(recognise(Some(Path::new("s3://bucket/site"))));
+        let path = folder.file("a.lua", b"x");
+        assert!(usage(find(Some(&path))).contains("Lua scripts"));
+        let address = usage(find(Some(Path::new("s3://bucket/site"))));
         assert!(address.contains("addresses are not supported yet"));
     }
 
@@ -168,9 +198,9 @@ mod tests {
     fn anything_else_is_a_wrong_command_line() {
         let folder = Folder::new("else");
         let text = folder.file("site.pinion", b"PI");
-        assert!(usage(recognise(Some(&text))).contains("neither a folder nor a Pinion archive"));
-        assert!(usage(recognise(Some(&folder.0.join("none")))).contains("does not exist"));
-        let device = usage(recognise(Some(Path::new("/dev/null"))));
+        assert!(usage(find(Some(&text))).contains("neither a folder nor a Pinion archive"));
+        assert!(usage(find(Some(&folder.0.join("none")))).contains("does not exist"));
+        let device = usage(find(Some(Path::new("/dev/null"))));
         assert!(device.contains("neither a folder"));
     }
 
@@ -178,10 +208,10 @@ mod tests {
     fn without_a_path_the_current_folder_is_never_implied() {
         let folder = Folder::new("implied");
         folder.file("index.html", b"x");
-        assert!(usage(recognise_folder(&folder.0)).contains("nothing to serve"));
+        assert!(usage(find_in(&folder.0)).contains("nothing to serve"));
         fs::create_dir(folder.0.join("public")).expect("made");
-        assert!(matches!(recognise_folder(&folder.0), Ok(Source::Folder(_))));
-        folder.file("pinion.toml", b"");
-        assert!(usage(recognise_folder(&folder.0)).contains("configuration files"));
+        assert!(matches!(find_in(&folder.0), Ok(Found::Site(Source::Folder(_)))));
+        let path = folder.file("pinion.toml", b"");
+        assert_eq!(find_in(&folder.0).expect("found"), Found::Configuration(path));
     }
 }

@@ -4,6 +4,7 @@
 use crate::address::Address;
 use crate::directives::Kind;
 use pinion_build::CodingLevel;
+use pinion_site::hosts::HostPattern;
 
 /// A whole number between `min` and `max`.
 pub(crate) fn number(kind: &Kind, text: &str) -> Result<u64, String> {
@@ -48,6 +49,11 @@ pub(crate) fn field_value(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// `example.org`, or `*.example.org` for all below.
+pub(crate) fn host(text: &str) -> Result<HostPattern, String> {
+    HostPattern::parse(text).map_err(|error| format!("{text:?} {error}"))
+}
+
 /// Whether `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
@@ -55,6 +61,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Choice(_) => choice(kind, text).map(drop),
         Kind::Codings => codings(text).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
+        Kind::Host => host(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob | Kind::Path if text.is_empty() => Err("is empty".to_owned()),
         Kind::Glob | Kind::Path => Ok(()),

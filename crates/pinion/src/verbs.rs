@@ -2,8 +2,11 @@
 
 pub(crate) mod build;
 pub(crate) mod cat;
+pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod inspect;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod serve;
 pub(crate) mod verify;
 pub(crate) mod version;

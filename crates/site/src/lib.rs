@@ -14,11 +14,13 @@
 //! | `multipart` | several ranges in one body |
 //! | `location` | where a redirect leads |
 //! | `generated` | the answers without an entry: error pages, OPTIONS |
+//! | [`hosts`] | which of several sites a request is for |
 //! | `work` | [`Work`] and [`Pieces`], the room to work in |
 #![forbid(unsafe_code)]
 
 mod answer;
 mod generated;
+pub mod hosts;
 mod location;
 mod multipart;
 mod resolve;

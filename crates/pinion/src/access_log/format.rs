@@ -86,6 +86,7 @@ impl Formatter {
             Peer::Unix => out.extend_from_slice(b"\"unix:\",\"port\":null"),
         }
         member(out, "method", record.method);
+        member(out, "host", record.host);
         member(out, "target", record.target);
         match record.version {
             Some(version) => print(out, format_args!(",\"version\":\"{}\"", version.as_str())),
@@ -191,6 +192,7 @@ mod tests {
             status: 400,
             method: none,
             target: none,
+            host: none,
             referer: none,
             user_agent: none,
             ..example()
@@ -209,9 +211,9 @@ mod tests {
             value,
             serde_json::json!({
                 "time": "1994-11-06T08:49:37.123Z", "peer": "192.0.2.7", "port": 50123,
-                "method": "GET", "target": "/a?b=c", "version": "HTTP/1.1", "status": 200,
-                "bytes": 13, "cut": false, "duration_us": 42, "referer": "https://example.org/",
-                "user_agent": "curl/8",
+                "method": "GET", "host": "localhost:8080", "target": "/a?b=c",
+                "version": "HTTP/1.1", "status": 200, "bytes": 13, "cut": false,
+                "duration_us": 42, "referer": "https://example.org/", "user_agent": "curl/8",
             })
         );
     }
@@ -224,6 +226,7 @@ mod tests {
             let longest = Record {
                 method: most(20),
                 target: most(2048),
+                host: most(260),
                 referer: most(512),
                 user_agent: most(512),
                 peer: Peer::Ip(

@@ -9,6 +9,8 @@ use std::ops::Range;
 const METHOD_MAX_BYTES: usize = 20;
 /// Longest target that is kept: tools that read logs give up on longer lines.
 const TARGET_MAX_BYTES: usize = 2048;
+/// Longest host that is kept: the longest name of the DNS, and a port.
+const HOST_MAX_BYTES: usize = 260;
 /// Longest `Referer` and `User-Agent` that are kept.
 const FIELD_MAX_BYTES: usize = 512;
 
@@ -20,8 +22,12 @@ const DURATION: Range<usize> = 32..36;
 const CUT_AT: usize = 42;
 
 /// The most that [`Record::encode`] appends.
-pub(crate) const RECORD_MAX_BYTES: usize =
-    FIXED_BYTES + 4 * 2 + METHOD_MAX_BYTES + TARGET_MAX_BYTES + 2 * FIELD_MAX_BYTES;
+pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
+    + 5 * 2
+    + METHOD_MAX_BYTES
+    + TARGET_MAX_BYTES
+    + HOST_MAX_BYTES
+    + 2 * FIELD_MAX_BYTES;
 
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +52,8 @@ pub(crate) struct Record<'a> {
     pub(crate) method: Text<'a>,
     /// As sent.
     pub(crate) target: Text<'a>,
+    /// What the request is for, by its target or its `Host`; empty when not sent.
+    pub(crate) host: Text<'a>,
     /// Empty when not sent.
     pub(crate) referer: Text<'a>,
     /// Empty when not sent.
@@ -86,6 +94,7 @@ impl<'a> Record<'a> {
         FIXED_BYTES
             + text(self.method, METHOD_MAX_BYTES)
             + text(self.target, TARGET_MAX_BYTES)
+            + text(self.host, HOST_MAX_BYTES)
             + text(self.referer, FIELD_MAX_BYTES)
             + text(self.user_agent, FIELD_MAX_BYTES)
     }
@@ -110,6 +119,7 @@ impl<'a> Record<'a> {
         out.extend_from_slice(&fixed);
         append(out, self.method, METHOD_MAX_BYTES);
         append(out, self.target, TARGET_MAX_BYTES);
+        append(out, self.host, HOST_MAX_BYTES);
         append(out, self.referer, FIELD_MAX_BYTES);
         append(out, self.user_agent, FIELD_MAX_BYTES);
     }
@@ -141,6 +151,7 @@ impl<'a> Record<'a> {
             duration_micros: u32::from_ne_bytes(number(fixed, 32)?),
             method: split(&mut texts)?,
             target: split(&mut texts)?,
+            host: split(&mut texts)?,
             referer: split(&mut texts)?,
             user_agent: split(&mut texts)?,
         })
@@ -188,6 +199,7 @@ pub(crate) fn example() -> Record<'static> {
         cut: false,
         method: Text::from(&b"GET"[..]),
         target: Text::from(&b"/a?b=c"[..]),
+        host: Text::from(&b"localhost:8080"[..]),
         referer: Text::from(&b"https://example.org/"[..]),
         user_agent: Text::from(&b"curl/8"[..]),
     }
@@ -227,13 +239,14 @@ mod tests {
         let long = [b'x'; 1 << 16];
         let long = Text::from(&long[..]);
         let mut message = Vec::new();
-        Record { method: long, target: long, referer: long, user_agent: long, ..example() }
-            .encode(&mut message);
+        let texts = Record { method: long, target: long, host: long, ..example() };
+        Record { referer: long, user_agent: long, ..texts }.encode(&mut message);
         assert_eq!(message.len(), RECORD_MAX_BYTES);
         let record = Record::decode(&message).expect("a record");
         for (text, bound) in [
             (record.method, METHOD_MAX_BYTES),
             (record.target, TARGET_MAX_BYTES),
+            (record.host, HOST_MAX_BYTES),
             (record.user_agent, FIELD_MAX_BYTES),
         ] {
             assert_eq!((text.bytes.len(), text.cut), (bound, true));

@@ -1,5 +1,6 @@
 //! The flags of a build. `pinion serve FOLDER` builds too and takes those that make sense there.
 
+use super::file::Table;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
@@ -12,6 +13,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "output",
         short: Some('o'),
         verbs: BUILD,
+        file: None,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: false,
@@ -26,6 +28,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "force",
         short: None,
         verbs: BUILD,
+        file: None,
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
@@ -39,6 +42,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "codings",
         short: None,
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("codings")),
         level: Level::Build,
         kind: Kind::Codings,
         repeatable: false,
@@ -52,6 +56,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "exclude",
         short: None,
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("exclude")),
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
@@ -65,6 +70,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "cache-control",
         short: None,
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("cache-control")),
         level: Level::Site,
         kind: Kind::FieldValue,
         repeatable: false,
@@ -78,6 +84,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "no-security-headers",
         short: None,
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("security-headers")),
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,
@@ -91,6 +98,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "keep-going",
         short: None,
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("keep-going")),
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
@@ -103,6 +111,7 @@ pub(crate) const ROWS: &[Directive] = &[
         name: "jobs",
         short: Some('j'),
         verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("jobs")),
         level: Level::Build,
         kind: Kind::Number { min: 1, max: 1024, unit: "" },
         repeatable: false,

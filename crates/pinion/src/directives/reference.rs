@@ -1,16 +1,19 @@
-//! `docs/flags.md` is printed from the table, and this test fails when the page is stale. To write
-//! it anew: `PINION_WRITE_REFERENCE=1 cargo test -p pinion reference`.
+//! The pages of `docs/reference/` are printed from the table, and these tests fail when a page is
+//! stale. To write them anew: `PINION_WRITE_REFERENCE=1 cargo test -p pinion reference`.
 
+use super::file::TABLES;
 use super::verbs::{self, VerbRow};
-use super::{Default, Directive, Kind, of};
+use super::{Directive, Kind, of};
+use crate::manual::{default_of, type_of};
 use std::fmt::Write as _;
 use std::path::Path;
 
-fn page() -> String {
-    let mut page = String::from(
-        "<!-- @generated from the directive table in crates/pinion/src/directives/; edit it there, \
-         then:\n     PINION_WRITE_REFERENCE=1 cargo test -p pinion reference -->\n\n# Flags\n",
-    );
+const HEAD: &str = "<!-- @generated from the directive table in crates/pinion/src/directives/; \
+                    edit it there, then:\n     PINION_WRITE_REFERENCE=1 cargo test -p pinion \
+                    reference -->\n\n";
+
+fn flags() -> String {
+    let mut page = format!("{HEAD}# Flags\n");
     for verb in verbs::ALL {
         section(&mut page, verb).expect("a string takes every write");
     }
@@ -55,26 +58,72 @@ fn entry(page: &mut String, row: &Directive) -> std::fmt::Result {
     if !row.effect().is_empty() {
         write!(page, " {}", row.effect())?;
     }
-    let default = match row.default {
-        Default::Auto(text) => text.to_owned(),
-        Default::Off => "off".to_owned(),
-        Default::Required => "none, it must be given".to_owned(),
-        Default::Value(text) => format!("`{text}`"),
-    };
     let often = if row.repeatable { "; may be repeated" } else { "" };
-    let (level, bounds) = (row.level.name(), row.kind.bounds());
-    writeln!(page, "\n\n*{level}* · {bounds}{often} · default: {default}")
+    let (level, bounds, default) = (row.level.name(), row.kind.bounds(), default_of(row, true));
+    write!(page, "\n\n*{level}* · {bounds}{often} · default: {default}")?;
+    if let Some(key) = row.file.filter(|_| row.verbs.contains(&verbs::Verb::Serve)) {
+        write!(page, " · in a file: `{}` `{}`", key.table.header(), key.name)?;
+    }
+    page.push('\n');
+    Ok(())
+}
+
+fn configuration() -> String {
+    let mut page = format!(
+        "{HEAD}# Configuration\n\nThe keys of `pinion.toml`, table by table. How they are used is \
+         in [configuration.md](../configuration.md).\n"
+    );
+    for table in TABLES {
+        write!(page, "\n## `{}`\n\n{}.\n", table.header(), table.brief()).expect("a string");
+        for (row, key) in table.rows() {
+            self::key(&mut page, row, key).expect("a string takes every write");
+        }
+    }
+    page
+}
+
+fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
+    write!(page, "\n### `{}.{key}`\n\n", row.file.map_or("", |key| key.table.name()))?;
+    match row.is_inverted() {
+        true => write!(page, "`false`: {}.", row.brief)?,
+        false => write!(page, "{}.", row.brief)?,
+    }
+    if !row.long.is_empty() {
+        write!(page, " {}", row.long)?;
+    }
+    if !row.effect().is_empty() {
+        write!(page, " {}", row.effect())?;
+    }
+    write!(page, "\n\n*{}*", type_of(row))?;
+    if !matches!(row.kind, Kind::Switch) {
+        write!(page, " · {}", row.kind.bounds())?;
+    }
+    write!(page, " · default: {}", default_of(row, false))?;
+    match row.verbs.is_empty() {
+        true => writeln!(page),
+        false => writeln!(page, " · flag: `--{}`", row.name),
+    }
 }
 
 #[test]
-fn the_reference_page_is_what_the_table_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/flags.md");
+fn the_reference_of_flags_is_what_the_table_says() {
+    is_kept("flags.md", &flags());
+}
+
+#[test]
+fn the_reference_of_the_configuration_is_what_the_table_says() {
+    is_kept("configuration.md", &configuration());
+}
+
+#[track_caller]
+fn is_kept(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var_os("PINION_WRITE_REFERENCE").is_some() {
-        std::fs::write(&path, page()).expect("docs/ can be written");
+        std::fs::write(&path, page).expect("docs/reference/ can be written");
     }
-    let kept = std::fs::read_to_string(&path).expect("docs/flags.md is there");
-    for (kept, told) in kept.lines().zip(page().lines()) {
-        assert_eq!(kept, told, "docs/flags.md is stale; the head of this file says what to do");
+    let kept = std::fs::read_to_string(&path).expect("the page is there");
+    for (kept, told) in kept.lines().zip(page.lines()) {
+        assert_eq!(kept, told, "{name} is stale; the head of this file says what to do");
     }
-    assert!(kept == page(), "docs/flags.md is stale: its length");
+    assert!(kept == page, "{name} is stale: its length");
 }

@@ -7,10 +7,16 @@ pub(crate) enum Verb {
     Build,
     /// One body goes to stdout.
     Cat,
+    /// What is wrong with a configuration.
+    Check,
+    /// What a shell needs to complete command lines.
+    Completions,
     /// What an archive holds, in figures.
     Inspect,
     /// The paths of an archive.
     Ls,
+    /// A page of the manual.
+    Man,
     /// Answer requests.
     Serve,
     /// Check every hash of an archive.
@@ -64,12 +70,28 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A folder or an archive; without it ./public",
+            brief: "A folder, an archive or a .toml; without it ./pinion.toml, else ./public",
         }],
-        brief: "Serve a folder or an archive",
+        brief: "Serve a folder, an archive or many of them",
         long: "Answers HTTP requests from an archive, or from a folder that is built into an \
-               archive in memory first. SIGHUP takes up a new archive or rebuilds the folder, and \
-               reopens the access log; SIGTERM and SIGINT finish what is running and stop.",
+               archive in memory first, or from all that a configuration file names; flags stand \
+               above what the file says. SIGHUP reads the file again, takes up new archives, \
+               rebuilds folders and reopens the access log; SIGTERM and SIGINT finish what is \
+               running and stop.",
+    },
+    VerbRow {
+        verb: Verb::Check,
+        name: "check",
+        operands: &[Operand {
+            name: "CONFIG",
+            required: false,
+            brief: "A configuration file; without it ./pinion.toml",
+        }],
+        brief: "Find everything that is wrong with a configuration",
+        long: "Checks the keys and values of the file, and that what they name is there: folders \
+               can be read, archives are whole, addresses are addresses. Everything that is wrong \
+               is a line with file, line and column on stdout, and the exit code is 2. Nothing is \
+               started.",
     },
     VerbRow {
         verb: Verb::Inspect,
@@ -106,6 +128,26 @@ pub(crate) const ALL: &[VerbRow] = &[
         brief: "Check every hash of an archive",
         long: "Reads the whole archive and names everything that is damaged; exit 1 if anything \
                is.",
+    },
+    VerbRow {
+        verb: Verb::Man,
+        name: "man",
+        operands: &[Operand {
+            name: "PAGE",
+            required: false,
+            brief: "A verb, or pinion.toml; without it the page of the program",
+        }],
+        brief: "Write a page of the manual to stdout",
+        long: "The pages are for man(1): `pinion man serve | man -l -`. To install one, write it to \
+               a file: `pinion man serve > pinion-serve.1`, `pinion man pinion.toml > \
+               pinion.toml.5`.",
+    },
+    VerbRow {
+        verb: Verb::Completions,
+        name: "completions",
+        operands: &[Operand { name: "SHELL", required: true, brief: "bash, zsh or fish" }],
+        brief: "Write the completions for a shell to stdout",
+        long: "",
     },
     VerbRow {
         verb: Verb::Version,

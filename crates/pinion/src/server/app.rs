@@ -1,7 +1,8 @@
-//! What a worker does with a request: the steps of a static site, and the yardstick without one.
+//! What a worker does with a request: the steps of static sites, and the yardstick without one.
 
-use super::generation::{Generation, Published};
+use super::generation::Generation;
 use super::journal::Journal;
+use super::published::{Published, Roster};
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
@@ -18,20 +19,26 @@ use pinion_site::{Pieces, Work, answer, generated_fields};
 use std::fmt;
 use std::sync::Arc;
 
-/// A static site, as one worker serves it.
+/// Static sites, as one worker serves them.
 pub(crate) struct StaticApp {
     published: Arc<Published>,
     /// What this worker serves from; none before its first pass.
     serving: Option<Serving>,
     work: Work,
     journal: Journal,
-    /// The second in which the archive was last looked at.
+    /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
 
-/// A generation and the name this worker's engine has for its mapping.
+/// A roster, and the names this worker's engine has for its mappings.
 struct Serving {
     number: u64,
+    roster: Arc<Roster>,
+    sites: Vec<Site>,
+}
+
+/// A generation and its mapping.
+struct Site {
     generation: Arc<Generation>,
     mapping: MappingId,
 }
@@ -42,11 +49,18 @@ impl StaticApp {
         Self { published, serving: None, work: Work::new(), journal, looked_unix_seconds: 0 }
     }
 
-    /// The way of a request: find out what it gets, hand that to the engine, write it down.
+    /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
+    /// it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let Some(serving) = &self.serving else { return };
-        let generation = &*serving.generation;
         let began = self.journal.begin(exchange);
+        let index = serving.roster.hosts.select(head.authority);
+        let Some(site) = index.and_then(|index| serving.sites.get(index)) else {
+            let answer = misdirected(head);
+            exchange.prepared(&answer, None);
+            return self.journal.answered(began, head, &answer, exchange);
+        };
+        let generation = &*site.generation;
         let now = exchange.now();
         let archive = generation.archive();
         let mut pieces = Pieces::new();
@@ -63,32 +77,66 @@ impl StaticApp {
         } else {
             &answer
         };
-        exchange.prepared(answer, Some(serving.mapping));
+        exchange.prepared(answer, Some(site.mapping));
         let status = answer.status;
         self.journal.answered(began, head, answer, exchange);
         if status == 500 {
-            self.tell_damage(head, now, outdated);
+            tell_damage(generation, &self.work, head, now, outdated);
         }
     }
 
-    /// Why a 500 was answered.
+    /// Takes up what is published. A generation that goes on keeps its mapping.
     #[cold]
-    fn tell_damage(&self, head: &RequestHead<'_>, now: Now, outdated: bool) {
-        let Some(serving) = &self.serving else { return };
-        let damage = self.work.damage();
-        let why: &dyn fmt::Display = match &damage {
-            _ if serving.generation.is_damaged() => {
-                &"the archive was truncated or its disk failed; every request is answered 500 \
-                  until a whole archive is loaded (SIGHUP)"
+    fn take_up(&mut self, mappings: &mut Mappings) {
+        let (number, roster) = self.published.current();
+        let mut old = self.serving.take().map(|old| old.sites).unwrap_or_default();
+        let mut site = |generation: &Arc<Generation>| {
+            let is_it = |site: &Site| Arc::ptr_eq(&site.generation, generation);
+            match old.iter().position(is_it) {
+                Some(at) => old.swap_remove(at),
+                None => {
+                    let mapping = mappings.add(Arc::clone(generation.mapping()));
+                    Site { generation: Arc::clone(generation), mapping }
+                }
             }
-            _ if outdated => {
-                &"the file has changed since the folder was built; --watch or SIGHUP takes it up"
-            }
-            Some(damage) => damage,
-            None => &"damage",
         };
-        serving.generation.report().tell(now, head.target.raw, why);
+        let sites = roster.sites.iter().map(|(_, generation)| site(generation)).collect();
+        for site in old {
+            mappings.retire(site.mapping);
+        }
+        self.serving = Some(Serving { number, roster, sites });
     }
+}
+
+/// Why a 500 was answered.
+#[cold]
+fn tell_damage(
+    generation: &Generation,
+    work: &Work,
+    head: &RequestHead<'_>,
+    now: Now,
+    outdated: bool,
+) {
+    let damage = work.damage();
+    let why: &dyn fmt::Display = match &damage {
+        _ if generation.is_damaged() => {
+            &"the archive was truncated or its disk failed; every request is answered 500 \
+              until a whole archive is loaded (SIGHUP)"
+        }
+        _ if outdated => {
+            &"the file has changed since the folder was built; --watch or SIGHUP takes it up"
+        }
+        Some(damage) => damage,
+        None => &"damage",
+    };
+    generation.report().tell(now, head.target.raw, why);
+}
+
+/// No site answers for the host (RFC 9110 §15.5.20).
+#[cold]
+fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
+    let text = prefers_text(head.values(KnownField::Accept));
+    page::answer(421, text, page::BUILT_IN_FIELDS)
 }
 
 /// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
@@ -125,22 +173,17 @@ impl App for StaticApp {
             && now.unix_seconds != self.looked_unix_seconds
         {
             self.looked_unix_seconds = now.unix_seconds;
-            serving.generation.look();
+            serving.sites.iter().for_each(|site| site.generation.look());
         }
         let held = self.serving.as_ref().map_or(0, |serving| serving.number);
-        if self.published.number() == held {
-            return;
-        }
-        let (number, generation) = self.published.current();
-        let mapping = mappings.add(Arc::clone(generation.mapping()));
-        if let Some(old) = self.serving.replace(Serving { number, generation, mapping }) {
-            mappings.retire(old.mapping);
+        if self.published.number() != held {
+            self.take_up(mappings);
         }
     }
 
     fn page_fields(&self) -> &[u8] {
-        match &self.serving {
-            Some(serving) => generated_fields(&serving.generation.archive()),
+        match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
+            Some(generation) => generated_fields(&generation.archive()),
             None => page::BUILT_IN_FIELDS,
         }
     }

@@ -27,8 +27,15 @@ const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 /// Bytes of the program itself: code and tables that were touched, and what the main thread and the
 /// libraries keep. An idle server is held to it (design §6), and part of that are the worker's own.
 const PROGRAM_BYTES: u64 = 8 << 20;
-/// Bytes that the threads beside the workers touch of their stacks: signals, reload, watch, log.
-const CONTROL_THREADS_BYTES: u64 = 4 * (64 << 10);
+/// Bytes that a thread beside the workers touches of its stack.
+const CONTROL_THREAD_BYTES: u64 = 64 << 10;
+/// Threads of the server: signals and log.
+const SERVER_THREADS: u64 = 2;
+/// Threads of each site: reload and watch.
+const SITE_THREADS: u64 = 2;
+/// Files that a site keeps open: its archive and the next one, what its watch hears by, and what a
+/// build reads. Those of the first are among the reserved ones.
+const SITE_DESCRIPTORS: u64 = 8;
 /// Heap blocks have heads, are rounded up, and lie between others that are in use: one byte in so
 /// many is counted for that.
 const HEAP_SLACK_DIVISOR: u64 = 8;
@@ -42,15 +49,34 @@ pub(crate) struct Capacity {
     pub(crate) buffer_bytes: u64,
     /// The connections that were asked for, when there are fewer descriptors than that.
     pub(crate) asked: Option<u64>,
+    /// Threads beside the workers.
+    pub(crate) threads: u64,
+}
+
+/// What there is at start that the capacity depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Threads that answer.
+    pub(crate) workers: usize,
+    /// Sites.
+    pub(crate) sites: usize,
+    /// Files outside of the archives that the sites keep open.
+    pub(crate) external_files: usize,
+    /// A configuration file can be read again; that has a thread of its own.
+    pub(crate) configured: bool,
 }
 
 impl Capacity {
-    /// From the settings and the number of files that this process may open beside those of the
-    /// site.
+    /// From the settings, the number of files that this process may open, and what there is.
     ///
     /// # Errors
     /// A budget that is too small for so many workers.
-    pub(crate) fn new(serve: &Serve, descriptors: u64, workers: usize) -> Result<Self, Failure> {
+    pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load) -> Result<Self, Failure> {
+        let Load { workers, sites, external_files, configured } = load;
+        // Twice: while a reload is taken up, the old state of a folder is still being served.
+        let of_sites =
+            2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
+        let descriptors = descriptors.saturating_sub(of_sites);
         let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
         let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
         let connections = wanted.min(possible);
@@ -69,10 +95,11 @@ impl Capacity {
             )));
         }
         let asked = serve.max_connections.filter(|asked| *asked > connections);
-        Ok(Self { connections, buffer_bytes, asked })
+        let threads = SERVER_THREADS + SITE_THREADS * sites as u64 + u64::from(configured);
+        Ok(Self { connections, buffer_bytes, asked, threads })
     }
 
-    /// The most memory the server can use beside the archive, while no other one is loaded.
+    /// The most memory the server can use beside the archives, while no other one is loaded.
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io, logs: bool) -> u64 {
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
@@ -87,7 +114,8 @@ impl Capacity {
         heap_bytes += workers * worker as u64;
         heap_bytes += places * connection as u64;
         heap_bytes += self.buffer_bytes;
-        PROGRAM_BYTES + CONTROL_THREADS_BYTES + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
+        let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
+        PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
     }
 }
 
@@ -115,19 +143,22 @@ mod tests {
         *serve
     }
 
+    const ONE_SITE: Load = Load { workers: 2, sites: 1, external_files: 0, configured: false };
+
     fn capacity_of(serve: &Serve, descriptors: u64) -> Capacity {
-        let Ok(capacity) = Capacity::new(serve, descriptors, 2) else { panic!("{serve:?}") };
+        let Ok(capacity) = Capacity::new(serve, descriptors, ONE_SITE) else { panic!("{serve:?}") };
         capacity
     }
 
     #[test]
     fn a_budget_has_something_for_each_worker() {
+        let of = |workers| Load { workers, ..ONE_SITE };
         let small = serve("pinion serve --memory-budget 3");
-        assert!(Capacity::new(&small, 1024, 3).is_ok());
-        let refused = Capacity::new(&small, 1024, 4).err().and_then(|failure| failure.reason());
+        assert!(Capacity::new(&small, 1024, of(3)).is_ok());
+        let refused = Capacity::new(&small, 1024, of(4)).err().and_then(|failure| failure.reason());
         let reason = refused.expect("a usage error");
         assert!(reason.contains("--memory-budget 3: 4 workers need at least 4"), "{reason}");
-        let many = Capacity::new(&serve("pinion serve"), 1024, 128);
+        let many = Capacity::new(&serve("pinion serve"), 1024, of(128));
         assert!(many.is_ok_and(|capacity| capacity.buffer_bytes == 128 << 20));
     }
 
@@ -150,6 +181,16 @@ mod tests {
     }
 
     #[test]
+    fn every_site_takes_threads_and_descriptors() {
+        let serve = serve("pinion serve");
+        let one = capacity_of(&serve, 1024);
+        let load = Load { sites: 11, external_files: 3, configured: true, ..ONE_SITE };
+        let Ok(many) = Capacity::new(&serve, 1024, load) else { panic!("{load:?}") };
+        assert_eq!(one.connections - many.connections, 10 * SITE_DESCRIPTORS + 2 * 3);
+        assert_eq!(many.threads - one.threads, 10 * SITE_THREADS + 1);
+    }
+
+    #[test]
     fn the_bound_grows_with_everything_it_counts() {
         let capacity = capacity_of(&serve("pinion serve"), 1 << 20);
         for io in [Io::Epoll, Io::Uring] {
@@ -159,6 +200,8 @@ mod tests {
             assert_eq!(more.bound_bytes(1, io, false) - bound, connections * 9 / 8);
             let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
             assert_eq!(more.bound_bytes(1, io, false) - bound, 900);
+            let more = Capacity { threads: capacity.threads + 1, ..capacity };
+            assert_eq!(more.bound_bytes(1, io, false) - bound, 64 << 10);
             let worker = capacity.bound_bytes(2, io, false) - bound;
             assert!(worker >= footprint::worker_bytes(io) as u64);
             let log = capacity.bound_bytes(2, io, true) - capacity.bound_bytes(2, io, false);

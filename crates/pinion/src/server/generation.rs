@@ -1,12 +1,11 @@
-//! The state of the site that is served now. A reload publishes another one; each worker takes it
-//! up at the top of its next pass and finishes older answers from the older one.
+//! One state of a site. A reload makes another one; each worker takes it up at the top of its next
+//! pass and finishes older answers from the older one.
 
 use super::damage::DamageReport;
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// One state of the site: a mapped archive and where everything is in it.
 pub(crate) struct Generation {
@@ -62,39 +61,5 @@ impl Generation {
     /// Where answers of 500 are told of.
     pub(crate) fn report(&self) -> &DamageReport {
         &self.report
-    }
-}
-
-/// Where workers find the generation to serve.
-pub(crate) struct Published {
-    /// Counts publications; a worker compares it with the number it has, once a pass.
-    number: AtomicU64,
-    current: Mutex<Arc<Generation>>,
-}
-
-impl Published {
-    /// Publishes the first one.
-    pub(crate) fn new(first: Generation) -> Self {
-        Self { number: AtomicU64::new(1), current: Mutex::new(Arc::new(first)) }
-    }
-
-    /// The number of the current generation; never 0.
-    #[inline]
-    pub(crate) fn number(&self) -> u64 {
-        self.number.load(Ordering::Acquire)
-    }
-
-    /// The current generation with its number.
-    pub(crate) fn current(&self) -> (u64, Arc<Generation>) {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        // The number changes under the lock, so the two belong together.
-        (self.number(), Arc::clone(&current))
-    }
-
-    /// Makes another generation the current one. Workers have to be woken afterwards.
-    pub(crate) fn publish(&self, next: Generation) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(next);
-        self.number.fetch_add(1, Ordering::Release);
     }
 }

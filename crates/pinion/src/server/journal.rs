@@ -108,6 +108,7 @@ impl Log {
             cut: false,
             method: Text::from(head.method_token),
             target: Text::from(head.target.raw),
+            host: Text::from(head.authority.unwrap_or_default()),
             referer: field(KnownField::Referer),
             user_agent: field(KnownField::UserAgent),
         };
@@ -129,6 +130,7 @@ impl Log {
             cut: false,
             method: nothing,
             target: nothing,
+            host: nothing,
             referer: nothing,
             user_agent: nothing,
         };

@@ -2,17 +2,17 @@
 //! system or a privilege. Threads that it needs are gone when it is over. What comes out is values;
 //! [`super::run`] opens nothing by name any more but what a reload needs.
 
-use super::capacity::{Capacity, raise_descriptors};
-use super::generation::Generation;
+use super::capacity::{Capacity, Load, raise_descriptors};
 use super::interrupt;
 use super::listeners::{self, Bound};
-use super::loader::Loader;
+use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
-use super::watch::Watch;
 use crate::access_log::Output;
 use crate::failure::{Failure, without_number};
+use crate::plan::{ConfigFile, Plan, PlannedSite};
 use crate::settings::{self, LogTarget, Serve};
-use crate::source::{self, Source};
+use crate::source::Source;
+use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
@@ -25,6 +25,10 @@ use pinion_engine::stderr;
 pub(crate) struct Kit {
     /// What was asked for.
     pub(crate) settings: Serve,
+    /// Where it can be read again.
+    pub(crate) config: Option<ConfigFile>,
+    /// What is served, in words.
+    pub(crate) what: String,
     /// Blocked; the proof that it happened before any other thread.
     pub(crate) signals: Signals,
     /// At least one.
@@ -33,8 +37,8 @@ pub(crate) struct Kit {
     pub(crate) files: SocketFiles,
     /// The open log.
     pub(crate) log: Option<Output>,
-    /// The site and how to load it again; none for the dummy.
-    pub(crate) site: Option<Site>,
+    /// What is served first, and how to load it again; none for the dummy.
+    pub(crate) sites: Vec<LoadedSite>,
     /// How to talk to the kernel.
     pub(crate) io: Io,
     /// How many workers.
@@ -43,35 +47,40 @@ pub(crate) struct Kit {
     pub(crate) capacity: Capacity,
 }
 
-/// What is served first, and how to load the next.
-pub(crate) struct Site {
-    /// From the first load.
-    pub(crate) first: Generation,
-    /// For every further one.
-    pub(crate) loader: Loader,
-    /// Asks for further ones, when that was asked for.
-    pub(crate) watch: Option<Watch>,
-}
-
 /// Prepares a start. Fails before anything is served if anything is wrong.
 ///
 /// # Errors
 /// One line that names what is in the way.
-pub(crate) fn prepare(settings: Serve) -> Result<Kit, Failure> {
+pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
+    let Plan { serve: settings, sites, config } = plan;
+    let what = in_words(&sites, config.as_ref());
     // First, so that every thread inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
-    let opened = interrupt::endable(&signals, &files, || open(&settings, &files))?;
-    let Opened { io, log, listeners, site } = opened;
-    let external_files =
-        site.as_ref().map_or(0, |site| site.first.mapping().external_count() as u64);
+    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files))?;
+    let Opened { io, log, listeners, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
-    // Twice: while a reload is taken up, the old state of the folder is still being served.
-    let descriptors = descriptors.saturating_sub(2 * external_files);
-    let capacity = Capacity::new(&settings, descriptors, workers)?;
-    Ok(Kit { settings, signals, listeners, files, log, site, io, workers, capacity })
+    let load = Load {
+        workers,
+        sites: sites.len(),
+        external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
+        configured: config.is_some(),
+    };
+    let capacity = Capacity::new(&settings, descriptors, load)?;
+    Ok(Kit { settings, config, what, signals, listeners, files, log, sites, io, workers, capacity })
+}
+
+fn in_words(sites: &[PlannedSite], config: Option<&ConfigFile>) -> String {
+    match (config, sites) {
+        (Some(config), sites) => {
+            let count = counted(sites.len() as u64, "site");
+            format!("{} with {count}", config.path.display())
+        }
+        (None, [site, ..]) => site.source.path().display().to_string(),
+        (None, []) => "dummy".to_owned(),
+    }
 }
 
 /// What can keep a start waiting.
@@ -79,43 +88,26 @@ struct Opened {
     io: Io,
     log: Option<Output>,
     listeners: Vec<Bound>,
-    site: Option<Site>,
+    sites: Vec<LoadedSite>,
 }
 
-fn open(settings: &Serve, files: &SocketFiles) -> Result<Opened, Failure> {
-    // What is wrong with the command line shows before anything is touched.
-    let unloaded = match settings.dummy {
-        true => None,
-        false => Some(recognise(settings)?),
-    };
+fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Result<Opened, Failure> {
+    let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
+    let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
+    // What is wrong with a pattern shows before anything is touched.
+    let unloaded = unloaded?;
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
-    // Before the folder is built: an address in use need not wait for that.
+    // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
-    let site = match unloaded {
-        Some((loader, watch)) => Some(Site { first: load_first(&loader)?, loader, watch }),
-        None => None,
-    };
-    Ok(Opened { io, log, listeners, site })
-}
-
-/// Loads the site before anything is served. What a build leaves in memory goes.
-fn load_first(loader: &Loader) -> Result<Generation, Failure> {
-    let first = loader.load()?;
-    if matches!(loader.source(), Source::Folder(_)) {
+    let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
+    let sites = sites?;
+    if has_built {
+        // What a build leaves in memory goes.
         residency::release();
     }
-    Ok(first)
-}
-
-/// Finds out what is to be served, and whether it is to be watched.
-fn recognise(settings: &Serve) -> Result<(Loader, Option<Watch>), Failure> {
-    let source = source::recognise(settings.path.as_deref())?;
-    let watch = settings.watch.then(|| Watch::new(&source, &settings.content.exclude));
-    let watch = watch.transpose()?;
-    let loader = Loader::new(source, settings, watch.as_ref().map(Watch::link_teller))?;
-    Ok((loader, watch))
+    Ok(Opened { io, log, listeners, sites })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

@@ -27,7 +27,7 @@ pub(crate) struct Bound {
 /// given twice or of a kind that is not supported yet.
 pub(crate) fn bind_all(addresses: &[Address], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
     for (number, address) in addresses.iter().enumerate() {
-        if !may_repeat(address) && addresses.iter().take(number).any(|other| other == address) {
+        if !address.may_repeat() && addresses.iter().take(number).any(|other| other == address) {
             return Err(Failure::usage(format!("--listen {address} is given twice")));
         }
     }
@@ -40,15 +40,6 @@ pub(crate) fn bind_all(addresses: &[Address], files: &SocketFiles) -> Result<Vec
         bound.extend(bind(address, files)?);
     }
     Ok(bound)
-}
-
-/// The kernel chooses another port each time.
-fn may_repeat(address: &Address) -> bool {
-    match address {
-        Address::Any { port } | Address::Name { port, .. } => *port == 0,
-        Address::Ip(ip) => ip.port() == 0,
-        Address::Unix(_) | Address::Inherited(_) => false,
-    }
 }
 
 /// Binds one address; a host name may have several.

@@ -5,7 +5,7 @@ use super::watch::LinkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
-use crate::settings::{Content, Memory, Serve};
+use crate::settings::{Content, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{Options, Progress};
@@ -28,21 +28,8 @@ pub(crate) struct Loader {
 impl Loader {
     /// For a source and the settings it is served with. The links that a build meets are told to
     /// `links`.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for flags about a build when there is nothing to build.
-    pub(crate) fn new(
-        source: Source,
-        settings: &Serve,
-        links: Option<LinkTeller>,
-    ) -> Result<Self, Failure> {
-        if let (Source::Archive(path), Some(flag)) = (&source, settings.content_flags.first()) {
-            return Err(Failure::usage(format!(
-                "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
-                path.display()
-            )));
-        }
-        Ok(Self { source, memory: settings.memory, content: settings.content.clone(), links })
+    pub(crate) fn new(source: Source, settings: &SiteSettings, links: Option<LinkTeller>) -> Self {
+        Self { source, memory: settings.memory, content: settings.content.clone(), links }
     }
 
     /// What is loaded.

@@ -245,8 +245,9 @@ mod tests {
     fn add(pending: &mut Pending, logger: &mut Logger, slot: u32, bytes: usize) {
         let path = [b'x'; 2048];
         let target = Text::from(&path[..bytes - 104]);
-        let record = Record { target, referer: Text::from(&b""[..]), ..example() };
-        let record = Record { user_agent: Text::from(&path[..45]), ..record };
+        let none = Text::from(&b""[..]);
+        let record = Record { target, host: none, referer: none, ..example() };
+        let record = Record { user_agent: Text::from(&path[..43]), ..record };
         assert_eq!(record.encoded_bytes(), bytes);
         pending.add(logger, slot, (Instant::now(), 100), &record);
     }

@@ -1,9 +1,9 @@
-//! The thread that loads the next generation: on SIGHUP, and when a watched source has changed.
-//! Loading may take long (a folder is built), so nobody else waits for it; what is asked for
-//! meanwhile is one more load, however often it is asked.
+//! The thread that loads the next generation of a site: on SIGHUP, and when a watched source has
+//! changed. Loading may take long (a folder is built), so nobody else waits for it, no other site
+//! either; what is asked for meanwhile is one more load, however often it is asked.
 
-use super::generation::Published;
 use super::loader::Loader;
+use super::published::{Published, SiteId};
 use crate::terminal::counted;
 use anyhow::anyhow;
 use pinion_engine::residency;
@@ -22,18 +22,19 @@ pub(crate) struct Reloader {
 }
 
 impl Reloader {
-    /// Starts the thread.
+    /// Starts the thread of a site. It ends when nobody is left who could ask.
     ///
     /// # Errors
     /// There is no thread.
     pub(crate) fn start(
+        id: SiteId,
         loader: Loader,
         published: Arc<Published>,
         control: Control,
     ) -> io::Result<Self> {
         // Room for one: a load that was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
-        let run = move || run(&wishes, &loader, &published, &control);
+        let run = move || run(id, &wishes, &loader, &published, &control);
         thread::Builder::new().name("reload".to_owned()).spawn(run)?;
         Ok(Self { asked })
     }
@@ -50,7 +51,13 @@ impl Reloader {
     }
 }
 
-fn run(wishes: &Receiver<()>, loader: &Loader, published: &Published, control: &Control) {
+fn run(
+    id: SiteId,
+    wishes: &Receiver<()>,
+    loader: &Loader,
+    published: &Published,
+    control: &Control,
+) {
     while wishes.recv().is_ok() {
         // A mistake of ours in one load must not be the end of all later ones.
         let loaded = catch_unwind(AssertUnwindSafe(|| loader.load()));
@@ -59,7 +66,10 @@ fn run(wishes: &Receiver<()>, loader: &Loader, published: &Published, control: &
         match loaded {
             Ok(next) => {
                 let paths = counted(next.archive().layout().entry_count(), "path");
-                published.publish(next);
+                if !published.publish(id, next) {
+                    // The site was taken out of the configuration meanwhile.
+                    continue;
+                }
                 control.wake_all();
                 stderr::line(format_args!(
                     "reloaded {}: {paths}",

@@ -1,11 +1,12 @@
 //! The second half of a start: the threads, and the wait for their end.
 
 use super::app::{DummyApp, StaticApp};
-use super::generation::Published;
+use super::capacity::Capacity;
+use super::configuration::{LiveSettings, Renewal};
 use super::journal::Journal;
-use super::kit::{Kit, Site};
+use super::kit::Kit;
 use super::listeners::Bound;
-use super::reload::Reloader;
+use super::sites::{self, LoadedSite, Sites};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
 use crate::settings::Serve;
@@ -18,15 +19,26 @@ use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 /// Serves until SIGTERM or SIGINT, and returns when everything has ended.
 ///
 /// # Errors
 /// Something could not be started. Once the first request is served nothing fails any more.
 pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
-    let Kit { settings, signals, listeners, files, log, site, io, workers, capacity } = kit;
-    tell_start(&settings, io, workers, &capacity);
+    let Kit {
+        settings,
+        config,
+        what,
+        signals,
+        listeners,
+        files,
+        log,
+        sites,
+        io,
+        workers,
+        capacity,
+    } = kit;
+    tell_start(&what, &settings, io, workers, &capacity);
     let log = match log {
         Some(output) => Some(AccessLog::start(output, settings.log_format)),
         None => None,
@@ -34,15 +46,21 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
     let engine = engine_kit(&settings, listeners, io, workers, &capacity);
-    let (server, reloader) = match site {
-        Some(site) => start_site(site, engine, &log)?,
-        None => (start_dummy(engine, &log)?, None),
+    let live = Arc::new(LiveSettings::new(&settings));
+    let (server, renewal) = match sites.is_empty() {
+        true => (start_dummy(engine, &log)?, None),
+        false => {
+            let (server, sites) = start_sites(sites, engine, &log)?;
+            let renewal = Renewal::start(sites, config, settings.low, Arc::clone(&live));
+            let renewal = renewal.context("cannot start the thread for the configuration")?;
+            (server, Some(renewal))
+        }
     };
     for url in urls {
         stderr::line(format_args!("listening {url}"));
     }
     let control = server.control();
-    let ears = Ears { signals, control, reloader, log: log.clone(), grace: settings.grace };
+    let ears = Ears { signals, control, renewal, log: log.clone(), live };
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
     listen.context("cannot start the thread for signals")?;
     server.join();
@@ -53,7 +71,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capacity::Capacity) {
+fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &Capacity) {
     if let Some(asked) = capacity.asked {
         stderr::line(format_args!(
             "pinion: --max-connections {asked}: the limit on open files allows {}; raise it \
@@ -65,11 +83,6 @@ fn tell_start(settings: &Serve, io: Io, workers: usize, capacity: &super::capaci
     let io = match io {
         Io::Epoll => "epoll",
         Io::Uring => "io_uring",
-    };
-    let what = match (&settings.path, settings.dummy) {
-        (_, true) => "dummy".to_owned(),
-        (Some(path), _) => path.display().to_string(),
-        (None, _) => "public".to_owned(),
     };
     stderr::line(format_args!(
         "pinion {}: {what}, {} on {io}, at most {} connections and {} beside the archive",
@@ -85,7 +98,7 @@ fn engine_kit(
     listeners: Vec<Bound>,
     io: Io,
     workers: usize,
-    capacity: &super::capacity::Capacity,
+    capacity: &Capacity,
 ) -> EngineKit {
     let fields = match &settings.server_name {
         Some(name) => format!("Server: {name}\r\n").into_bytes(),
@@ -108,26 +121,18 @@ fn engine_kit(
     }
 }
 
-fn start_site(
-    site: Site,
+fn start_sites(
+    sites: Vec<LoadedSite>,
     engine: EngineKit,
     log: &Option<Arc<AccessLog>>,
-) -> Result<(Server, Option<Reloader>), Failure> {
-    let Site { first, loader, watch } = site;
-    let published = Arc::new(Published::new(first));
+) -> Result<(Server, Sites), Failure> {
+    let (published, starting) = sites::publish(sites);
     let (for_workers, log) = (Arc::clone(&published), log.clone());
     let make_app =
         move |_worker, _poster| StaticApp::new(Arc::clone(&for_workers), journal(log.as_deref()));
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
-    let shown = loader.source().path().display().to_string();
-    let reloader = Reloader::start(loader, published, server.control());
-    let reloader = reloader.context("cannot start the thread for reloads")?;
-    if let Some(watch) = watch {
-        let ask = reloader.clone();
-        let started = watch.start(move || ask.ask());
-        started.with_context(|| format!("cannot watch {shown}"))?;
-    }
-    Ok((server, Some(reloader)))
+    let sites = Sites::start(starting, published, server.control())?;
+    Ok((server, sites))
 }
 
 fn start_dummy(engine: EngineKit, log: &Option<Arc<AccessLog>>) -> Result<Server, Failure> {
@@ -144,9 +149,10 @@ fn journal(log: Option<&AccessLog>) -> Journal {
 struct Ears {
     signals: Signals,
     control: Control,
-    reloader: Option<Reloader>,
+    /// None for the dummy.
+    renewal: Option<Renewal>,
     log: Option<Arc<AccessLog>>,
-    grace: Duration,
+    live: Arc<LiveSettings>,
 }
 
 impl Ears {
@@ -159,8 +165,8 @@ impl Ears {
                     if let Some(log) = &self.log {
                         log.reopen();
                     }
-                    if let Some(reloader) = &self.reloader {
-                        reloader.ask();
+                    if let Some(renewal) = &self.renewal {
+                        renewal.ask();
                     }
                 }
                 Signal::Terminate | Signal::Interrupt if draining => self.control.stop(),
@@ -176,12 +182,10 @@ impl Ears {
     /// is over.
     fn drain(&self) {
         let open = counted(self.control.connections() as u64, "connection");
-        stderr::line(format_args!(
-            "stopping; {open} open, at most {} seconds",
-            self.grace.as_secs()
-        ));
+        let grace = self.live.grace();
+        stderr::line(format_args!("stopping; {open} open, at most {} seconds", grace.as_secs()));
         self.control.drain();
-        let (control, grace) = (self.control.clone(), self.grace);
+        let control = self.control.clone();
         let timer = thread::Builder::new().name("grace".to_owned()).spawn(move || {
             thread::sleep(grace);
             control.stop();

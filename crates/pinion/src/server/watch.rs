@@ -38,6 +38,17 @@ const BURST_MAX: Duration = Duration::from_secs(2);
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// A watch that runs; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watching(Sender<Notice>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // It has ended already when nobody listens.
+        let _ended = self.0.send(Notice::End);
+    }
+}
+
 /// A watch that has not begun.
 pub(crate) struct Watch {
     target: Target,
@@ -72,12 +83,16 @@ impl Watch {
         LinkTeller(self.sender.clone())
     }
 
-    /// Starts watching on a thread of its own, for as long as the program runs.
+    /// Starts watching on a thread of its own.
     ///
     /// # Errors
     /// The system's limit on watches is reached, or there is no thread.
-    pub(crate) fn start(self, on_change: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    pub(crate) fn start(
+        self,
+        on_change: impl FnMut() + Send + 'static,
+    ) -> anyhow::Result<Watching> {
         let Self { target, sender, inbox } = self;
+        let watching = Watching(sender.clone());
         let tell = move |event: notify::Result<notify::Event>| {
             if let Some(notice) = Notice::of(event) {
                 // Nobody listens any more when the program ends.
@@ -93,6 +108,7 @@ impl Watch {
             inbox,
             armed: BTreeMap::new(),
             stale: false,
+            ended: false,
         };
         // Nothing is watched yet, so these are the links of the first build.
         while let Ok(Notice::Links(links)) = running.inbox.try_recv() {
@@ -100,7 +116,7 @@ impl Watch {
         }
         running.arm()?;
         thread::Builder::new().name("watch".to_owned()).spawn(move || running.run(on_change))?;
-        Ok(())
+        Ok(watching)
     }
 }
 
@@ -112,6 +128,8 @@ enum Notice {
     Lost,
     /// A build has met these links, below the source.
     Links(Vec<PathBuf>),
+    /// Nobody wants to know any more.
+    End,
 }
 
 impl Notice {
@@ -139,6 +157,8 @@ struct Running {
     armed: BTreeMap<PathBuf, (RecursiveMode, Look)>,
     /// A watch may have been lost.
     stale: bool,
+    /// Nobody wants to know any more.
+    ended: bool,
 }
 
 impl Running {
@@ -146,6 +166,9 @@ impl Running {
         while let Some(noticed) = self.wait() {
             if noticed {
                 self.wait_for_quiet();
+            }
+            if self.ended {
+                return;
             }
             let moved = self.follow();
             let look = look(self.target.path());
@@ -194,7 +217,7 @@ impl Running {
             if self.hears(notice) {
                 until = Instant::now() + QUIET;
             }
-            if left.is_zero() {
+            if left.is_zero() || self.ended {
                 return;
             }
         }
@@ -204,6 +227,10 @@ impl Running {
     fn hears(&mut self, notice: Notice) -> bool {
         match notice {
             Notice::Lost => true,
+            Notice::End => {
+                self.ended = true;
+                true
+            }
             Notice::Change(paths) => {
                 for path in &paths {
                     // It was moved, or only its rights are others: the watch may be gone.

@@ -25,6 +25,9 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
         ("cat site.pinion index.html", "begins with a slash: write /index.html"),
         ("serve --dummy --watch", "--watch has no effect with --dummy"),
         ("serve --log-format json", "--log-format has no effect without --access-log"),
+        ("serve --dummy --log-format json", "--log-format has no effect without --access-log"),
+        ("man xyzzy", "no page \"xyzzy\"; there are pinion, build, serve"),
+        ("completions csh", "\"csh\" is none of: bash, zsh, fish"),
     ] {
         run(&folder, arguments).refused(2, hint);
     }
@@ -34,24 +37,19 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
 fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
     let folder = Folder::new();
     folder.write("pinion.lua", "");
-    folder.write("other.toml", "");
     folder.write("notes.txt", "notes");
     for (arguments, hint) in [
         ("serve", "nothing to serve"),
         ("serve none", "does not exist"),
         ("serve notes.txt", "neither a folder nor a Pinion archive"),
         ("serve pinion.lua", "Lua scripts are not supported yet"),
-        ("serve other.toml", "configuration files are not supported yet"),
+        ("serve other.toml", "does not exist"),
         ("serve s3://bucket/site", "addresses are not supported yet"),
         ("serve --dummy notes.txt", "leave out PATH or --dummy"),
         ("serve --dummy --listen fd:web", "service manager"),
     ] {
         run(&folder, arguments).refused(2, hint);
     }
-    folder.write("pinion.toml", "");
-    let told = "./pinion.toml: configuration files are not supported yet in this version; give a \
-                folder or an archive, and flags";
-    run(&folder, "serve").refused(2, told);
     // Nothing is left behind of the address before it.
     folder.write("public/index.html", "x");
     let told = "--listen fd:web: sockets from a service manager are not supported yet in this \
@@ -75,10 +73,54 @@ fn flags_of_a_build_mean_nothing_for_an_archive() {
     run(&folder, "serve site.pinion --codings br").refused(2, "give it to `pinion build`");
 }
 
+/// Every page of the manual: the program, its verbs, its file.
+fn pages() -> impl Iterator<Item = &'static str> {
+    let verbs = "build serve check inspect ls cat verify man completions version";
+    ["pinion", "pinion.toml"].into_iter().chain(verbs.split(' '))
+}
+
+#[test]
+fn every_page_of_the_manual_is_there() {
+    let folder = Folder::new();
+    for page in pages() {
+        let run = run(&folder, &format!("man {page}"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{page}");
+        assert!(run.text().starts_with(".TH \"PINION"), "{page}: {}", run.text());
+    }
+    assert_eq!(run(&folder, "man").text(), run(&folder, "man pinion").text());
+}
+
+#[test]
+fn a_shell_completes_flags_and_their_values() {
+    let folder = Folder::new();
+    for (shell, hint) in
+        [("bash", "complete -F"), ("zsh", "#compdef pinion"), ("fish", "complete -c pinion")]
+    {
+        let script = run(&folder, &format!("completions {shell}"));
+        assert_eq!((script.code, script.stderr.as_str()), (0, ""));
+        assert!(script.text().contains(hint), "{shell}");
+    }
+    // bash itself, as it does when somebody presses the tabulator.
+    folder.write("pinion.bash", &run(&folder, "completions bash").stdout);
+    let complete = |words: &str| {
+        let ask = format!(
+            ". ./pinion.bash; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _pinion pinion \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
+             echo \"${{COMPREPLY[*]}}\""
+        );
+        let mut bash = std::process::Command::new("bash");
+        let output = bash.args(["-c", &ask]).current_dir(folder.path()).output();
+        String::from_utf8(output.expect("bash runs").stdout).expect("text")
+    };
+    assert!(complete("pinion se").contains("serve"));
+    assert!(complete("pinion serve --wor").contains("--workers"));
+    assert!(complete("pinion serve --io u").contains("uring"));
+}
+
 #[test]
 fn help_and_version_are_data() {
     let folder = Folder::new();
-    for verb in ["build", "serve", "inspect", "ls", "cat", "verify", "version"] {
+    for verb in pages().filter(|page| !page.contains("pinion")) {
         let help = run(&folder, &format!("{verb} --help"));
         assert_eq!((help.code, help.stderr.as_str()), (0, ""));
         assert!(help.text().contains(&format!("Usage: pinion {verb}")), "{}", help.text());

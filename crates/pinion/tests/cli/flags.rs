@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right.
-const VERBS: [(&str, &str); 7] = [
+const VERBS: [(&str, &str); 8] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
+    ("check", "none.toml"),
     ("inspect", "site.pinion"),
     ("ls", "site.pinion"),
     ("cat", "site.pinion /"),

@@ -3,6 +3,7 @@
 mod archives;
 mod building;
 mod command_line;
+mod configuration;
 mod flags;
 mod folder;
 mod json;

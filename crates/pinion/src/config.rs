@@ -1,0 +1,27 @@
+//! A configuration file (`pinion.toml`), from text to what a server is to do.
+//!
+//! | Module | Step |
+//! |---|---|
+//! | [`fault`] | what is wrong, with file, line and column |
+//! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
+//! | [`clash`] | what several tables say against each other; pure |
+//! | [`load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
+//! | [`examine`] | a look at everything that the file names |
+//! | [`nearest`] | the name that was meant |
+//!
+//! Everything that is wrong is found in one go: no step ends at the first fault.
+
+mod clash;
+mod examine;
+mod fault;
+mod load;
+mod nearest;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod oracle;
+mod tables;
+
+pub(crate) use examine::examine;
+pub(crate) use fault::{Fault, Place};
+#[cfg(test)]
+pub(crate) use load::parse;
+pub(crate) use load::{Loaded, load};

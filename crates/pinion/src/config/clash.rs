@@ -1,0 +1,93 @@
+//! What the tables of a file lack, and what two of them claim both.
+
+use super::fault::{Fault, Place};
+use super::tables::{Section, Tables, missing};
+use crate::address::Address;
+use crate::directives::file::Table;
+use crate::values;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Sites of one server: each has a thread of its own that loads it, and every worker looks at each
+/// archive once a second.
+const SITES_MAX: usize = 1000;
+
+/// Everything of this kind that is wrong.
+pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if let Some(site) = tables.sites.get(SITES_MAX) {
+        let message = format!("[[site]] is one too many: {SITES_MAX} are the most");
+        faults.push(Fault::at(file, site.place, message));
+    }
+    if tables.sites.is_empty() {
+        let message = "no site: write [[site]], and below it path = \"public\"";
+        faults.push(Fault::at(file, Place::START, message));
+    }
+    let sites = tables.sites.iter().map(|section| (Table::Site, section));
+    let listeners = tables.listeners.iter().map(|section| (Table::Listen, section));
+    for (table, section) in sites.chain(listeners) {
+        for key in missing(table, section) {
+            let header = table.header();
+            faults.push(Fault::at(file, section.place, format!("{header} lacks {key}")));
+        }
+    }
+    hosts(&tables.sites, file, &mut faults);
+    listeners_twice(&tables.listeners, file, &mut faults);
+    faults
+}
+
+/// A host belongs to one site, and so does every other host.
+fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+    let mut known = BTreeMap::new();
+    let mut rest: Option<Place> = None;
+    for site in sites {
+        let values = site.low.values("hosts").filter_map(|text| text.to_str());
+        for (text, place) in values.zip(site.places_of("hosts")) {
+            let Ok(pattern) = values::host(text) else { continue };
+            match known.get(&pattern) {
+                Some(Place { line, .. }) => {
+                    let message = format!("hosts: {pattern} is named in line {line} already");
+                    faults.push(Fault::at(file, place, message));
+                }
+                None => drop(known.insert(pattern, place)),
+            }
+        }
+        // A list that is wrong is a list all the same.
+        if site.is_written("hosts") {
+            continue;
+        }
+        match rest {
+            Some(Place { line, .. }) => {
+                let message = format!(
+                    "[[site]] without hosts: the one in line {line} answers for every other host"
+                );
+                faults.push(Fault::at(file, site.place, message));
+            }
+            None => rest = Some(site.place),
+        }
+    }
+}
+
+fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+    let mut known: Vec<(Address, Place)> = Vec::new();
+    for listener in listeners {
+        let text = listener.low.values("listen").next().and_then(|text| text.to_str());
+        let Some(Ok(address)) = text.map(Address::parse) else { continue };
+        let place = listener.place_of("listen");
+        if address.may_repeat() {
+            continue;
+        }
+        if let Address::Inherited(_) = address {
+            let message = "address: sockets from a service manager are not supported yet";
+            faults.push(Fault::at(file, place, message));
+            continue;
+        }
+        match known.iter().find(|(other, _)| *other == address) {
+            Some((_, Place { line, .. })) => {
+                let message = format!("address: {address} is listened on in line {line} already");
+                faults.push(Fault::at(file, place, message));
+            }
+            None => known.push((address, place)),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! File and flags → what a server is to do.
+
+use super::clash;
+use super::fault::{Fault, Place};
+use super::tables::{self, Section, Tables};
+use crate::directives;
+use crate::failure::{Failure, without_number};
+use crate::plan::PlannedSite;
+use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings};
+use crate::source::{self, Source};
+use crate::written::Low;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file: a thousand sites need a tenth of it, and more is another kind of file.
+const CONFIG_MAX_BYTES: u64 = 4 << 20;
+
+/// What a file says, and everything that is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The server; none when that cannot be told.
+    pub(crate) serve: Option<Serve>,
+    /// The sites that are right.
+    pub(crate) sites: Vec<LoadedSite>,
+    /// Each address.
+    pub(crate) listeners: Vec<Section>,
+    /// The tables that stand once; none when the file is no TOML.
+    pub(crate) server: Option<Section>,
+    /// In the order of the file.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// A site, and where it stands in the file.
+#[derive(Debug)]
+pub(crate) struct LoadedSite {
+    /// The site.
+    pub(crate) planned: PlannedSite,
+    /// Its table.
+    pub(crate) section: Section,
+}
+
+/// Reads a file below the flags of a command line. Paths are looked at, nothing is opened.
+pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
+    let mut loaded = Loaded {
+        serve: None,
+        sites: Vec::new(),
+        listeners: Vec::new(),
+        server: None,
+        faults: Vec::new(),
+    };
+    match read_text(path).and_then(|text| parse(&text, path)) {
+        Ok((tables, faults)) => {
+            loaded.faults = faults;
+            loaded.settle(tables, path, flags);
+        }
+        Err(faults) => loaded.faults = faults,
+    }
+    loaded.faults.sort_by_key(|fault| fault.place);
+    loaded
+}
+
+/// Reads a text: everything that can be known of it without a look at anything else.
+///
+/// # Errors
+/// It is no TOML.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
+    let (tables, mut faults) = tables::read(text, path)?;
+    faults.extend(clash::find(&tables, path));
+    Ok((tables, faults))
+}
+
+impl Loaded {
+    fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
+        let Tables { sites, listeners, server } = tables;
+        let mut low = server.low.clone();
+        for address in listeners.iter().flat_map(|section| section.low.values("listen")) {
+            low.push("listen", address.to_owned());
+        }
+        let low = flags.over(&low);
+        if low.given("log-format") && !low.given("access-log") {
+            let message = "format: has no effect without access, the file to log to";
+            self.faults.push(Fault::at(path, server.place_of("log-format"), message));
+        }
+        match Serve::from_low(&low) {
+            Ok(serve) => self.serve = Some(serve),
+            Err(failure) => self.fault(path, Place::START, &failure),
+        }
+        for section in sites {
+            self.site(section, path, flags);
+        }
+        self.listeners = listeners;
+        self.server = Some(server);
+    }
+
+    fn site(&mut self, section: Section, path: &Path, flags: &Low) {
+        let Some(site) = section.low.values("path").next().map(PathBuf::from) else { return };
+        let source = match source::recognise(&site) {
+            Ok(source) => source,
+            Err(failure) => return self.fault(path, section.place_of("path"), &failure),
+        };
+        let low = match &source {
+            Source::Folder(_) => flags.over(&section.low),
+            Source::Archive(_) => {
+                self.refuse_content(&section, path);
+                flags.without(CONTENT_FLAGS).over(&section.low)
+            }
+        };
+        match SiteSettings::from_low(&low) {
+            Ok(settings) => {
+                self.sites.push(LoadedSite { planned: PlannedSite { source, settings }, section });
+            }
+            Err(failure) => self.fault(path, section.place, &failure),
+        }
+    }
+
+    /// Keys about a build that is over.
+    fn refuse_content(&mut self, section: &Section, path: &Path) {
+        for flag in CONTENT_FLAGS.iter().filter(|flag| section.is_written(flag)) {
+            let row = directives::all().find(|row| row.name == *flag);
+            let key = row.and_then(|row| row.file).map_or(*flag, |key| key.name);
+            let message = format!(
+                "{key}: has no effect on an archive, which is built already; give it to \
+                 `pinion build`"
+            );
+            self.faults.push(Fault::at(path, section.place_of(flag), message));
+        }
+    }
+
+    fn fault(&mut self, path: &Path, place: Place, failure: &Failure) {
+        let message = failure.reason().unwrap_or_default();
+        self.faults.push(Fault::at(path, place, message));
+    }
+}
+
+/// The text of a file, without waiting for anybody: a pipe is no file.
+fn read_text(path: &Path) -> Result<String, Vec<Fault>> {
+    let wrong = |message: String| vec![Fault::of(path, message)];
+    let cannot = |error: std::io::Error| wrong(without_number(&format!("cannot be read: {error}")));
+    let metadata = path.metadata().map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err(wrong("is no regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(CONFIG_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > CONFIG_MAX_BYTES {
+        return Err(wrong(format!("is larger than {} MiB", CONFIG_MAX_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let sound = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(error.as_bytes().get(..sound).unwrap_or_default());
+        vec![Fault::at(path, Place::of(&before, sound), "is not UTF-8 from here on")]
+    })
+}

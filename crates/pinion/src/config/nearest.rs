@@ -1,0 +1,76 @@
+//! The name that was probably meant.
+
+/// A name of more bytes is no slip of the pen.
+const NAME_MAX_BYTES: usize = 64;
+
+/// The nearest of `names`, if it is near: at most a third of its letters are others.
+pub(crate) fn nearest<'n>(
+    wrong: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
+    if wrong.len() > NAME_MAX_BYTES {
+        return None;
+    }
+    let wrong = wrong.replace('_', "-").to_ascii_lowercase();
+    // Somebody who writes `cache` means `cache-control`.
+    let is_start =
+        |name: &str| wrong.len() >= 3 && (name.starts_with(&wrong) || wrong.starts_with(name));
+    let steps = |name: &str| match is_start(name) {
+        true => 0,
+        false => distance(wrong.as_bytes(), name.as_bytes()),
+    };
+    let (steps, name) = names.into_iter().map(|name| (steps(name), name)).min()?;
+    (steps * 3 <= name.len()).then_some(name)
+}
+
+/// Letters to insert, remove, replace, or swap with the next one, until one is the other.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    // Three rows of the usual table: two letters ago, one ago, now.
+    let (mut before, mut last) = (Vec::new(), (0..=b.len()).collect::<Vec<_>>());
+    for (i, x) in a.iter().enumerate() {
+        let mut now = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut steps = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(now[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                steps = steps.min(before[j - 1] + 1);
+            }
+            now.push(steps);
+        }
+        (before, last) = (last, now);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_name_and_nonsense_none() {
+        let names = ["workers", "watch", "cache-control", "path", "hosts"];
+        for (wrong, name) in [
+            ("wokers", Some("workers")),
+            ("wrokers", Some("workers")),
+            ("Workers", Some("workers")),
+            ("cache_control", Some("cache-control")),
+            ("cache", Some("cache-control")),
+            ("host", Some("hosts")),
+            ("paths", Some("path")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(wrong, names), name, "{wrong}");
+        }
+        assert_eq!(nearest(&"w".repeat(65), names), None);
+    }
+
+    #[test]
+    fn a_swap_is_one_step() {
+        for (a, b, steps) in
+            [("", "", 0), ("ab", "ba", 1), ("abc", "", 3), ("kitten", "sitting", 3)]
+        {
+            assert_eq!(distance(a.as_bytes(), b.as_bytes()), steps, "{a} {b}");
+            assert_eq!(distance(b.as_bytes(), a.as_bytes()), steps, "{b} {a}");
+        }
+    }
+}

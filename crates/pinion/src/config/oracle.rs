@@ -1,0 +1,56 @@
+//! What holds for any bytes as a configuration file: what the fuzz target checks, and the replay of
+//! its corpus.
+
+use super::fault::Place;
+use super::load::parse;
+use super::tables::Section;
+use crate::settings::{Serve, SiteSettings};
+use std::path::Path;
+
+/// Faults lie within the text and are one line each; what has none can be used.
+pub(crate) fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let file = Path::new("folder/pinion.toml");
+    let (tables, faults) = match parse(text, file) {
+        Ok((tables, faults)) => (Some(tables), faults),
+        Err(faults) => {
+            assert!(!faults.is_empty(), "a text that is refused says why");
+            (None, faults)
+        }
+    };
+    let lines = text.matches('\n').count() + 1;
+    for fault in &faults {
+        let Place { line, column } = fault.place.expect("a place in the text");
+        assert!((1..=lines).contains(&line), "{fault}");
+        let length = text.split('\n').nth(line - 1).map_or(0, |line| line.chars().count());
+        assert!((1..=length + 1).contains(&column), "{fault}");
+        assert!(!fault.message.is_empty() && !fault.message.contains('\n'), "{fault}");
+    }
+    let Some(tables) = tables.filter(|_| faults.is_empty()) else { return };
+    assert!(!tables.sites.is_empty());
+    assert!(Serve::from_low(&tables.server.low).is_ok(), "the server can be used");
+    for Section { low, .. } in &tables.sites {
+        assert!(SiteSettings::from_low(low).is_ok(), "{low:?} can be used");
+        assert!(low.values("path").next().is_some(), "{low:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn the_corpus_is_replayed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config");
+        let mut count = 0;
+        for entry in fs::read_dir(&folder).expect("the corpus") {
+            let path = entry.expect("an entry").path();
+            println!("{}", path.display());
+            check(&fs::read(&path).expect("a file"));
+            count += 1;
+        }
+        assert!(count >= 20, "{}: only {count} files", folder.display());
+    }
+}

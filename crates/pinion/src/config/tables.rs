@@ -1,0 +1,330 @@
+//! Text → tables. What a key may be is in its row of the directive table and nowhere else; here is
+//! only how TOML writes it.
+
+use super::fault::{Fault, Place};
+use super::nearest::nearest;
+use crate::directives::file::{TABLES, Table};
+use crate::directives::verbs::Verb;
+use crate::directives::{self, Default, Directive, Kind};
+use crate::values;
+use crate::written::Low;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// What a file says, by its tables.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// Each `[[site]]`.
+    pub(crate) sites: Vec<Section>,
+    /// Each `[[listen]]`.
+    pub(crate) listeners: Vec<Section>,
+    /// The tables that stand once, together: every name in them is another one.
+    pub(crate) server: Section,
+}
+
+/// One table.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// Its values, as if they had been given as flags.
+    pub(crate) low: Low,
+    /// Where it begins.
+    pub(crate) place: Place,
+    /// Where the value of each row stands, or each of its values.
+    places: BTreeMap<&'static str, Vec<Place>>,
+}
+
+impl Section {
+    fn new(place: Place) -> Self {
+        Self { low: Low::new(Verb::Serve), place, places: BTreeMap::new() }
+    }
+
+    /// Whether a row has a key here, with a value that may be wrong.
+    pub(crate) fn is_written(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// Where the value of a row stands.
+    pub(crate) fn place_of(&self, name: &str) -> Place {
+        self.places_of(name).next().unwrap_or(self.place)
+    }
+
+    /// Where each value of a row stands.
+    pub(crate) fn places_of(&self, name: &str) -> impl Iterator<Item = Place> {
+        self.places.get(name).into_iter().flatten().copied()
+    }
+}
+
+/// Reads a text, and finds what is wrong with its keys and values. Relative paths in it are below
+/// the folder of `file`.
+///
+/// # Errors
+/// It is no TOML: nothing can be said about its keys.
+pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut reader = Reader { text, file, folder, faults: Vec::new() };
+    let mut tables =
+        Tables { sites: Vec::new(), listeners: Vec::new(), server: Section::new(Place::START) };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.fault(at, error.message().replace('\n', ", "));
+    }
+    // What was saved of a broken text would only be wrong once more.
+    if !errors.is_empty() {
+        return Err(reader.faults);
+    }
+    reader.document(document.get_ref(), &mut tables);
+    Ok((tables, reader.faults))
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    file: &'t Path,
+    folder: &'t Path,
+    faults: Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, byte: usize, message: impl Into<String>) {
+        let place = Place::of(self.text, byte);
+        self.faults.push(Fault::at(self.file, place, message));
+    }
+
+    fn document(&mut self, document: &DeTable<'_>, tables: &mut Tables) {
+        for (key, value) in in_order(document) {
+            let at = key.span().start;
+            let Some(table) = Table::named(key.get_ref()) else {
+                self.unknown_table(key.get_ref(), at, value.get_ref());
+                continue;
+            };
+            match (table.is_repeated(), value.get_ref()) {
+                (true, DeValue::Array(array)) => self.repeated(table, array, tables),
+                (false, DeValue::Table(content)) => {
+                    self.content(table, content, &mut tables.server);
+                }
+                _ => self.fault(at, format!("{0} is written {1}", table.name(), table.header())),
+            }
+        }
+    }
+
+    fn repeated(&mut self, table: Table, array: &DeArray<'_>, tables: &mut Tables) {
+        for value in array.iter() {
+            let at = value.span().start;
+            let DeValue::Table(content) = value.get_ref() else {
+                self.fault(at, format!("{} is written {}", table.name(), table.header()));
+                continue;
+            };
+            let mut section = Section::new(Place::of(self.text, at));
+            self.content(table, content, &mut section);
+            match table {
+                Table::Listen => tables.listeners.push(section),
+                _ => tables.sites.push(section),
+            }
+        }
+    }
+
+    fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut Section) {
+        for (key, value) in in_order(content) {
+            let Some(row) = table.row(key.get_ref()) else {
+                let message = unknown_key(table, key.get_ref());
+                self.fault(key.span().start, message);
+                continue;
+            };
+            let mut places = Vec::new();
+            if let Some(texts) = self.values(row, key.get_ref(), value, &mut places) {
+                section.low.set(row.name, texts);
+            }
+            // A value that is wrong was given all the same.
+            section.places.insert(row.name, places);
+        }
+    }
+
+    /// The values of a key as texts, and where they stand; none when it says what holds without it,
+    /// or is wrong.
+    fn values(
+        &mut self,
+        row: &'static Directive,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        places: &mut Vec<Place>,
+    ) -> Option<Vec<OsString>> {
+        let at = value.span().start;
+        if let (Kind::Switch, DeValue::Boolean(on)) = (row.kind, value.get_ref()) {
+            places.push(Place::of(self.text, at));
+            return (*on != row.is_inverted()).then(Vec::new);
+        }
+        let whole = std::slice::from_ref(value);
+        let (items, is_array): (Vec<&Spanned<DeValue<'_>>>, bool) = match value.get_ref() {
+            DeValue::Array(array) if row.is_list() => (array.iter().collect(), true),
+            _ => (whole.iter().collect(), false),
+        };
+        if items.is_empty() {
+            self.fault(at, format!("{key}: an empty list; leave the key out"));
+            return None;
+        }
+        let mut texts = Vec::new();
+        for item in items {
+            let at = item.span().start;
+            match text(row, item.get_ref()) {
+                Ok(text) => texts.push((text, at)),
+                Err(needed) => self.fault(at, format!("{key}: {needed}")),
+            }
+        }
+        if let (true, Kind::Codings) = (is_array, row.kind) {
+            let list: Vec<String> = texts.into_iter().map(|(text, _)| text).collect();
+            texts = vec![(list.join(","), at)];
+        }
+        // What is right of a list is looked at further, so that its faults show too.
+        let mut values = Vec::new();
+        for (text, at) in texts {
+            match values::check(&row.kind, &text) {
+                Ok(()) => {
+                    places.push(Place::of(self.text, at));
+                    values.push(self.resolved(row, &text));
+                }
+                Err(error) => self.fault(at, format!("{key}: {error}")),
+            }
+        }
+        (!values.is_empty()).then_some(values)
+    }
+
+    /// A relative path is below the folder of the file.
+    fn resolved(&self, row: &Directive, text: &str) -> OsString {
+        let is_stdout = row.name == "access-log" && text == "-";
+        match (row.kind, text.strip_prefix("unix:")) {
+            (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
+            (Kind::Address, Some(path)) => {
+                let mut address = OsString::from("unix:");
+                address.push(self.folder.join(path));
+                address
+            }
+            _ => text.into(),
+        }
+    }
+
+    fn unknown_table(&mut self, name: &str, at: usize, value: &DeValue<'_>) {
+        let is_table = match value {
+            DeValue::Table(_) => true,
+            DeValue::Array(array) => {
+                array.iter().any(|item| matches!(item.get_ref(), DeValue::Table(_)))
+            }
+            _ => false,
+        };
+        let homes = homes(name);
+        let message = match (is_table, nearest(name, TABLES.iter().map(|table| table.name()))) {
+            (false, _) if !homes.is_empty() => format!("{name} stands in {homes}"),
+            (true, Some(near)) => {
+                let near = Table::named(near).map(Table::header).unwrap_or_default();
+                format!("unknown table {name}; did you mean {near}?")
+            }
+            (true, None) => {
+                let headers: Vec<String> = TABLES.iter().map(|table| table.header()).collect();
+                format!("unknown table {name}; there are {}", headers.join(", "))
+            }
+            (false, _) => match nearest(name, all_keys()) {
+                Some(near) => {
+                    format!("unknown key {name}; did you mean {near} in {}?", self::homes(near))
+                }
+                None => format!("unknown key {name}; every key stands in a table, like [server]"),
+            },
+        };
+        self.fault(at, message);
+    }
+}
+
+/// The entries of a table as they are written.
+fn in_order<'t, 'i>(
+    table: &'t DeTable<'i>,
+) -> Vec<(&'t Spanned<toml::de::DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// A value as a flag would have it, or what is needed instead.
+fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
+    let found = match value {
+        DeValue::String(text) => match row.kind {
+            Kind::Number { .. } | Kind::Switch => "a string",
+            _ => return Ok(text.to_string()),
+        },
+        DeValue::Integer(number) => match row.kind {
+            Kind::Number { .. } | Kind::Address => {
+                let value = i128::from_str_radix(number.as_str(), number.radix());
+                return value.map(|n| n.to_string()).map_err(|_| "too many digits".to_owned());
+            }
+            _ => "a number",
+        },
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    let needed = match row.kind {
+        Kind::Number { .. } => format!("a whole number ({})", row.kind.bounds()),
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Address => format!("a string ({})", row.kind.bounds()),
+        _ if row.is_list() => format!("a string ({}) or a list of them", row.kind.bounds()),
+        _ => format!("a string ({})", row.kind.bounds()),
+    };
+    Err(format!("{needed} is needed, not {found}"))
+}
+
+fn unknown_key(table: Table, name: &str) -> String {
+    let keys = table.rows().map(|(_, key)| key);
+    let header = table.header();
+    if let Some(row) = directives::all().find(|row| row.name == name)
+        && let Some(key) = row.file
+        && key.table == table
+    {
+        return format!("unknown key {name} in {header}; the flag --{name} is {} here", key.name);
+    }
+    let homes = homes(name);
+    if !homes.is_empty() {
+        return format!("{name} stands in {homes}, not in {header}");
+    }
+    match nearest(name, keys) {
+        Some(near) => format!("unknown key {name} in {header}; did you mean {near}?"),
+        None => {
+            let keys: Vec<&str> = table.rows().map(|(_, key)| key).collect();
+            format!("unknown key {name} in {header}; there are {}", keys.join(", "))
+        }
+    }
+}
+
+/// The tables that a key or a flag of this name stands in, as a phrase; empty when there is none.
+fn homes(name: &str) -> String {
+    let of_flag = directives::all().filter(|row| row.name == name);
+    let of_key = directives::all().filter(|row| row.file.is_some_and(|key| key.name == name));
+    let mut found: Vec<String> = Vec::new();
+    for row in of_key.chain(of_flag) {
+        if let Some(key) = row.file {
+            let home = match key.name == name {
+                true => key.table.header(),
+                false => format!("{} as {}", key.table.header(), key.name),
+            };
+            if !found.contains(&home) {
+                found.push(home);
+            }
+        }
+    }
+    found.join(" and ")
+}
+
+fn all_keys() -> impl Iterator<Item = &'static str> {
+    directives::all().filter_map(|row| row.file.map(|key| key.name))
+}
+
+/// Keys that a table has to have and has not.
+pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &'static str> {
+    let is_needed =
+        move |row: &Directive| row.name == "listen" || matches!(row.default, Default::Required);
+    table
+        .rows()
+        .filter(move |(row, _)| is_needed(row))
+        .filter_map(|(row, key)| (!section.is_written(row.name)).then_some(key))
+}

@@ -1,0 +1,128 @@
+//! The tables of a configuration file (`pinion.toml`), and how a row is found by its key.
+
+use super::{Directive, Kind, all};
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Table {
+    /// `[[site]]`, once for each site.
+    Site,
+    /// `[[listen]]`, once for each address.
+    Listen,
+    /// `[server]`
+    Server,
+    /// `[limits]`
+    Limits,
+    /// `[log]`
+    Log,
+}
+
+/// Where a directive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// The table.
+    pub(crate) table: Table,
+    /// Its name there.
+    pub(crate) name: &'static str,
+}
+
+/// Every table, in the order of the reference.
+pub(crate) const TABLES: &[Table] =
+    &[Table::Site, Table::Listen, Table::Server, Table::Limits, Table::Log];
+
+impl Table {
+    /// Its name without brackets.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Listen => "listen",
+            Self::Server => "server",
+            Self::Limits => "limits",
+            Self::Log => "log",
+        }
+    }
+
+    /// Its name as it is written.
+    pub(crate) fn header(self) -> String {
+        match self.is_repeated() {
+            true => format!("[[{}]]", self.name()),
+            false => format!("[{}]", self.name()),
+        }
+    }
+
+    /// Whether it is written once for each thing it describes.
+    pub(crate) fn is_repeated(self) -> bool {
+        matches!(self, Self::Site | Self::Listen)
+    }
+
+    /// One line, no full stop.
+    pub(crate) fn brief(self) -> &'static str {
+        match self {
+            Self::Site => "A site; there is at least one",
+            Self::Listen => "An address to listen on",
+            Self::Server => "The whole server",
+            Self::Limits => "What the server takes at most",
+            Self::Log => "The access log of all sites",
+        }
+    }
+
+    /// A key of this table, for a row.
+    pub(crate) const fn key(self, name: &'static str) -> Key {
+        Key { table: self, name }
+    }
+
+    /// The table of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        TABLES.iter().copied().find(|table| table.name() == name)
+    }
+
+    /// Its rows, in the order of the reference.
+    pub(crate) fn rows(self) -> impl Iterator<Item = (&'static Directive, &'static str)> {
+        all().filter_map(move |row| {
+            let key = row.file.filter(|key| key.table == self)?;
+            Some((row, key.name))
+        })
+    }
+
+    /// The row of a key.
+    pub(crate) fn row(self, key: &str) -> Option<&'static Directive> {
+        self.rows().find(|(_, name)| *name == key).map(|(row, _)| row)
+    }
+}
+
+impl Directive {
+    /// Whether the flag takes away what the key grants: `--no-security-headers` is
+    /// `security-headers = false`.
+    pub(crate) fn is_inverted(&self) -> bool {
+        self.file.is_some_and(|key| self.name.strip_prefix("no-") == Some(key.name))
+    }
+
+    /// Whether the key takes a list.
+    pub(crate) fn is_list(&self) -> bool {
+        // Each listener has a table of its own.
+        let once = self.file.is_some_and(|key| key.table == Table::Listen);
+        (self.repeatable && !once) || matches!(self.kind, Kind::Codings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_leads_to_its_own_row() {
+        for row in all() {
+            let Some(key) = row.file else { continue };
+            let found = key.table.row(key.name).expect("a row");
+            assert_eq!(found.name, row.name);
+            assert!(key.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", key.name);
+            // A flag that takes something away is a key that grants it.
+            let negative = row.name.starts_with("no-") && matches!(row.kind, Kind::Switch);
+            assert_eq!(row.is_inverted(), negative, "{}", row.name);
+        }
+        for table in TABLES {
+            assert_eq!(Table::named(table.name()), Some(*table));
+            assert!(table.rows().next().is_some(), "{} is empty", table.name());
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The manual, as roff for man(1), made from the directive table: a page for the program, one for
+//! each verb, and one for the configuration file.
+
+mod roff;
+
+use crate::directives::file::TABLES;
+use crate::directives::verbs::{self, VerbRow};
+use crate::directives::{self, Default, Directive, Kind, Level};
+use roff::Page;
+
+/// The page of the program itself.
+pub(crate) const PROGRAM: &str = "pinion";
+
+/// The page of the configuration file.
+const FILE: &str = "pinion.toml";
+
+/// The names of all pages.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    [PROGRAM].into_iter().chain(verbs::ALL.iter().map(|verb| verb.name)).chain([FILE])
+}
+
+/// A page as roff; none of that name.
+pub(crate) fn page(name: &str) -> Option<String> {
+    match name {
+        PROGRAM => Some(of_program()),
+        FILE => Some(of_file()),
+        _ => verbs::ALL.iter().find(|verb| verb.name == name).map(of_verb),
+    }
+}
+
+fn of_program() -> String {
+    let mut page = Page::new(PROGRAM, 1, "one small, fast web server");
+    page.section("SYNOPSIS");
+    page.usage("pinion", "VERB [OPTION]... [OPERAND]...");
+    page.section("DESCRIPTION");
+    page.paragraph(
+        "Pinion serves static sites. `pinion build` makes one immutable archive of a folder: every \
+         answer is worked out then. `pinion serve` answers from it, or from a folder that it \
+         builds into an archive in memory first.",
+    );
+    page.section("VERBS");
+    for verb in verbs::ALL {
+        page.item(&format!("`{}`", synopsis(verb)), &format!("{}.", verb.brief));
+    }
+    page.section("EXIT STATUS");
+    exit_status(&mut page);
+    let others = verbs::ALL.iter().map(|verb| (format!("pinion-{}", verb.name), 1));
+    page.see_also(others.chain([(FILE.to_owned(), 5)]));
+    page.text()
+}
+
+fn of_verb(verb: &VerbRow) -> String {
+    let mut page = Page::new(&format!("pinion-{}", verb.name), 1, &lower_first(verb.brief));
+    page.section("SYNOPSIS");
+    let words = synopsis(verb);
+    let operands = words.strip_prefix(verb.name).unwrap_or_default();
+    page.usage(&format!("pinion {}", verb.name), &format!("[OPTION]...{operands}"));
+    page.section("DESCRIPTION");
+    match verb.long {
+        "" => page.paragraph(&format!("{}.", verb.brief)),
+        long => page.paragraph(long),
+    }
+    if !verb.operands.is_empty() {
+        page.section("OPERANDS");
+    }
+    for operand in verb.operands {
+        page.item(&format!("_{}_", operand.name), &format!("{}.", operand.brief));
+    }
+    page.section("OPTIONS");
+    for level in [Level::Listener, Level::Server, Level::Site, Level::Build, Level::Command] {
+        let rows: Vec<_> = directives::of(verb.verb).filter(|row| row.level == level).collect();
+        if !rows.is_empty() {
+            page.subsection(level.name());
+        }
+        rows.into_iter().for_each(|row| page.item(&flag(row), &about(row, true)));
+    }
+    page.item("`-h`, `--help`", "Show the flags; `--help` tells more than `-h`.");
+    page.section("EXIT STATUS");
+    exit_status(&mut page);
+    page.see_also([(PROGRAM.to_owned(), 1), (FILE.to_owned(), 5)]);
+    page.text()
+}
+
+fn of_file() -> String {
+    let mut page = Page::new(FILE, 5, "configuration of the pinion web server");
+    page.section("DESCRIPTION");
+    page.paragraph(
+        "`pinion serve` reads its sites and settings from a TOML file: the one it is given, or \
+         `pinion.toml` in the current folder. Relative paths are below the folder of the file. \
+         Flags of the command line stand above what the file says. `pinion check` names \
+         everything that is wrong with a file.",
+    );
+    for table in TABLES {
+        page.section(&table.header());
+        page.paragraph(&format!("{}.", table.brief()));
+        for (row, key) in table.rows() {
+            page.item(&format!("`{key}` = {}", type_of(row)), &about(row, false));
+        }
+    }
+    page.section("EXAMPLE");
+    page.example(EXAMPLE);
+    page.see_also([("pinion-serve".to_owned(), 1), ("pinion-check".to_owned(), 1)]);
+    page.text()
+}
+
+/// Two sites; a test of this file reads it.
+const EXAMPLE: &str = "\
+[[site]]
+hosts = [\"example.org\", \"www.example.org\"]
+path = \"example.pinion\"
+
+[[site]]
+path = \"public\"
+exclude = [\"*.psd\", \"drafts/**\"]
+cache-control = \"max-age=60\"
+
+[[listen]]
+address = \":8080\"
+
+[log]
+access = \"access.log\"
+format = \"json\"
+";
+
+fn synopsis(verb: &VerbRow) -> String {
+    let operands = verb.operands.iter().map(|operand| match operand.required {
+        true => format!(" {}", operand.name),
+        false => format!(" [{}]", operand.name),
+    });
+    operands.fold(verb.name.to_owned(), |line, operand| line + &operand)
+}
+
+fn exit_status(page: &mut Page) {
+    page.item("0", "Done, or stopped by a signal as asked.");
+    page.item("1", "The work failed.");
+    page.item("2", "The command line, the configuration or a rule is wrong.");
+}
+
+fn flag(row: &Directive) -> String {
+    let mut line = row.short.map_or(String::new(), |letter| format!("`-{letter}`, "));
+    line.push_str(&format!("`--{}`", row.name));
+    if !matches!(row.kind, Kind::Switch) {
+        line.push_str(&format!(" _{}_", row.kind.placeholder()));
+    }
+    line
+}
+
+/// What TOML has for a value of a row.
+pub(crate) fn type_of(row: &Directive) -> &'static str {
+    match row.kind {
+        Kind::Switch => "true or false",
+        Kind::Number { .. } => "number",
+        _ if row.is_list() => "string or list of strings",
+        _ => "string",
+    }
+}
+
+/// What holds without it, as a phrase.
+pub(crate) fn default_of(row: &Directive, as_flag: bool) -> String {
+    match row.default {
+        Default::Auto(text) => text.to_owned(),
+        Default::Off if !as_flag && row.is_inverted() => "`true`".to_owned(),
+        Default::Off if !as_flag && matches!(row.kind, Kind::Switch) => "`false`".to_owned(),
+        Default::Off => "off".to_owned(),
+        Default::Required => "none, it must be given".to_owned(),
+        Default::Value(text) if as_flag || matches!(row.kind, Kind::Number { .. }) => {
+            format!("`{text}`")
+        }
+        Default::Value(text) => format!("`\"{text}\"`"),
+    }
+}
+
+/// What a row is for, from the side of its flag or of its key.
+pub(crate) fn about(row: &Directive, as_flag: bool) -> String {
+    let mut text = match !as_flag && row.is_inverted() {
+        true => format!("With `false`: {}.", lower_first(row.brief)),
+        false => format!("{}.", row.brief),
+    };
+    for more in [row.long, row.effect()] {
+        if !more.is_empty() {
+            text.push(' ');
+            text.push_str(more);
+        }
+    }
+    if !matches!(row.kind, Kind::Switch) {
+        text.push_str(&format!(" Allowed: {}.", row.kind.bounds()));
+    }
+    text.push_str(&format!(" Default: {}.", default_of(row, as_flag)));
+    match (as_flag, row.file) {
+        (true, Some(key)) => {
+            text.push_str(&format!(" In pinion.toml: `{}` of {}.", key.name, key.table.header()));
+        }
+        (false, _) if !row.verbs.is_empty() => text.push_str(&format!(" Flag: `--{}`.", row.name)),
+        _ => {}
+    }
+    text
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        // A name of HTTP (the Cache-Control field) keeps its capital.
+        Some(first) if !text.starts_with("Cache-") => first.to_lowercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use std::path::Path;
+
+    #[test]
+    fn every_page_names_what_it_is_about() {
+        for name in names() {
+            let text = page(name).expect("a page");
+            assert!(text.starts_with(".TH "), "{name}");
+            assert!(!text.contains("\n\n"), "{name}: roff has no empty lines");
+        }
+        let text = page(FILE).expect("a page");
+        for (_, key) in TABLES.iter().flat_map(|table| table.rows()) {
+            assert!(text.contains(&format!("\\fB{}\\fR", key.replace('-', "\\-"))), "{key}");
+        }
+        assert_eq!(page("xyzzy"), None);
+    }
+
+    #[test]
+    fn the_example_is_right() {
+        let (_, faults) = config::parse(EXAMPLE, Path::new("pinion.toml")).expect("TOML");
+        assert_eq!(faults, []);
+    }
+}

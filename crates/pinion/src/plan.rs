@@ -1,0 +1,100 @@
+//! What a server is to do, found out before anything is started: its settings, and its sites as
+//! they stand on the disk.
+
+use crate::config;
+use crate::failure::Failure;
+use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings};
+use crate::source::{self, Found, Source};
+use crate::written::Low;
+use std::path::PathBuf;
+
+/// A server with its sites.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The server.
+    pub(crate) serve: Serve,
+    /// Its sites; none for the dummy, else at least one.
+    pub(crate) sites: Vec<PlannedSite>,
+    /// Where it can be read again.
+    pub(crate) config: Option<ConfigFile>,
+}
+
+/// A site, as it is to be served.
+#[derive(Debug)]
+pub(crate) struct PlannedSite {
+    /// What is there.
+    pub(crate) source: Source,
+    /// How to serve it.
+    pub(crate) settings: SiteSettings,
+}
+
+/// A configuration file and the flags that stand above it.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    /// As written.
+    pub(crate) path: PathBuf,
+    /// The command line.
+    pub(crate) flags: Low,
+}
+
+impl ConfigFile {
+    /// What it asks for now.
+    ///
+    /// # Errors
+    /// [`Failure::Faults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
+    /// no effect.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        let loaded = config::load(&self.path, &self.flags);
+        let Some(serve) = loaded.serve.filter(|_| loaded.faults.is_empty()) else {
+            return Err(Failure::Faults(loaded.faults));
+        };
+        let sites: Vec<PlannedSite> = loaded.sites.into_iter().map(|site| site.planned).collect();
+        let is_folder = |site: &PlannedSite| matches!(site.source, Source::Folder(_));
+        let flag = CONTENT_FLAGS.iter().find(|flag| self.flags.given(flag));
+        if let (Some(flag), false) = (flag, sites.iter().any(is_folder)) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect: every site of {} is an archive, which is built already",
+                self.path.display()
+            )));
+        }
+        Ok(Plan { serve, sites, config: Some(self.clone()) })
+    }
+}
+
+impl Plan {
+    /// Of a command line.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with the configuration file it names.
+    pub(crate) fn make(serve: Serve) -> Result<Self, Failure> {
+        if serve.dummy {
+            refuse_without_effect(&serve.low)?;
+            return Ok(Self { serve, sites: Vec::new(), config: None });
+        }
+        let source = match source::find(serve.path.as_deref()) {
+            Ok(Found::Configuration(path)) => {
+                return ConfigFile { path, flags: serve.low }.plan();
+            }
+            Ok(Found::Site(source)) => Ok(source),
+            Err(failure) => Err(failure),
+        };
+        refuse_without_effect(&serve.low)?;
+        let source = source?;
+        let settings = SiteSettings::from_low(&serve.low)?;
+        if let (Source::Archive(path), Some(flag)) = (&source, settings.content_flag()) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
+                path.display()
+            )));
+        }
+        Ok(Self { serve, sites: vec![PlannedSite { source, settings }], config: None })
+    }
+}
+
+/// A flag that would be taken in silence and do nothing.
+fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
+    match low.given("log-format") && !low.given("access-log") {
+        true => Err(Failure::usage("--log-format has no effect without --access-log; give both")),
+        false => Ok(()),
+    }
+}

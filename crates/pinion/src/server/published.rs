@@ -1,0 +1,106 @@
+//! Where workers find what to serve: the current generation of every site, and whose each host is.
+//!
+//! Sites change one by one. Each change makes another [`Roster`], in which every other site has the
+//! generation it had.
+
+use super::generation::Generation;
+use pinion_site::hosts::{HostPattern, Hosts};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Names a site for as long as the server runs, whatever becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SiteId(pub(crate) u64);
+
+/// What is served at one time.
+pub(crate) struct Roster {
+    /// By the position of a site.
+    pub(crate) hosts: Arc<Hosts>,
+    /// In the order of the configuration.
+    pub(crate) sites: Vec<(SiteId, Arc<Generation>)>,
+}
+
+/// The current roster, and a number that workers compare.
+pub(crate) struct Published {
+    /// Counts publications; a worker compares it with the number it has, once a pass.
+    number: AtomicU64,
+    current: Mutex<Arc<Roster>>,
+}
+
+/// A site of a new roster.
+pub(crate) struct Entry<'p> {
+    /// Its name.
+    pub(crate) id: SiteId,
+    /// Its hosts.
+    pub(crate) hosts: &'p [HostPattern],
+    /// What it serves first; none for a site that goes on as it is.
+    pub(crate) first: Option<Generation>,
+}
+
+impl Published {
+    /// Publishes the first roster.
+    pub(crate) fn new(entries: Vec<Entry<'_>>) -> Self {
+        let nothing = Roster { hosts: Arc::new(Hosts::new([])), sites: Vec::new() };
+        let current = Mutex::new(Arc::new(nothing.followed_by(entries)));
+        Self { number: AtomicU64::new(1), current }
+    }
+
+    /// The number of the current roster; never 0.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The current roster with its number.
+    pub(crate) fn current(&self) -> (u64, Arc<Roster>) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // The number changes under the lock, so the two belong together.
+        (self.number(), Arc::clone(&current))
+    }
+
+    /// Gives a site another generation; false when there is no such site any more. Workers have to
+    /// be woken afterwards, as for every change.
+    pub(crate) fn publish(&self, id: SiteId, next: Generation) -> bool {
+        let mut next = Some(Arc::new(next));
+        self.change(|roster| {
+            let sites = roster.sites.iter().map(|(known, generation)| {
+                let is_it = *known == id;
+                let taken = next.take_if(|_| is_it);
+                (*known, taken.unwrap_or_else(|| Arc::clone(generation)))
+            });
+            Roster { hosts: Arc::clone(&roster.hosts), sites: sites.collect() }
+        });
+        next.is_none()
+    }
+
+    /// Makes these the sites.
+    pub(crate) fn arrange(&self, entries: Vec<Entry<'_>>) {
+        self.change(|roster| roster.followed_by(entries));
+    }
+
+    fn change(&self, next: impl FnOnce(&Roster) -> Roster) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(next(&current));
+        self.number.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Roster {
+    fn followed_by(&self, entries: Vec<Entry<'_>>) -> Self {
+        let hosts = Hosts::new(entries.iter().map(|entry| entry.hosts));
+        let generation = |entry: Entry<'_>| {
+            let known = || {
+                let site = self.sites.iter().find(|(id, _)| *id == entry.id);
+                site.map(|(_, generation)| Arc::clone(generation))
+            };
+            let generation = entry.first.map(Arc::new).or_else(known);
+            (entry.id, generation.expect("a site that goes on has been there"))
+        };
+        Self { hosts: Arc::new(hosts), sites: entries.into_iter().map(generation).collect() }
+    }
+
+    /// The site that has every host no other one names, or else no site in particular.
+    pub(crate) fn rest(&self) -> Option<&Generation> {
+        self.sites.get(self.hosts.rest()?).map(|(_, generation)| &**generation)
+    }
+}

@@ -1,0 +1,243 @@
+//! The sites of a running server, beside the workers: each is loaded, watched and swapped by
+//! itself. A new configuration takes sites away, brings others, and leaves the rest alone.
+
+use super::generation::Generation;
+use super::loader::Loader;
+use super::published::{Entry, Published, SiteId};
+use super::reload::Reloader;
+use super::watch::{Watch, Watching};
+use crate::failure::Failure;
+use crate::plan::PlannedSite;
+use crate::settings::SiteSettings;
+use crate::source::Source;
+use crate::terminal::counted;
+use anyhow::Context as _;
+use pinion_engine::residency;
+use pinion_engine::server::Control;
+use pinion_engine::stderr;
+use std::sync::Arc;
+
+/// A site that is loaded and not served yet.
+pub(crate) struct LoadedSite {
+    /// From the first load.
+    pub(crate) first: Generation,
+    settings: SiteSettings,
+    /// For every further one.
+    loader: Loader,
+    /// Asks for further ones, when that was asked for.
+    watch: Option<Watch>,
+}
+
+/// A site that is known and not loaded yet.
+pub(crate) struct UnloadedSite {
+    settings: SiteSettings,
+    loader: Loader,
+    watch: Option<Watch>,
+}
+
+impl UnloadedSite {
+    /// Of a plan.
+    ///
+    /// # Errors
+    /// A pattern of what is left out is none.
+    pub(crate) fn new(planned: PlannedSite) -> Result<Self, Failure> {
+        let PlannedSite { source, settings } = planned;
+        let watch = settings.watch.then(|| Watch::new(&source, &settings.content.exclude));
+        let watch = watch.transpose()?;
+        let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::link_teller));
+        Ok(Self { settings, loader, watch })
+    }
+
+    /// Loads it.
+    ///
+    /// # Errors
+    /// One line that names what is wrong with it; for a folder each problem.
+    pub(crate) fn load(self) -> Result<LoadedSite, Failure> {
+        let Self { settings, loader, watch } = self;
+        let first = loader.load()?;
+        Ok(LoadedSite { first, settings, loader, watch })
+    }
+}
+
+/// Sites whose first generations are published, without their threads.
+pub(crate) struct StartingSites(Vec<Starting>);
+
+/// Publishes sites that are loaded, for workers that are about to start.
+pub(crate) fn publish(sites: Vec<LoadedSite>) -> (Arc<Published>, StartingSites) {
+    let (mut starting, mut firsts) = (Vec::new(), Vec::new());
+    for (site, number) in sites.into_iter().zip(0..) {
+        let (site, first) = site.named(SiteId(number));
+        starting.push(site);
+        firsts.push(first);
+    }
+    let entries = starting.iter().zip(firsts).map(|(site, first)| Entry {
+        id: site.id,
+        hosts: &site.settings.hosts,
+        first: Some(first),
+    });
+    (Arc::new(Published::new(entries.collect())), StartingSites(starting))
+}
+
+/// A loaded site but for its generation.
+struct Starting {
+    id: SiteId,
+    settings: SiteSettings,
+    loader: Loader,
+    watch: Option<Watch>,
+}
+
+/// The sites that are served.
+pub(crate) struct Sites {
+    published: Arc<Published>,
+    control: Control,
+    /// In the order of the roster.
+    sites: Vec<Site>,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// One that is served.
+struct Site {
+    id: SiteId,
+    source: Source,
+    settings: SiteSettings,
+    reloader: Reloader,
+    /// Dropped with the site, which ends the watch.
+    watching: Option<Watching>,
+}
+
+/// What becomes of a site of a new configuration.
+enum Next {
+    /// It is served already, at this position.
+    Kept(usize, SiteSettings),
+    /// It is loaded and not served yet.
+    New(Box<(Site, Generation, Option<Watch>)>),
+}
+
+impl Sites {
+    /// Starts what goes on beside the workers.
+    ///
+    /// # Errors
+    /// There is no thread, or no watch.
+    pub(crate) fn start(
+        starting: StartingSites,
+        published: Arc<Published>,
+        control: Control,
+    ) -> Result<Self, Failure> {
+        let next = starting.0.len() as u64;
+        let mut this = Self { published, control, sites: Vec::new(), next };
+        for site in starting.0 {
+            let (mut site, watch) = this.started(site)?;
+            site.watch(watch)?;
+            this.sites.push(site);
+        }
+        Ok(this)
+    }
+
+    /// Asks every site to load again.
+    pub(crate) fn reload(&self) {
+        self.sites.iter().for_each(|site| site.reloader.ask());
+    }
+
+    /// Makes these the sites: all of them, or nothing changes. One that is served already just as
+    /// it is to be loads again in its own time; every other one is loaded before it is served.
+    ///
+    /// # Errors
+    /// What is wrong with the first site that cannot be loaded.
+    pub(crate) fn arrange(&mut self, planned: Vec<PlannedSite>) -> Result<(), Failure> {
+        let mut is_free = vec![true; self.sites.len()];
+        let mut arranged = Vec::new();
+        for site in planned {
+            let is_it = |known: &Site| {
+                known.source == site.source && known.settings.loads_like(&site.settings)
+            };
+            let mut known = self.sites.iter().zip(&mut is_free);
+            let kept = known
+                .position(|(known, is_free)| is_it(known) && std::mem::replace(is_free, false));
+            arranged.push(match kept {
+                Some(at) => Next::Kept(at, site.settings),
+                None => {
+                    let loaded = UnloadedSite::new(site)?.load();
+                    residency::release_heap();
+                    let loaded = loaded?;
+                    let (starting, first) = loaded.named(SiteId(self.next));
+                    self.next += 1;
+                    let (site, watch) = self.started(starting)?;
+                    Next::New(Box::new((site, first, watch)))
+                }
+            });
+        }
+        self.switch(arranged);
+        Ok(())
+    }
+
+    /// Nothing can fail any more but a watch.
+    fn switch(&mut self, arranged: Vec<Next>) {
+        let mut old: Vec<Option<Site>> = self.sites.drain(..).map(Some).collect();
+        let (mut firsts, mut watches) = (Vec::new(), Vec::new());
+        for next in arranged {
+            let (site, first, watch) = match next {
+                Next::Kept(at, settings) => {
+                    let Some(mut site) = old.get_mut(at).and_then(Option::take) else { continue };
+                    site.settings = settings;
+                    (site, None, None)
+                }
+                Next::New(new) => {
+                    let (site, first, watch) = *new;
+                    (site, Some(first), watch)
+                }
+            };
+            self.sites.push(site);
+            firsts.push(first);
+            watches.push(watch);
+        }
+        let gone = old.iter().flatten().count();
+        let kept: Vec<bool> = firsts.iter().map(Option::is_none).collect();
+        let brought = kept.iter().filter(|is_kept| !**is_kept).count();
+        let entries = self.sites.iter().zip(firsts).map(|(site, first)| Entry {
+            id: site.id,
+            hosts: &site.settings.hosts,
+            first,
+        });
+        self.published.arrange(entries.collect());
+        self.control.wake_all();
+        for ((site, watch), is_kept) in self.sites.iter_mut().zip(watches).zip(kept) {
+            if is_kept {
+                site.reloader.ask();
+            } else if let Err(failure) = site.watch(watch) {
+                failure.report();
+            }
+        }
+        let sites = counted(self.sites.len() as u64, "site");
+        stderr::line(format_args!("configuration taken up: {sites}, {brought} new, {gone} gone"));
+    }
+
+    /// The site with its thread.
+    fn started(&self, site: Starting) -> Result<(Site, Option<Watch>), Failure> {
+        let Starting { id, settings, loader, watch } = site;
+        let source = loader.source().clone();
+        let (published, control) = (Arc::clone(&self.published), self.control.clone());
+        let reloader = Reloader::start(id, loader, published, control);
+        let reloader = reloader.context("cannot start the thread for reloads")?;
+        Ok((Site { id, source, settings, reloader, watching: None }, watch))
+    }
+}
+
+impl LoadedSite {
+    fn named(self, id: SiteId) -> (Starting, Generation) {
+        let Self { first, settings, loader, watch } = self;
+        (Starting { id, settings, loader, watch }, first)
+    }
+}
+
+impl Site {
+    /// Starts its watch. Only for a site that is served, so that what the watch sees is not missed.
+    fn watch(&mut self, watch: Option<Watch>) -> Result<(), Failure> {
+        let Some(watch) = watch else { return Ok(()) };
+        let ask = self.reloader.clone();
+        let started = watch.start(move || ask.ask());
+        let shown = self.source.path().display();
+        self.watching = Some(started.with_context(|| format!("cannot watch {shown}"))?);
+        Ok(())
+    }
+}

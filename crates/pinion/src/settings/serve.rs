@@ -1,0 +1,267 @@
+//! `pinion serve`, as meant: a server, and one site of it.
+
+use super::{
+    CONTENT_FLAGS, Content, choice, content, field_value, number, optional, path_or_stdout, read,
+    row,
+};
+use crate::address::Address;
+use crate::failure::Failure;
+use crate::values;
+use crate::written::Low;
+use pinion_site::hosts::HostPattern;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server. What it serves is found out by [`crate::plan`].
+#[derive(Debug)]
+pub(crate) struct Serve {
+    /// As written: a reload compares it, and a configuration file is read below the flags.
+    pub(crate) low: Low,
+    /// What to serve, as written.
+    pub(crate) path: Option<PathBuf>,
+    /// Never empty.
+    pub(crate) listen: Vec<Address>,
+    /// None: one for each core.
+    pub(crate) workers: Option<usize>,
+    /// How to talk to the kernel.
+    pub(crate) io: Io,
+    /// Where requests are logged.
+    pub(crate) access_log: Option<LogTarget>,
+    /// How a line looks.
+    pub(crate) log_format: LogFormat,
+    /// Answer every request with the same bytes.
+    pub(crate) dummy: bool,
+    /// How long running requests may take after SIGTERM.
+    pub(crate) grace: Duration,
+    /// None: from the limit on open files.
+    pub(crate) max_connections: Option<u64>,
+    /// None: as many as the client likes.
+    pub(crate) max_requests_per_connection: Option<u32>,
+    /// None: from the number of connections.
+    pub(crate) memory_budget_bytes: Option<u64>,
+    /// Value of the `Server` field.
+    pub(crate) server_name: Option<String>,
+}
+
+/// How one site is served.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteSettings {
+    /// As written, to be compared at a reload.
+    pub(crate) low: Low,
+    /// What it answers for; empty for every host that no other site names.
+    pub(crate) hosts: Vec<HostPattern>,
+    /// How a folder becomes an archive.
+    pub(crate) content: Content,
+    /// How the archive is held.
+    pub(crate) memory: Memory,
+    /// Take up changes by itself.
+    pub(crate) watch: bool,
+}
+
+/// `--io`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Io {
+    /// io_uring where it works, else epoll.
+    Auto,
+    /// epoll.
+    Epoll,
+    /// io_uring or fail.
+    Uring,
+}
+
+/// `--memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// A sealed copy in memory.
+    Copy,
+    /// Mapped, read as needed.
+    Map,
+    /// Mapped, read before the first request.
+    Preload,
+}
+
+/// `--access-log`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogTarget {
+    /// Appended to, reopened on SIGHUP.
+    File(PathBuf),
+    /// `-`
+    Stdout,
+}
+
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// The combined format of the common web servers.
+    Combined,
+    /// One JSON object in each line.
+    Json,
+}
+
+impl Serve {
+    /// Reads what was written about a server.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the flag and its bounds.
+    pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
+        let mut listen = Vec::new();
+        for text in low.values("listen") {
+            listen.push(read(row("listen"), text, Address::parse)?);
+        }
+        if listen.is_empty() {
+            listen.push(Address::UNCONFIGURED);
+        }
+        Ok(Self {
+            low: low.clone(),
+            path: optional(low, "PATH")?,
+            listen,
+            workers: number(low, "workers")?,
+            io: match choice(low, "io")? {
+                "epoll" => Io::Epoll,
+                "uring" => Io::Uring,
+                _ => Io::Auto,
+            },
+            access_log: path_or_stdout(low, "access-log")?,
+            log_format: match choice(low, "log-format")? {
+                "json" => LogFormat::Json,
+                _ => LogFormat::Combined,
+            },
+            dummy: low.given("dummy"),
+            grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
+            max_connections: number(low, "max-connections")?,
+            max_requests_per_connection: number(low, "max-requests-per-connection")?,
+            memory_budget_bytes: number::<u64>(low, "memory-budget")?
+                .map(|mebibytes| mebibytes << 20),
+            server_name: field_value(low, "server-name")?,
+        })
+    }
+}
+
+impl SiteSettings {
+    /// Reads what was written about a site.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the flag and its bounds.
+    pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
+        let mut hosts = Vec::new();
+        for text in low.values("hosts") {
+            hosts.push(read(row("hosts"), text, values::host)?);
+        }
+        Ok(Self {
+            low: low.clone(),
+            hosts,
+            content: content(low)?,
+            memory: match choice(low, "memory")? {
+                "copy" => Memory::Copy,
+                "preload" => Memory::Preload,
+                _ => Memory::Map,
+            },
+            watch: low.given("watch"),
+        })
+    }
+
+    /// A flag or key that was given and means nothing for a ready archive.
+    pub(crate) fn content_flag(&self) -> Option<&'static str> {
+        CONTENT_FLAGS.iter().copied().find(|flag| self.low.given(flag))
+    }
+
+    /// Whether the same comes of the same path, whoever it is for.
+    pub(crate) fn loads_like(&self, other: &Self) -> bool {
+        self.low.differences(&other.low).all(|name| name == "hosts")
+    }
+}
+
+/// Reads a command line.
+pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
+    refuse_beside_dummy(low)?;
+    // What is wrong with the site shows now, and not when the site is found.
+    SiteSettings::from_low(low)?;
+    Serve::from_low(low)
+}
+
+/// Flags that would be taken in silence and do nothing.
+fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
+    if !low.given("dummy") {
+        return Ok(());
+    }
+    if low.given("PATH") {
+        return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
+    }
+    let mut about_a_site = ["watch", "memory"].iter().chain(CONTENT_FLAGS);
+    match about_a_site.find(|flag| low.given(flag)) {
+        Some(flag) => Err(Failure::usage(format!(
+            "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{self, Asked};
+    use crate::settings::Settings;
+    use pinion_build::CodingLevel;
+    use pinion_http::coding::Coding;
+    use std::ffi::OsString;
+    use std::num::NonZeroUsize;
+
+    fn settings(line: &str) -> Result<Settings, Failure> {
+        match command_line::parse(line.split(' ').map(OsString::from))? {
+            Asked::Run(low) => Settings::from_low(&low),
+            Asked::Help(page) => panic!("{page}"),
+        }
+    }
+
+    fn served(line: &str) -> Serve {
+        match settings(line) {
+            Ok(Settings::Serve(serve)) => *serve,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_of_serve() {
+        let serve = served("pinion serve");
+        assert_eq!(serve.listen, [Address::UNCONFIGURED]);
+        assert_eq!(serve.io, Io::Auto);
+        assert_eq!(serve.log_format, LogFormat::Combined);
+        assert_eq!(serve.grace, Duration::from_secs(30));
+        assert_eq!((serve.workers, serve.max_connections), (None, None));
+        assert_eq!((serve.access_log, serve.server_name), (None, None));
+        let site = SiteSettings::from_low(&serve.low).expect("a site");
+        assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
+        assert!(site.content.security_fields && site.content_flag().is_none());
+    }
+
+    #[test]
+    fn every_flag_of_serve_is_taken() {
+        let serve = served(
+            "pinion serve site -l 80 --listen unix:/a --workers 3 --io epoll --memory copy \
+             --access-log - --log-format json --watch --grace 5 --max-connections 9 \
+             --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
+             --codings br:4 --exclude a --exclude b --cache-control no-cache \
+             --no-security-headers --keep-going --jobs 2",
+        );
+        assert_eq!(serve.path, Some("site".into()));
+        assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
+        assert_eq!((serve.workers, serve.io), (Some(3), Io::Epoll));
+        assert_eq!(serve.access_log, Some(LogTarget::Stdout));
+        assert_eq!(serve.log_format, LogFormat::Json);
+        assert!(!serve.dummy);
+        assert_eq!(serve.grace, Duration::from_secs(5));
+        assert_eq!((serve.max_connections, serve.max_requests_per_connection), (Some(9), Some(7)));
+        assert_eq!(serve.memory_budget_bytes, Some(64 << 20));
+        assert_eq!(serve.server_name.as_deref(), Some("pinion"));
+        let site = SiteSettings::from_low(&serve.low).expect("a site");
+        assert_eq!((site.memory, site.watch), (Memory::Copy, true));
+        assert!(CONTENT_FLAGS.iter().all(|flag| serve.low.given(flag)), "every flag is tried");
+        let content = site.content;
+        let brotli = CodingLevel { coding: Coding::Brotli, level: 4 };
+        assert_eq!(content.codings, Some(vec![brotli]));
+        assert_eq!(content.exclude, ["a", "b"]);
+        assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
+        assert_eq!((content.keep_going, content.security_fields), (true, false));
+        assert_eq!(content.jobs, NonZeroUsize::new(2));
+    }
+}

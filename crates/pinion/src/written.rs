@@ -1,0 +1,93 @@
+//! What was written, on the command line or in a table of a configuration file: texts by the name
+//! of their row. Values are not read yet; [`crate::settings`] does that, wherever they came from.
+
+use crate::directives::verbs::Verb;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Low {
+    /// The verb.
+    pub(crate) verb: Verb,
+    /// By the name of a flag or an operand; a switch has no values.
+    written: BTreeMap<&'static str, Vec<OsString>>,
+}
+
+impl Low {
+    /// Nothing yet.
+    pub(crate) fn new(verb: Verb) -> Self {
+        Self { verb, written: BTreeMap::new() }
+    }
+
+    /// With one more flag, operand or key; what it had before goes.
+    pub(crate) fn set(&mut self, name: &'static str, values: Vec<OsString>) {
+        self.written.insert(name, values);
+    }
+
+    /// With one more value of a flag that is repeated.
+    pub(crate) fn push(&mut self, name: &'static str, value: OsString) {
+        self.written.entry(name).or_default().push(value);
+    }
+
+    /// Whether it was given.
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.written.contains_key(name)
+    }
+
+    /// Every value of a flag or operand, in the order they were written.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &OsStr> {
+        self.written.get(name).into_iter().flatten().map(OsString::as_os_str)
+    }
+
+    /// What stands here, and what stands in `below` alone.
+    pub(crate) fn over(&self, below: &Self) -> Self {
+        let mut both = below.clone();
+        both.verb = self.verb;
+        let own = self.written.iter().map(|(name, values)| (*name, values.clone()));
+        both.written.extend(own);
+        both
+    }
+
+    /// Without these names.
+    pub(crate) fn without(&self, names: &[&str]) -> Self {
+        let mut rest = self.clone();
+        rest.written.retain(|name, _| !names.contains(name));
+        rest
+    }
+
+    /// The names of what differs between the two.
+    pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static str> {
+        let names = self.written.keys().chain(other.written.keys());
+        let differs = |name: &&'static str| self.written.get(*name) != other.written.get(*name);
+        let mut names: Vec<&'static str> = names.copied().filter(differs).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn low(texts: &[(&'static str, &[&str])]) -> Low {
+        let mut low = Low::new(Verb::Serve);
+        for (name, values) in texts {
+            low.set(name, values.iter().map(OsString::from).collect());
+        }
+        low
+    }
+
+    #[test]
+    fn what_is_above_hides_what_is_below_name_by_name() {
+        let flags = low(&[("listen", &["80"]), ("watch", &[])]);
+        let file = low(&[("listen", &["90", "91"]), ("io", &["epoll"])]);
+        let both = flags.over(&file);
+        assert_eq!(both.values("listen").collect::<Vec<_>>(), ["80"]);
+        assert_eq!(both.values("io").collect::<Vec<_>>(), ["epoll"]);
+        assert!(both.given("watch") && !both.given("dummy"));
+        assert_eq!(both.differences(&file).collect::<Vec<_>>(), ["listen", "watch"]);
+        assert_eq!(both.differences(&both).count(), 0);
+    }
+}

@@ -1,0 +1,186 @@
+//! A configuration file: `pinion check`, and `pinion serve` with one.
+
+use crate::folder::Folder;
+use crate::program::{build_site, members, run};
+use crate::server::Server;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+#[track_caller]
+fn says(folder: &Folder, lines: &[&str]) {
+    let run = run(folder, "check");
+    assert_eq!(run.text().lines().collect::<Vec<_>>(), lines, "{}", run.stderr);
+    assert_eq!((run.code, run.stderr.as_str()), (2, ""));
+}
+
+#[test]
+fn everything_that_is_wrong_is_a_line_with_its_place() {
+    let folder = Folder::with_site();
+    folder.write("damaged.pinion", [&b"PINION\0\0"[..], &[0; 5000]].concat());
+    folder.write(
+        "pinion.toml",
+        "workers = 2\n\
+         [[site]]\n\
+         path = \"site\"\n\
+         coding = \"br\"\n\
+         codings = [\"br:99\"]\n\
+         \n\
+         [[site]]\n\
+         hosts = [\"a.test\", \"b.test:80\"]\n\
+         path = \"nowhere\"\n\
+         \n\
+         [[site]]\n\
+         hosts = [\"A.test\"]\n\
+         exclude = [\"[\"]\n\
+         path = \"site\"\n\
+         \n\
+         [[listen]]\n\
+         address = \"unix:run/x.sock\"\n\
+         [server]\n\
+         workers = \"two\"\n\
+         io = \"kqueue\"\n\
+         grace = 1_000_000\n\
+         [log]\n\
+         access = \"logs/access.log\"\n\
+         [limit]\n\
+         max-connections = 1\n",
+    );
+    says(
+        &folder,
+        &[
+            "pinion.toml:1:1: workers stands in [server]",
+            "pinion.toml:4:1: unknown key coding in [[site]]; did you mean codings?",
+            "pinion.toml:5:11: codings: br has the levels 0 to 11, not \"99\"",
+            "pinion.toml:8:20: hosts: \"b.test:80\" is more than a host: leave out scheme, port \
+             and path",
+            "pinion.toml:9:8: nowhere does not exist; give a folder or an archive made by `pinion \
+             build`",
+            "pinion.toml:12:10: hosts: a.test is named in line 8 already",
+            "pinion.toml:13:12: exclude: \"[\": unclosed character class; missing ']'",
+            "pinion.toml:17:11: address: there is no folder run",
+            "pinion.toml:19:11: workers: a whole number (1 to 1024) is needed, not a string",
+            "pinion.toml:20:6: io: \"kqueue\" is none of: auto, uring, epoll",
+            "pinion.toml:21:9: grace: 1000000 is out of bounds: 0 to 86400 SECONDS",
+            "pinion.toml:23:10: access: there is no folder logs",
+            "pinion.toml:24:2: unknown table limit; did you mean [limits]?",
+        ],
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_a_line_too() {
+    let folder = Folder::with_site();
+    folder.write("pinion.toml", "[[site]]\npath = \"site\n");
+    let run = run(&folder, "check");
+    assert_eq!(run.code, 2);
+    assert!(run.text().starts_with("pinion.toml:2:"), "{}", run.text());
+    folder.write("pinion.toml", b"[[site]]\npath = \"\xff\"\n");
+    says(&folder, &["pinion.toml:2:9: is not UTF-8 from here on"]);
+    folder.write("pinion.toml", "");
+    says(&folder, &["pinion.toml:1:1: no site: write [[site]], and below it path = \"public\""]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_line() {
+    let folder = Folder::with_site();
+    run(&folder, "check").refused(2, "there is no pinion.toml here");
+    run(&folder, "check site").refused(2, "site is a folder");
+    let none = run(&folder, "check none.toml");
+    assert_eq!(
+        (none.code, none.text()),
+        (2, "none.toml: cannot be read: No such file or directory\n")
+    );
+    run(&folder, "serve none.toml").refused(2, "does not exist");
+    let device = run(&folder, "check /dev/null");
+    assert_eq!((device.code, device.text()), (2, "/dev/null: is no regular file\n"));
+}
+
+#[test]
+fn archives_and_folders_are_opened() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    folder.write(
+        "pinion.toml",
+        "[[site]]\npath = \"site.pinion\"\n[[site]]\nhosts = [\"a\"]\npath = \"site\"\n",
+    );
+    let right = run(&folder, "check");
+    assert_eq!((right.code, right.text()), (0, "pinion.toml: right, 2 sites\n"));
+    let mut bytes = folder.read("site.pinion");
+    bytes[40] ^= 1;
+    folder.write("site.pinion", bytes);
+    let damaged = run(&folder, "check");
+    assert_eq!(damaged.code, 2);
+    assert!(
+        damaged.text().starts_with("pinion.toml:2:8: path: site.pinion: "),
+        "{}",
+        damaged.text()
+    );
+    // A user who may read everything sees no difference.
+    fs::set_permissions(folder.join("site"), fs::Permissions::from_mode(0o0)).expect("set");
+    let is_root = fs::read_dir(folder.join("site")).is_ok();
+    let lines = run(&folder, "check").text().lines().count();
+    fs::set_permissions(folder.join("site"), fs::Permissions::from_mode(0o755)).expect("set");
+    assert_eq!(lines, if is_root { 1 } else { 2 });
+}
+
+#[test]
+fn the_document_of_a_check_has_all_members_whatever_happens() {
+    let folder = Folder::with_site();
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nnope = 1\n");
+    let wrong = run(&folder, "check --json");
+    assert_eq!(wrong.code, 2);
+    let document = wrong.json();
+    assert_eq!(members(&document), ["config", "faults", "listeners", "sites"]);
+    let fault = &document["faults"][0];
+    assert_eq!(members(fault), ["column", "file", "line", "message"]);
+    assert_eq!((&fault["line"], &fault["column"]), (&3.into(), &1.into()));
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
+    let right = run(&folder, "check --json");
+    assert_eq!((right.code, right.json()["faults"].as_array().map(Vec::len)), (0, Some(0)));
+    assert!(run(&folder, "check site --json").json()["error"].is_string());
+}
+
+#[test]
+fn flags_stand_above_the_file() {
+    let folder = Folder::with_site();
+    folder.write(
+        "conf/pinion.toml",
+        "[[site]]\npath = \"../site\"\ncache-control = \"no-cache\"\n\
+         [[listen]]\naddress = \"unix:x.sock\"\n[server]\nserver-name = \"file\"\n",
+    );
+    let server = Server::start(&folder, "conf/pinion.toml --cache-control max-age=7");
+    assert!(!folder.join("conf/x.sock").exists(), "--listen stands for all listeners");
+    let answer = server.get("/");
+    assert_eq!(answer.field("Cache-Control"), Some("max-age=7"));
+    assert_eq!(answer.field("Server"), Some("file"));
+    let start = server.start.join("\n");
+    assert!(start.contains("conf/pinion.toml with 1 site, 2 workers"), "{start}");
+    assert_eq!(server.stop().0, Some(0));
+    // A path of the file is below its folder, a flag's below the current one.
+    let server = Server::start_with(&folder, "conf/pinion.toml --server-name flag", 1);
+    assert!(folder.join("conf/x.sock").exists());
+    assert_eq!(server.stop().0, Some(0));
+}
+
+#[test]
+fn pinion_toml_comes_before_public() {
+    let folder = Folder::with_site();
+    folder.write("public/index.html", "public");
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
+    let server = Server::start(&folder, "");
+    assert!(server.get("/").body.starts_with(b"<!doctype html><title>first"));
+    assert!(server.start.join("\n").contains("pinion.toml with 1 site"));
+}
+
+#[test]
+fn what_means_nothing_for_an_archive_is_wrong_in_a_file_too() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\nsecurity-headers = false\n");
+    let hint = "pinion.toml:3:20: security-headers: has no effect on an archive";
+    run(&folder, "serve").refused(2, hint);
+    folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\n");
+    run(&folder, "serve --codings br").refused(2, "every site of pinion.toml is an archive");
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[log]\nformat = \"json\"\n");
+    run(&folder, "serve").refused(2, "pinion.toml:4:10: format: has no effect without access");
+}

@@ -1,0 +1,268 @@
+//! Many sites on one server: whose a request is, and how each site changes by itself.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::wait_for;
+use rustix::process::Signal;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+/// Both ways to talk to the kernel.
+const IO: [Io; 2] = [Io::Epoll, Io::Uring];
+
+const THREE_SITES: &str = "\
+[[site]]
+hosts = [\"a.test\", \"www.a.test\"]
+path = \"a\"
+
+[[site]]
+hosts = [\"*.a.test\"]
+path = \"b.pinion\"
+
+[[site]]
+path = \"rest\"
+";
+
+/// Folders of three sites, each with its name as home page, and a configuration in a folder of its
+/// own, so that its paths are not those of the current folder.
+fn three_sites(configuration: &str) -> Folder {
+    let folder = Folder::new("sites");
+    for name in ["a", "b", "rest"] {
+        folder.write(format!("conf/{name}/index.html"), name);
+        folder.write(format!("conf/{name}/{name}.txt"), name);
+    }
+    build(&folder.join("conf/b"), &folder.join("conf/b.pinion"), &[]);
+    folder.write("conf/pinion.toml", configuration);
+    folder
+}
+
+fn start(folder: &Folder, io: Io) -> Server {
+    Start::site(&folder.join("conf/pinion.toml")).flags(&["--io", io.as_str()]).start()
+}
+
+/// Status and content for a host.
+#[track_caller]
+fn ask(server: &Server, host: &str, target: &str) -> (u16, String) {
+    let response = server.exchange(&Request::get(target).host(host));
+    (response.status, response.text().to_owned())
+}
+
+#[test]
+fn each_host_has_its_site() {
+    for io in IO {
+        let folder = three_sites(THREE_SITES);
+        let server = start(&folder, io);
+        for (host, site) in [
+            ("a.test", "a"),
+            ("A.Test:8080", "a"),
+            ("www.a.test.", "a"),
+            ("x.a.test", "b"),
+            ("x.y.a.test:1", "b"),
+            ("b.test", "rest"),
+            ("127.0.0.1", "rest"),
+            ("[::1]:80", "rest"),
+        ] {
+            assert_eq!(ask(&server, host, "/"), (200, site.to_owned()), "{host}");
+        }
+        // What one site has no other one has.
+        assert_eq!(ask(&server, "a.test", "/a.txt").0, 200);
+        assert_eq!(ask(&server, "x.a.test", "/a.txt").0, 404);
+        // RFC 9112 §3.2.2: the authority of the target counts, not Host.
+        assert_eq!(ask(&server, "b.test", "http://www.a.test/").1, "a");
+        assert_eq!(ask(&server, "a.test", "http://other/").1, "rest");
+        let old = server.exchange(&Request::get("/").hostless().http10());
+        assert_eq!((old.status, old.text()), (200, "rest"));
+        server.stop();
+    }
+}
+
+#[test]
+fn requests_for_several_sites_share_a_connection() {
+    for io in IO {
+        let folder = three_sites(THREE_SITES);
+        let server = start(&folder, io);
+        let mut connection = server.connect();
+        for (host, site) in [("a.test", "a"), ("x.a.test", "b"), ("c", "rest"), ("a.test", "a")] {
+            let response = connection.exchange(&Request::get("/").host(host));
+            assert_eq!((response.status, response.text()), (200, site));
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn a_host_that_nobody_has_is_misdirected() {
+    for io in IO {
+        let folder = three_sites("[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\n");
+        let server = start(&folder, io);
+        assert_eq!(ask(&server, "a.test", "/"), (200, "a".to_owned()));
+        for host in ["b.test", "x.a.test", "127.0.0.1"] {
+            let (status, page) = ask(&server, host, "/");
+            assert_eq!(status, 421, "{host}");
+            assert!(page.contains("does not serve that host"), "{page}");
+        }
+        let old = server.exchange(&Request::get("/").hostless().http10());
+        assert_eq!(old.status, 421);
+        server.stop();
+    }
+}
+
+#[test]
+fn curl_finds_each_site() {
+    let folder = three_sites(THREE_SITES);
+    let server = start(&folder, Io::Epoll);
+    let port = server.address().port();
+    for (host, site) in [("a.test", "a"), ("deep.x.a.test", "b"), ("c.test", "rest")] {
+        let mut curl = program("curl", "curl");
+        let resolve = format!("{host}:{port}:127.0.0.1");
+        curl.args(["--fail", "--silent", "--show-error", "--resolve", &resolve]);
+        assert_eq!(stdout(curl.arg(format!("http://{host}:{port}/"))), site.as_bytes());
+    }
+    server.stop();
+}
+
+#[test]
+fn one_site_is_swapped_under_load_and_no_request_fails() {
+    for io in IO {
+        let watched = THREE_SITES.replace("path = \"rest\"", "path = \"rest\"\nwatch = true");
+        let folder = three_sites(&watched);
+        let server = start(&folder, io);
+        let (done, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+        thread::scope(|scope| {
+            for host in ["a.test", "x.a.test", "rest.test"] {
+                let (server, done, answers) = (&server, &done, &answers);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let (status, text) = ask(server, host, "/");
+                        let is_known =
+                            ["a", "b", "rest"].contains(&text.as_str()) || text.starts_with("new ");
+                        assert!(status == 200 && is_known, "{host}: {status} {text}");
+                        assert!(host == "rest.test" || text.len() == 1, "{host}: {text}");
+                        answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for number in 0..3 {
+                let text = format!("new {number}");
+                folder.write("conf/rest/index.html", &text);
+                wait_for("the new page", || (ask(&server, "c", "/").1 == text).then_some(()));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert!(answers.load(Ordering::Relaxed) > 100);
+        let said = server.lines();
+        assert!(!said.iter().any(|line| line.contains("reloaded") && line.contains("b.pinion")));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
+    for io in IO {
+        let folder = three_sites(THREE_SITES);
+        let server = start(&folder, io);
+        folder.write("conf/a/index.html", "a2");
+        fs::write(folder.join("conf/b.new"), "no archive").expect("written");
+        fs::rename(folder.join("conf/b.new"), folder.join("conf/b.pinion")).expect("renamed");
+        // What is no archive is no site: the configuration is wrong as a whole.
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, |line| line.contains("pinion.toml:7:8: "));
+        server.wait_for_line(said, |line| line.contains("what was there stays"));
+        assert_eq!(ask(&server, "x.a.test", "/").1, "b");
+        assert_eq!(ask(&server, "a.test", "/").1, "a");
+        // A damaged one is one site's own trouble.
+        build(&folder.join("conf/b"), &folder.join("conf/b.good"), &[]);
+        let mut bytes = fs::read(folder.join("conf/b.good")).expect("an archive");
+        bytes.truncate(bytes.len() / 2);
+        fs::write(folder.join("conf/b.new"), bytes).expect("written");
+        fs::rename(folder.join("conf/b.new"), folder.join("conf/b.pinion")).expect("renamed");
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, |line| {
+            line.contains("cannot reload") && line.contains("b.pinion")
+        });
+        wait_for("the new page", || (ask(&server, "a.test", "/").1 == "a2").then_some(()));
+        assert_eq!(ask(&server, "x.a.test", "/").1, "b");
+        server.stop();
+    }
+}
+
+#[test]
+fn the_configuration_is_read_again() {
+    for io in IO {
+        let folder = three_sites(THREE_SITES);
+        let server = start(&folder, io);
+        let read_again = |text: &str, hint: &str| {
+            folder.write("conf/pinion.toml", text);
+            let said = server.lines().len();
+            server.signal(Signal::HUP);
+            server.wait_for_line(said, |line| line.contains(hint));
+        };
+        // Another host for one site, one site gone, one new.
+        folder.write("conf/new/index.html", "new");
+        let changed = THREE_SITES.replace("\"www.a.test\"", "\"other.test\"");
+        let changed = changed.replace("path = \"rest\"", "path = \"new\"");
+        read_again(&changed, "configuration taken up: 3 sites, 1 new, 1 gone");
+        for (host, site) in
+            [("other.test", "a"), ("www.a.test", "b"), ("a.test", "a"), ("c.test", "new")]
+        {
+            wait_for(host, || (ask(&server, host, "/").1 == site).then_some(()));
+        }
+        // Another way to build one.
+        let flavoured = changed.replace("path = \"a\"", "path = \"a\"\nexclude = [\"*.txt\"]");
+        assert_eq!(ask(&server, "a.test", "/a.txt").0, 200);
+        read_again(&flavoured, "3 sites, 1 new, 1 gone");
+        wait_for("the file to go", || (ask(&server, "a.test", "/a.txt").0 == 404).then_some(()));
+        // What needs a start is told, and the rest is taken up.
+        let more = format!("{flavoured}\n[server]\nworkers = 7\ngrace = 1\n");
+        read_again(&more, "a restart is needed for [server] workers");
+        // A wrong file changes nothing.
+        read_again("[[site]]\npath = \"gone\"\n", "pinion.toml:2:8: ");
+        server.wait_for_line(0, |line| line.contains("what was there stays"));
+        assert_eq!(ask(&server, "a.test", "/"), (200, "a".to_owned()));
+        assert_eq!(ask(&server, "c.test", "/"), (200, "new".to_owned()));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_site_that_is_gone_leaves_nothing_open() {
+    let watched = THREE_SITES.replace("path = \"b.pinion\"", "path = \"b.pinion\"\nwatch = true");
+    let folder = three_sites(&watched);
+    let server = start(&folder, Io::Epoll);
+    let archives = || {
+        let open = server.open_files();
+        open.iter().filter(|file| file.contains("b.pinion")).count()
+    };
+    assert_eq!(archives(), 1);
+    folder.write("conf/pinion.toml", "[[site]]\npath = \"a\"\n");
+    server.signal(Signal::HUP);
+    wait_for("the archive to be closed", || {
+        // Workers take up what is new when they have something to do.
+        let (status, text) = ask(&server, "x.a.test", "/");
+        assert_eq!(status, 200);
+        (text == "a" && archives() == 0).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
+    let folder = three_sites("[[site]]\npath = \"a\"\nwokers = 1\n\n[[site]]\npath = \"none\"\n");
+    let file = folder.join("conf/pinion.toml");
+    let ended = run(&["serve".as_ref(), file.as_os_str(), "--listen".as_ref(), "0".as_ref()]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    for hint in [
+        "pinion.toml:3:1: unknown key wokers in [[site]]",
+        "pinion.toml:5:1: [[site]] without hosts: the one in line 1",
+        "pinion.toml:6:8: ",
+    ] {
+        assert!(ended.stderr.contains(hint), "{hint}: {}", ended.stderr);
+    }
+}
