@@ -138,8 +138,8 @@ pub(crate) const ALL: &[VerbRow] = &[
             brief: "A verb, or pinion.toml; without it the page of the program",
         }],
         brief: "Write a page of the manual to stdout",
-        long: "The pages are for man(1): `pinion man serve | man -l -`. To install one, write it to \
-               a file: `pinion man serve > pinion-serve.1`, `pinion man pinion.toml > \
+        long: "The pages are for man(1): `pinion man serve | man -l -`. To install one, write it \
+               to a file: `pinion man serve > pinion-serve.1`, `pinion man pinion.toml > \
                pinion.toml.5`.",
     },
     VerbRow {
