@@ -128,6 +128,8 @@ fn archive() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
             path,
             target: b"",
             keeps_query: false,
+            rules_first: false,
+            has_variant: false,
             modified: Some(NOW - 1000),
             shared: Some(shared),
             representations: &[NewRepresentation { coding: Coding::Identity, shared, body, etag }],

@@ -14,11 +14,12 @@ use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::index;
 use crate::layout::{
-    Bucket, ExternalRow, NOT_FOUND_PREFIX, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader,
-    RepresentationRow,
+    Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_SINGLE_PAGE, PLACE_EXTERNAL, RECORD_ALIGN_BYTES,
+    RecordHeader, RepresentationRow,
 };
-use crate::limits::{NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
+use crate::limits::{FALLBACK_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
 use crate::open::Layout;
+use crate::rules::Rules;
 use crate::shared::{Role, SharedBlock, SharedId};
 use crate::span::slice;
 
@@ -54,7 +55,7 @@ impl Scratch {
         Scratch {
             record: Vec::with_capacity(RECORD_MAX_BYTES),
             offset: 0,
-            key: Vec::with_capacity(NOT_FOUND_PREFIX.len() + PATH_MAX_BYTES),
+            key: Vec::with_capacity(FALLBACK_PREFIX.len() + PATH_MAX_BYTES),
         }
     }
 
@@ -91,10 +92,11 @@ impl<'a> Archive<'a> {
         found
     }
 
-    /// Loads the not-found page nearest to `path`: that of its directory, else of the one above,
-    /// and so on up to the root. One search when the only page is that of the root.
-    pub fn load_not_found(&self, path: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
-        let depths = self.layout.index.not_found_depths;
+    /// Loads the fallback page nearest to `path`: that of its directory, else of the one above,
+    /// and so on up to the root. One search when the only page is that of the root. Its status is
+    /// 200 or 404.
+    pub fn load_fallback(&self, path: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
+        let depths = self.layout.index.fallback_depths;
         if depths == 0 {
             return Ok(false);
         }
@@ -102,10 +104,10 @@ impl<'a> Archive<'a> {
         let mut directory = path;
         while let Some(slash) = directory.iter().rposition(|&byte| byte == b'/') {
             depth -= 1;
-            if depth <= NOT_FOUND_DEPTH_MAX && depths >> depth & 1 != 0 {
+            if depth <= FALLBACK_DEPTH_MAX && depths >> depth & 1 != 0 {
                 let mut key = core::mem::take(&mut scratch.key);
                 key.clear();
-                key.extend_from_slice(NOT_FOUND_PREFIX);
+                key.extend_from_slice(FALLBACK_PREFIX);
                 key.extend_from_slice(path.get(..=slash).unwrap_or_default());
                 let found = self.load(&key, scratch);
                 scratch.key = key;
@@ -116,6 +118,18 @@ impl<'a> Archive<'a> {
             directory = path.get(..slash).unwrap_or_default();
         }
         Ok(false)
+    }
+
+    /// Whether there is a single-page fallback, under
+    /// [`SINGLE_PAGE_KEY`](crate::layout::SINGLE_PAGE_KEY).
+    pub fn has_single_page(&self) -> bool {
+        self.layout.index.flags & INDEX_SINGLE_PAGE != 0
+    }
+
+    /// The rules that are left to be walked.
+    #[inline]
+    pub fn rules(&self) -> &'a Rules {
+        &self.layout.rules
     }
 
     /// A shared block by its number.

@@ -140,6 +140,9 @@ pub enum Part {
     /// One shared block.
     #[error("shared block")]
     Shared,
+    /// One rule.
+    #[error("rule")]
+    Rule,
     /// One row of the externals section.
     #[error("external file row")]
     External,
@@ -201,13 +204,16 @@ pub enum Fault {
     /// Its text breaks the rules of its kind.
     #[error("malformed text")]
     Syntax,
+    /// The variant that it names does not exist.
+    #[error("its variant does not exist")]
+    Variant,
     /// Bytes that nothing refers to are not zero.
     #[error("not zero")]
     NotZero,
     /// The index does not lead to it.
     #[error("the index does not lead here")]
     Unreachable,
-    /// Two counts that must agree do not.
+    /// Two counts that must agree do not, or there is too much of something.
     #[error("counts do not agree")]
     Count,
 }

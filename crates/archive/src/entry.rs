@@ -7,11 +7,14 @@ use zerocopy::FromBytes;
 
 use crate::damage::Fault;
 use crate::layout::{
-    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
-    RepresentationRow, SHARED_NONE,
+    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
+    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
 use crate::shared::SharedId;
+
+/// All flags of a record that have a meaning.
+const RECORD_FLAGS: u8 = RECORD_KEEPS_QUERY | RECORD_RULES_FIRST | RECORD_HAS_VARIANT;
 
 /// What a path stands for. Numbers are for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +23,8 @@ pub enum EntryKind {
     Resource,
     /// The target is the `Location`, the status a 3xx.
     Redirect,
-    /// The target is the path key of the entry that answers.
+    /// The target is the path key of the entry that answers, with the status of this one: the
+    /// resource itself when that is 200, else its content.
     Rewrite,
     /// Content for the server's own use; to a client it does not exist.
     Private,
@@ -102,7 +106,7 @@ impl<'s> Entry<'s> {
     }
 
     /// The key: decoded path bytes with a leading slash, or an internal key
-    /// ([`NOT_FOUND_PREFIX`](crate::layout::NOT_FOUND_PREFIX)).
+    /// ([`FALLBACK_PREFIX`](crate::layout::FALLBACK_PREFIX) and those beside it).
     #[inline]
     pub fn path(&self) -> &'s [u8] {
         self.path
@@ -118,6 +122,23 @@ impl<'s> Entry<'s> {
     /// Whether a redirect or rewrite carries the request's query over to its target.
     pub fn keeps_query(&self) -> bool {
         self.header.flags & RECORD_KEEPS_QUERY != 0
+    }
+
+    /// Whether something else may answer in its place: a rule, or a variant.
+    #[inline]
+    pub fn is_conditional(&self) -> bool {
+        self.header.flags & (RECORD_RULES_FIRST | RECORD_HAS_VARIANT) != 0
+    }
+
+    /// Whether a forced rule may apply to its path: the rules are walked before it answers.
+    pub fn rules_first(&self) -> bool {
+        self.header.flags & RECORD_RULES_FIRST != 0
+    }
+
+    /// Whether the entry [`VARIANT_PREFIX`](crate::layout::VARIANT_PREFIX) + path answers clients
+    /// that prefer JSON.
+    pub fn has_variant(&self) -> bool {
+        self.header.flags & RECORD_HAS_VARIANT != 0
     }
 
     /// When the content last changed.
@@ -200,7 +221,7 @@ impl<'s> Entry<'s> {
         {
             return Err(Fault::Length);
         }
-        if self.header.flags & !RECORD_KEEPS_QUERY != 0 || self.header.reserved.get() != 0 {
+        if self.header.flags & !RECORD_FLAGS != 0 || self.header.reserved.get() != 0 {
             return Err(Fault::Reserved);
         }
         if !(200..=599).contains(&self.header.status.get()) {
@@ -223,6 +244,7 @@ impl<'s> Entry<'s> {
             EntryKind::Resource if self.rows.is_empty() => Err(Fault::Representations),
             EntryKind::Resource if redirects => Err(Fault::Status),
             EntryKind::Redirect if !redirects => Err(Fault::Status),
+            EntryKind::Rewrite if redirects => Err(Fault::Status),
             EntryKind::Redirect | EntryKind::Rewrite | EntryKind::Handler
                 if self.target.is_empty() =>
             {

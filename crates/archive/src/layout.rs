@@ -14,6 +14,8 @@
 //!        │ records    RecordHeader + path + target +    │ each record carries a check
 //!        │            RepresentationRow × n, each       │
 //!        │ externals  ExternalRow × n                   │ each row carries a check
+//!        │ rules      RuleHeader + host + path + query  │ hashed and copied at open
+//!        │            + target, each                    │
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
 //!        └──────────────────────────────────────────────┘
 //! ```
@@ -43,7 +45,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAGIC: [u8; 8] = *b"\x89PINION\n";
 
 /// Shape of the header page.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The header page: header, section table, zeros. Bodies begin after it, on a page.
 pub const HEADER_PAGE_BYTES: usize = 4096;
@@ -63,6 +65,22 @@ pub const SECTION_REQUIRED: u16 = 1;
 /// [`RecordHeader::flags`]: the request's query is carried over to the target.
 pub const RECORD_KEEPS_QUERY: u8 = 1;
 
+/// [`RecordHeader::flags`]: a forced rule may apply to this path, so the rules are walked before
+/// the entry answers.
+pub const RECORD_RULES_FIRST: u8 = 2;
+
+/// [`RecordHeader::flags`]: the entry [`VARIANT_PREFIX`] + path answers clients that prefer JSON.
+pub const RECORD_HAS_VARIANT: u8 = 4;
+
+/// [`IndexHeader::flags`]: there is a single-page fallback, the entry [`SINGLE_PAGE_KEY`].
+pub const INDEX_SINGLE_PAGE: u64 = 1;
+
+/// [`RuleHeader::flags`]: the rule applies although the path has an entry.
+pub const RULE_FORCED: u8 = 1;
+
+/// [`RuleHeader::flags`]: a redirect carries the request's query over to its target.
+pub const RULE_KEEPS_QUERY: u8 = 2;
+
 /// [`RecordHeader::modified`] of an entry without a modification time.
 pub const MODIFIED_NONE: i64 = i64::MIN;
 
@@ -77,9 +95,15 @@ pub const PLACE_BODIES: u8 = 0;
 /// section and `offset` counts from the first byte of that file.
 pub const PLACE_EXTERNAL: u8 = 1;
 
-/// Keys of not-found pages: this, then the directory (`404:/`, `404:/docs/`). A request's path
-/// begins with a slash, so no request can ask for such a key.
-pub const NOT_FOUND_PREFIX: &[u8] = b"404:";
+/// Keys of fallback pages, of status 404 or 200: this, then the directory (`404:/`, `404:/docs/`).
+/// A request's path begins with a slash, so no request can ask for this or for the keys below.
+pub const FALLBACK_PREFIX: &[u8] = b"404:";
+
+/// Keys of JSON variants: this, then the path of the entry with [`RECORD_HAS_VARIANT`].
+pub const VARIANT_PREFIX: &[u8] = b"json:";
+
+/// Key of the page that answers navigations to paths without an entry.
+pub const SINGLE_PAGE_KEY: &[u8] = b"spa:/";
 
 /// Slots of one [`Bucket`].
 pub const BUCKET_SLOTS: usize = 7;
@@ -103,6 +127,8 @@ impl SectionKind {
     pub const EXTERNALS: SectionKind = SectionKind(6);
     /// blake3 of each stored body.
     pub const DIGESTS: SectionKind = SectionKind(7);
+    /// Redirects and rewrites by pattern or condition, in their order.
+    pub const RULES: SectionKind = SectionKind(16);
     /// Not written yet. What signs the archive's digest cannot be part of it.
     pub const SIGNATURES: SectionKind = SectionKind(19);
 
@@ -174,10 +200,12 @@ pub struct IndexHeader {
     pub entries: U64,
     /// Seed of the path hash.
     pub seed: U64,
-    /// Bit *d* is set when a not-found page lives in a directory *d* levels below the root.
-    pub not_found_depths: U64,
+    /// Bit *d* is set when a fallback page lives in a directory *d* levels below the root.
+    pub fallback_depths: U64,
+    /// [`INDEX_SINGLE_PAGE`]; the other bits are zero.
+    pub flags: U64,
     /// Zero.
-    pub reserved: [u8; 24],
+    pub reserved: [u8; 16],
     /// xxh3-64 of the 56 bytes before it, seeded with the header's file offset.
     pub check: U64,
 }
@@ -205,9 +233,10 @@ pub struct RecordHeader {
     pub bytes: U32,
     /// [`EntryKind`](crate::EntryKind).
     pub kind: u8,
-    /// [`RECORD_KEEPS_QUERY`]; the other bits are zero.
+    /// [`RECORD_KEEPS_QUERY`], [`RECORD_RULES_FIRST`], [`RECORD_HAS_VARIANT`]; the other bits are
+    /// zero.
     pub flags: u8,
-    /// Status of the response; for a resource 200, for a not-found page 404.
+    /// Status of the response; for a resource 200, for a fallback page 200 or 404.
     pub status: U16,
     /// Length of the path key.
     pub path_bytes: U16,
@@ -301,6 +330,30 @@ pub struct DigestRow {
     pub digest: [u8; 32],
 }
 
+/// The first 16 bytes of a rule. Its host, path, query and target follow, as
+/// `docs/archive-format.md` has them, then zeros up to a multiple of 8. A rule's number is its rank
+/// in the section.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct RuleHeader {
+    /// Length of the whole rule, a multiple of 8.
+    pub bytes: U32,
+    /// Status of the response.
+    pub status: U16,
+    /// [`RULE_FORCED`], [`RULE_KEEPS_QUERY`]; the other bits are zero.
+    pub flags: u8,
+    /// Length of the host, 0 for any host.
+    pub host_bytes: u8,
+    /// Length of the path's parts.
+    pub path_bytes: U16,
+    /// Length of the query's conditions.
+    pub query_bytes: U16,
+    /// Length of the target's parts.
+    pub target_bytes: U16,
+    /// Zero.
+    pub reserved: U16,
+}
+
 const _: () = {
     assert!(size_of::<FileHeader>() == 128);
     assert!(size_of::<SectionRow>() == 64);
@@ -311,6 +364,7 @@ const _: () = {
     assert!(size_of::<SharedHeader>() == 40);
     assert!(size_of::<ExternalRow>() == 32);
     assert!(size_of::<DigestRow>() == 48);
+    assert!(size_of::<RuleHeader>() == 16);
     let table_bytes = crate::limits::SECTIONS_MAX * size_of::<SectionRow>();
     assert!(size_of::<FileHeader>() + table_bytes == HEADER_PAGE_BYTES);
     assert!(crate::limits::PATH_MAX_BYTES <= u16::MAX as usize);

@@ -8,9 +8,10 @@
 //! |---|---|
 //! | [`layout`] | the byte tables: every structure of the file, its sizes proven at compile time |
 //! | [`limits`] | every bound of the format, with its reason |
-//! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks; nothing else |
+//! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks, rules; no more |
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
+//! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
 //! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `entries` | every entry in file order, for listings |
@@ -49,6 +50,8 @@
 //!     path: b"/hello.txt",
 //!     target: b"",
 //!     keeps_query: false,
+//!     rules_first: false,
+//!     has_variant: false,
 //!     modified: Some(784_111_777),
 //!     shared: None,
 //!     representations: &[NewRepresentation { coding: Coding::Identity, shared, body, etag }],
@@ -79,6 +82,8 @@ pub mod layout;
 pub mod limits;
 mod lines;
 mod open;
+mod rule;
+mod rules;
 mod shared;
 mod sink;
 mod span;
@@ -95,6 +100,8 @@ pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use layout::SectionKind;
 pub use open::{Layout, Section};
+pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
+pub use rules::Rules;
 pub use shared::{Role, SharedBlock, SharedId};
 pub use verify::{Report, verify};
 pub use writer::{NewEntry, NewRepresentation, Summary, WriteError, Writer};

@@ -35,11 +35,26 @@ pub const SHARED_SECTION_MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// limit, which is 8 to 64 KiB in common clients.
 pub const SHARED_VARIANT_MAX_BYTES: usize = 16 * 1024;
 
+/// Rules of one archive: five times what the largest hosts of such files take, and few enough that
+/// reading them at start is not noticed.
+pub const RULES_MAX: usize = 10_000;
+
+/// Like the shared blocks, the rules are read, hashed and copied when the archive is opened. This
+/// is [`RULES_MAX`] rules of 400 bytes each.
+pub const RULES_SECTION_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Captures of one rule, of its path and its query: people write one or two. They are kept on the
+/// stack while a rule is tried.
+pub const RULE_CAPTURES_MAX: usize = 16;
+
+/// A host name has at most 253 characters; `*.` may stand before it.
+pub const RULE_HOST_MAX_BYTES: usize = 255;
+
 /// Build facts are short `key=value` lines.
 pub const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Directory depth at which a not-found page may live: the depths in use are one 64-bit set.
-pub const NOT_FOUND_DEPTH_MAX: usize = 63;
+/// Directory depth at which a fallback page may live: the depths in use are one 64-bit set.
+pub const FALLBACK_DEPTH_MAX: usize = 63;
 
 /// Highest file offset a record may have: a slot keeps 40 bits of offset ÷ 8, which is 8 TiB.
 pub const RECORD_OFFSET_MAX: u64 = (1 << 43) - 8;

@@ -1,5 +1,5 @@
-//! Opening: bytes → [`Layout`]. Reads the header page, the index header and the shared blocks,
-//! whatever the number of entries.
+//! Opening: bytes → [`Layout`]. Reads the header page, the index header, the shared blocks and the
+//! rules, whatever the number of entries.
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, IntoBytes};
@@ -9,15 +9,19 @@ use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
 use crate::digest::Digest;
 use crate::index;
 use crate::layout::{
-    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, IndexHeader,
-    MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow,
+    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
+    INDEX_SINGLE_PAGE, IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind,
+    SectionRow,
 };
-use crate::limits::{META_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES};
+use crate::limits::{
+    META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
+};
+use crate::rules::Rules;
 use crate::shared::SharedTable;
 use crate::span::{Span, slice};
 
-/// Where everything is in an archive: plain values and an owned copy of the shared blocks, nothing
-/// borrowed, so that it can be kept beside the mapping it was made from.
+/// Where everything is in an archive: plain values and owned copies of the shared blocks and of
+/// the rules, nothing borrowed, so that it can be kept beside the mapping it was made from.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) digest: Digest,
@@ -30,6 +34,7 @@ pub struct Layout {
     pub(crate) externals: Option<Span>,
     pub(crate) meta: Option<Section>,
     pub(crate) digests: Span,
+    pub(crate) rules: Rules,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -40,7 +45,8 @@ pub(crate) struct IndexSpan {
     pub(crate) buckets: u64,
     pub(crate) entries: u64,
     pub(crate) seed: u64,
-    pub(crate) not_found_depths: u64,
+    pub(crate) fallback_depths: u64,
+    pub(crate) flags: u64,
 }
 
 /// One row of the section table, known or not.
@@ -62,7 +68,7 @@ pub struct Section {
 
 impl Layout {
     /// Checks the header page, the section table and all bounds, hashes and copies the shared
-    /// blocks. `bytes` is the whole file.
+    /// blocks and the rules. `bytes` is the whole file.
     pub fn open(bytes: &[u8]) -> Result<Layout, OpenError> {
         let page = header_page(bytes)?;
         let (header, table) = FileHeader::ref_from_prefix(&page).map_err(|_| short(bytes))?;
@@ -92,6 +98,7 @@ impl Layout {
             externals: known.externals.map(|section| section.span()),
             meta: known.meta,
             digests: known.digests.span(),
+            rules: rules(bytes, &known)?,
             sections,
         })
     }
@@ -217,6 +224,7 @@ struct Known {
     meta: Option<Section>,
     externals: Option<Section>,
     digests: Section,
+    rules: Option<Section>,
 }
 
 /// Version of the content of every section this program knows.
@@ -224,7 +232,7 @@ pub(crate) const SECTION_VERSION: u16 = 1;
 
 impl Known {
     fn among(sections: &[Section]) -> Result<Known, OpenError> {
-        const KINDS: [SectionKind; 7] = [
+        const KINDS: [SectionKind; 8] = [
             SectionKind::BODIES,
             SectionKind::INDEX,
             SectionKind::RECORDS,
@@ -232,6 +240,7 @@ impl Known {
             SectionKind::META,
             SectionKind::EXTERNALS,
             SectionKind::DIGESTS,
+            SectionKind::RULES,
         ];
         let mut found: [Option<Section>; KINDS.len()] = [None; KINDS.len()];
         for section in sections {
@@ -252,7 +261,7 @@ impl Known {
             }
         }
         let readable = |section: &Section| section.version == SECTION_VERSION;
-        let [bodies, index, records, shared, meta, externals, digests] =
+        let [bodies, index, records, shared, meta, externals, digests, rules] =
             found.map(|section| section.filter(readable));
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
@@ -265,6 +274,7 @@ impl Known {
             meta,
             externals,
             digests: needed(digests, SectionKind::DIGESTS)?,
+            rules,
         };
         known.check_lengths()?;
         Ok(known)
@@ -278,6 +288,7 @@ impl Known {
             (self.meta, self.meta.is_none_or(|meta| meta.bytes <= META_MAX_BYTES)),
             (self.externals, self.externals.is_none_or(|rows| rows.bytes % row_bytes == 0)),
             (Some(self.digests), self.digests.bytes.is_multiple_of(digest_bytes)),
+            (self.rules, self.rules.is_none_or(|rules| rules.bytes <= RULES_SECTION_MAX_BYTES)),
         ];
         for (section, fits) in fits {
             if let (Some(section), false) = (section, fits) {
@@ -298,7 +309,7 @@ fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
     if index::header_check(&header, section.offset) != header.check.get() {
         return Err(damage(Fault::Check).into());
     }
-    if header.reserved.as_bytes() != [0; 24] {
+    if header.reserved != [0; 16] || header.flags.get() & !INDEX_SINGLE_PAGE != 0 {
         return Err(damage(Fault::Reserved).into());
     }
     let header_bytes = size_of::<IndexHeader>() as u64;
@@ -314,12 +325,24 @@ fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
         buckets,
         entries: header.entries.get(),
         seed: header.seed.get(),
-        not_found_depths: header.not_found_depths.get(),
+        fallback_depths: header.fallback_depths.get(),
+        flags: header.flags.get(),
     })
 }
 
 fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenError> {
     let section = known.shared;
+    let copy = checked_copy(bytes, &section)?;
+    Ok((SharedTable::parse(copy, section.offset)?, section.offset))
+}
+
+fn rules(bytes: &[u8], known: &Known) -> Result<Rules, OpenError> {
+    let Some(section) = known.rules else { return Ok(Rules::default()) };
+    Ok(Rules::parse(checked_copy(bytes, &section)?, section.offset)?)
+}
+
+/// The bytes of a section that match its digest.
+fn checked_copy(bytes: &[u8], section: &Section) -> Result<Box<[u8]>, OpenError> {
     let fault = |fault| OpenError::Section { kind: section.kind, fault };
     let content =
         slice(bytes, section.offset, section.bytes).ok_or(fault(SectionFault::Outside))?;
@@ -328,5 +351,5 @@ fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenE
     if Digest::of(&copy) != section.digest {
         return Err(fault(SectionFault::Digest));
     }
-    Ok((SharedTable::parse(copy, section.offset)?, section.offset))
+    Ok(copy)
 }

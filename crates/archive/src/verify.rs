@@ -11,7 +11,9 @@ use crate::damage::{Damage, Fault, OpenError, Part};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::index;
-use crate::layout::{DigestRow, HEADER_PAGE_BYTES, NOT_FOUND_PREFIX, SectionKind};
+use crate::layout::{
+    DigestRow, FALLBACK_PREFIX, HEADER_PAGE_BYTES, SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
+};
 use crate::open::{Layout, Section};
 use crate::span::slice;
 
@@ -196,6 +198,9 @@ fn check_index(archive: &Archive<'_>, report: &mut Report) {
     let index = &archive.layout.index;
     let offset = index.first_bucket;
     report.check(Part::IndexHeader, offset, slots == index.entries, Fault::Count);
+    let page = archive.load(SINGLE_PAGE_KEY, &mut scratch);
+    let announced = !archive.has_single_page() || page != Ok(false);
+    report.check(Part::IndexHeader, offset, announced, Fault::Unreachable);
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
     report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
@@ -215,12 +220,8 @@ fn check_entry(
     if !leads_here {
         report.add(damage(Fault::Unreachable));
     }
-    if let Some(directory) = entry.path().strip_prefix(NOT_FOUND_PREFIX) {
-        let below_root = directory.iter().filter(|&&byte| byte == b'/').count().saturating_sub(1);
-        let depths = archive.layout.index.not_found_depths;
-        if depths.checked_shr(below_root as u32).unwrap_or(0) & 1 == 0 {
-            report.add(damage(Fault::Unreachable));
-        }
+    if let Some(fault) = check_key(archive, entry, scratch) {
+        report.add(damage(fault));
     }
     let shared = entry.representations().map(|form| form.shared()).chain(entry.shared());
     for id in shared {
@@ -233,4 +234,29 @@ fn check_entry(
             report.add(damage);
         }
     }
+}
+
+/// What is wrong with an entry that answers in the place of others, or that another answers for.
+fn check_key(archive: &Archive<'_>, entry: &Entry<'_>, scratch: &mut Scratch) -> Option<Fault> {
+    let key = entry.path();
+    if let Some(directory) = key.strip_prefix(FALLBACK_PREFIX) {
+        let below_root = directory.iter().filter(|&&byte| byte == b'/').count().saturating_sub(1);
+        let depths = archive.layout.index.fallback_depths;
+        if depths.checked_shr(below_root as u32).unwrap_or(0) & 1 == 0 {
+            return Some(Fault::Unreachable);
+        }
+        return (!matches!(entry.status(), 200 | 404)).then_some(Fault::Status);
+    }
+    if key == SINGLE_PAGE_KEY {
+        return (!archive.has_single_page()).then_some(Fault::Unreachable);
+    }
+    if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
+        let named = archive.find(path, scratch).ok().flatten();
+        return (!named.is_some_and(|entry| entry.has_variant())).then_some(Fault::Unreachable);
+    }
+    if entry.has_variant() {
+        let variant = archive.find(&[VARIANT_PREFIX, key].concat(), scratch);
+        return (!matches!(variant, Ok(Some(_)))).then_some(Fault::Variant);
+    }
+    None
 }

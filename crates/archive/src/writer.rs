@@ -18,17 +18,19 @@ use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
 use crate::layout::{
-    ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC, MODIFIED_NONE,
-    NOT_FOUND_PREFIX, PLACE_BODIES, PLACE_EXTERNAL, RECORD_KEEPS_QUERY, RecordHeader,
-    RepresentationRow, SHARED_NONE, SectionKind, SectionRow,
+    ExternalRow, FALLBACK_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC,
+    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
+    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind,
+    SectionRow, VARIANT_PREFIX,
 };
 use crate::limits::{
-    META_MAX_BYTES, NOT_FOUND_DEPTH_MAX, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
-    SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
+    FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX, RULES_MAX,
+    RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
+use crate::rule::{self, NewRule};
 use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
-use crate::table;
+use crate::table::{self, Fallbacks};
 
 /// Writes one archive.
 pub struct Writer<W: Write + Seek> {
@@ -38,7 +40,9 @@ pub struct Writer<W: Write + Seek> {
     shared: Blocks,
     records: Vec<u8>,
     entries: u64,
-    not_found_depths: u64,
+    fallbacks: Fallbacks,
+    rules: Vec<u8>,
+    rule_count: usize,
 }
 
 /// An entry to be written.
@@ -46,7 +50,8 @@ pub struct Writer<W: Write + Seek> {
 pub struct NewEntry<'a> {
     /// What the path stands for.
     pub kind: EntryKind,
-    /// Status of the response: 200 for a resource, 3xx for a redirect.
+    /// Status of the response: 200 for a resource, 3xx for a redirect; of a rewrite that of the
+    /// answer.
     pub status: u16,
     /// The key: decoded path bytes, beginning with a slash.
     pub path: &'a [u8],
@@ -55,6 +60,10 @@ pub struct NewEntry<'a> {
     pub target: &'a [u8],
     /// Whether a redirect or rewrite carries the query over.
     pub keeps_query: bool,
+    /// Whether a forced rule may apply to the path: the rules are walked before it answers.
+    pub rules_first: bool,
+    /// Whether a [`variant`](Writer::variant) answers clients that prefer JSON.
+    pub has_variant: bool,
     /// When the content last changed.
     pub modified: Option<UnixSeconds>,
     /// Shared block of a response without a body (a redirect's); None otherwise.
@@ -97,6 +106,8 @@ pub struct Summary {
     pub externals: u64,
     /// Shared blocks.
     pub shared_blocks: u64,
+    /// Rules that are walked.
+    pub rules: u64,
 }
 
 /// Why an archive could not be written.
@@ -111,8 +122,8 @@ pub enum WriteError {
     /// A streamed body was not the announced one.
     #[error("content changed while it was read")]
     BodyChanged,
-    /// A path key that does not begin with a slash, or not-found directory that does not end with
-    /// one.
+    /// A path key that does not begin with a slash, or a fallback's directory that does not end
+    /// with one.
     #[error("{}: not a path key", .0.escape_ascii())]
     NotAPath(Box<[u8]>),
     /// Two entries for one path.
@@ -126,9 +137,20 @@ pub enum WriteError {
         /// Why.
         fault: Fault,
     },
-    /// A not-found page too many levels below the root.
-    #[error("{}: a not-found page more than {NOT_FOUND_DEPTH_MAX} levels deep", .0.escape_ascii())]
-    NotFoundTooDeep(Box<[u8]>),
+    /// A fallback page too many levels below the root.
+    #[error("{}: a fallback page more than {FALLBACK_DEPTH_MAX} levels deep", .0.escape_ascii())]
+    FallbackTooDeep(Box<[u8]>),
+    /// A rule that the reader would refuse.
+    #[error("rule {number}: {fault}")]
+    Rule {
+        /// Its rank, from 0.
+        number: usize,
+        /// Why.
+        fault: Fault,
+    },
+    /// More rules than a reader loads.
+    #[error("more than {RULES_MAX} rules, or more than {RULES_SECTION_MAX_BYTES} bytes of them")]
+    TooManyRules,
     /// A shared block that the reader would refuse.
     #[error("response fields: {0}")]
     Shared(Fault),
@@ -159,7 +181,9 @@ impl<W: Write + Seek> Writer<W> {
             shared: Blocks::default(),
             records: Vec::new(),
             entries: 0,
-            not_found_depths: 0,
+            fallbacks: Fallbacks::default(),
+            rules: Vec::new(),
+            rule_count: 0,
         })
     }
 
@@ -208,18 +232,51 @@ impl<W: Write + Seek> Writer<W> {
         self.record(b"", entry)
     }
 
-    /// Adds the page that answers for paths without an entry in and below a directory. `path` is
-    /// the directory, with a slash on both ends.
-    pub fn not_found(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+    /// Adds the page that answers for paths without an entry in and below a directory, with status
+    /// 200 or 404. `path` is the directory, with a slash on both ends.
+    pub fn fallback(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         if entry.path.first() != Some(&b'/') || entry.path.last() != Some(&b'/') {
             return Err(WriteError::NotAPath(entry.path.into()));
         }
         let depth = entry.path.iter().filter(|&&byte| byte == b'/').count() - 1;
-        if depth > NOT_FOUND_DEPTH_MAX {
-            return Err(WriteError::NotFoundTooDeep(entry.path.into()));
+        if depth > FALLBACK_DEPTH_MAX {
+            return Err(WriteError::FallbackTooDeep(entry.path.into()));
         }
-        self.record(NOT_FOUND_PREFIX, entry)?;
-        self.not_found_depths |= 1 << depth;
+        if !matches!(entry.status, 200 | 404) {
+            return Err(WriteError::Entry { path: entry.path.into(), fault: Fault::Status });
+        }
+        self.record(FALLBACK_PREFIX, entry)?;
+        self.fallbacks.depths |= 1 << depth;
+        Ok(())
+    }
+
+    /// Adds the page that answers navigations to paths without an entry, with status 200. The
+    /// entry's path is of no meaning.
+    pub fn single_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        self.record(b"", &NewEntry { path: SINGLE_PAGE_KEY, ..*entry })?;
+        self.fallbacks.single_page = true;
+        Ok(())
+    }
+
+    /// Adds what answers clients that prefer JSON at the same path as an entry with
+    /// [`NewEntry::has_variant`].
+    pub fn variant(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        if entry.path.first() != Some(&b'/') {
+            return Err(WriteError::NotAPath(entry.path.into()));
+        }
+        self.record(VARIANT_PREFIX, entry)
+    }
+
+    /// Adds a rule behind those before it: the first one that matches applies.
+    pub fn rule(&mut self, rule: &NewRule<'_>) -> Result<(), WriteError> {
+        let number = self.rule_count;
+        let bytes = rule::encode(rule).map_err(|fault| WriteError::Rule { number, fault })?;
+        let total = (self.rules.len() + bytes.len()) as u64;
+        if number == RULES_MAX || total > RULES_SECTION_MAX_BYTES {
+            return Err(WriteError::TooManyRules);
+        }
+        self.rules.extend_from_slice(&bytes);
+        self.rule_count += 1;
         Ok(())
     }
 
@@ -233,9 +290,12 @@ impl<W: Write + Seek> Writer<W> {
         let sink = &mut self.sink;
         write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
-        table::write(sink, &mut self.records, self.entries, self.not_found_depths)?;
+        table::write(sink, &mut self.records, self.entries, self.fallbacks)?;
         if !self.externals.is_empty() {
             write_externals(sink, &self.externals)?;
+        }
+        if !self.rules.is_empty() {
+            write_section(sink, SectionKind::RULES, true, &[&self.rules])?;
         }
         let digests = self.bodies.into_digests();
         write_section(sink, SectionKind::DIGESTS, true, &[digests.as_bytes()])?;
@@ -256,6 +316,7 @@ impl<W: Write + Seek> Writer<W> {
             repeated_bytes: self.bodies.repeated_bytes,
             externals: self.externals.len() as u64,
             shared_blocks: self.shared.len() as u64,
+            rules: self.rule_count as u64,
         }
     }
 
@@ -282,7 +343,7 @@ impl<W: Write + Seek> Writer<W> {
             check: 0.into(),
             bytes: (length as u32).into(),
             kind: entry.kind.number(),
-            flags: if entry.keeps_query { RECORD_KEEPS_QUERY } else { 0 },
+            flags: flags(entry),
             status: entry.status.into(),
             path_bytes: (path_bytes as u16).into(),
             target_bytes: (entry.target.len() as u16).into(),
@@ -314,6 +375,13 @@ impl<W: Write + Seek> Writer<W> {
         self.entries += 1;
         Ok(())
     }
+}
+
+fn flags(entry: &NewEntry<'_>) -> u8 {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    flag(entry.keeps_query, RECORD_KEEPS_QUERY)
+        | flag(entry.rules_first, RECORD_RULES_FIRST)
+        | flag(entry.has_variant, RECORD_HAS_VARIANT)
 }
 
 fn row(representation: &NewRepresentation) -> RepresentationRow {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
 
-use pinion_archive::limits::NOT_FOUND_DEPTH_MAX;
+use pinion_archive::limits::FALLBACK_DEPTH_MAX;
 use pinion_archive::{
     BodyRef, Digest, ETag, EntryKind, External, NewEntry, NewRepresentation, WriteError, Writer,
 };
@@ -261,14 +261,14 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 
     fn not_found(&mut self, resource: &Resource, folder: &[u8]) -> Result<(), BuildError> {
         let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
-        if depth > NOT_FOUND_DEPTH_MAX {
+        if depth > FALLBACK_DEPTH_MAX {
             let path = self.path(resource.file);
             self.summary.warnings.push(Warning::NotFoundTooDeep(path));
             return Ok(());
         }
         let representations = self.representations(resource, Purpose::NotFound)?;
         let page = entry(folder, b"", resource, &representations);
-        self.writer.not_found(&NewEntry { status: 404, ..page })?;
+        self.writer.fallback(&NewEntry { status: 404, ..page })?;
         self.summary.not_found_pages += 1;
         Ok(())
     }
@@ -374,6 +374,8 @@ fn entry<'a>(
         path,
         target,
         keeps_query: false,
+        rules_first: false,
+        has_variant: false,
         modified: resource.modified,
         shared: None,
         representations,

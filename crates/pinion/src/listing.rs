@@ -1,7 +1,7 @@
 //! An entry of an archive as the verbs show it.
 
 use crate::calendar;
-use pinion_archive::layout::NOT_FOUND_PREFIX;
+use pinion_archive::layout::FALLBACK_PREFIX;
 use pinion_archive::{Archive, Damage, Entry, Representation};
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ impl Listed {
     /// # Errors
     /// A shared block that the entry names is damaged.
     pub(crate) fn new(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Self, Damage> {
-        let internal = entry.path().strip_prefix(NOT_FOUND_PREFIX);
+        let internal = entry.path().strip_prefix(FALLBACK_PREFIX);
         let first = entry.representations().next();
         let media_type = match &first {
             Some(form) => Some(archive.shared(form.shared())?.media_type()),

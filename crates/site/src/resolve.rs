@@ -69,7 +69,7 @@ pub(crate) fn resolve(
 }
 
 fn not_found(archive: &Archive<'_>, path: &[u8], scratch: &mut Scratch) -> Result<Outcome, Damage> {
-    let found = archive.load_not_found(path, scratch)?;
+    let found = archive.load_fallback(path, scratch)?;
     Ok(if found { Outcome::NotFoundPage } else { Outcome::Error(404) })
 }
 

@@ -59,7 +59,7 @@ macro_rules! assert_documented {
 fn the_byte_tables_are_those_of_the_code() {
     assert_documented!(FileHeader: magic, version, sections, total_bytes, check, reserved);
     assert_documented!(SectionRow: kind, version, flags, offset, bytes, digest, reserved);
-    assert_documented!(IndexHeader: buckets, entries, seed, not_found_depths, reserved, check);
+    assert_documented!(IndexHeader: buckets, entries, seed, fallback_depths, flags, reserved, check);
     assert_documented!(Bucket: slots, check);
     assert_documented!(
         RecordHeader: check, bytes, kind, flags, status, path_bytes, target_bytes, modified,
@@ -90,7 +90,7 @@ fn the_numbers_are_those_of_the_code() {
         ("SHARED_SECTION_MAX_BYTES", limits::SHARED_SECTION_MAX_BYTES),
         ("SHARED_VARIANT_MAX_BYTES", limits::SHARED_VARIANT_MAX_BYTES as u64),
         ("META_MAX_BYTES", limits::META_MAX_BYTES),
-        ("NOT_FOUND_DEPTH_MAX", limits::NOT_FOUND_DEPTH_MAX as u64),
+        ("FALLBACK_DEPTH_MAX", limits::FALLBACK_DEPTH_MAX as u64),
         ("RECORD_OFFSET_MAX", limits::RECORD_OFFSET_MAX),
         ("PAGE_ALIGNED_BODY_MIN_BYTES", limits::PAGE_ALIGNED_BODY_MIN_BYTES),
     ]

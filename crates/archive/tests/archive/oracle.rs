@@ -16,7 +16,7 @@ use pinion_archive::layout::HEADER_PAGE_BYTES;
 use pinion_archive::{Archive, Layout, Place, Scratch, SectionKind, verify};
 
 use crate::forge::reseal;
-use crate::sample::{KEYS, everything, everything_in, look_up, look_up_not_found, site};
+use crate::sample::{KEYS, everything, everything_in, look_up, look_up_fallback, site};
 
 /// Panics when the archive room does something wrong with these bytes.
 pub(crate) fn check(data: &[u8]) {
@@ -76,7 +76,7 @@ fn check_file(bytes: &[u8]) {
             assert_eq!(said.path, key);
         }
     }
-    if let Ok(Some(said)) = look_up_not_found(&archive, b"/docs/x") {
+    if let Ok(Some(said)) = look_up_fallback(&archive, b"/docs/x") {
         assert!([&b"404:/"[..], b"404:/docs/"].contains(&said.path.as_slice()));
     }
     check_walk(&archive);

@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::FromBytes;
 
 use crate::sample::{
-    KEYS, body, everything_in, finish, form, is_sound, look_up, look_up_not_found, resource,
-    shared, site, writer,
+    KEYS, body, everything_in, finish, form, is_sound, look_up, look_up_fallback, resource, shared,
+    site, writer,
 };
 
 /// Paths with many shared prefixes, any bytes, and some that are long.
@@ -113,7 +113,7 @@ fn the_nearest_not_found_page_answers() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
-    let key = |path: &[u8]| look_up_not_found(&archive, path).expect("sound").expect("root").path;
+    let key = |path: &[u8]| look_up_fallback(&archive, path).expect("sound").expect("root").path;
     assert_eq!(key(b"/"), b"404:/");
     assert_eq!(key(b"/x"), b"404:/");
     assert_eq!(key(b"/docs"), b"404:/");
@@ -130,7 +130,7 @@ fn without_a_not_found_page_there_is_none() {
     let bytes = finish(writer());
     let layout = Layout::open(&bytes).expect("sound");
     assert_eq!(layout.entry_count(), 0);
-    assert_eq!(look_up_not_found(&layout.view(&bytes), b"/x"), Ok(None));
+    assert_eq!(look_up_fallback(&layout.view(&bytes), b"/x"), Ok(None));
     assert_eq!(look_up(&layout.view(&bytes), b"/"), Ok(None));
     assert!(is_sound(&bytes));
 }
@@ -250,8 +250,8 @@ fn the_writer_refuses_what_the_reader_would() {
         assert!(matches!(error, WriteError::NotAPath(_)), "{error}");
     }
     let deep = [b"/x".repeat(64).as_slice(), b"/"].concat();
-    let error = w.not_found(&resource(&deep, &one)).expect_err("too deep");
-    assert!(matches!(error, WriteError::NotFoundTooDeep(_)), "{error}");
+    let error = w.fallback(&resource(&deep, &one)).expect_err("too deep");
+    assert!(matches!(error, WriteError::FallbackTooDeep(_)), "{error}");
     let bytes = finish(w);
     assert_eq!(Layout::open(&bytes).expect("sound").entry_count(), 0, "nothing was kept of them");
 }

@@ -48,6 +48,8 @@ pub(crate) fn resource<'a>(
         path,
         target: b"",
         keeps_query: false,
+        rules_first: false,
+        has_variant: false,
         modified: Some(1_700_000_000),
         shared: None,
         representations,
@@ -105,8 +107,8 @@ pub(crate) fn site() -> Vec<u8> {
     add(NewEntry { kind: EntryKind::Private, ..resource(b"/secret.priv.txt", &sheet) });
     add(other(EntryKind::Handler, 200, b"/hook", b"hook.lua"));
     add(resource(b"/big.bin", &big));
-    w.not_found(&NewEntry { status: 404, ..resource(b"/", &missing) }).expect("valid");
-    w.not_found(&NewEntry { status: 404, ..resource(b"/docs/", &missing) }).expect("valid");
+    w.fallback(&NewEntry { status: 404, ..resource(b"/", &missing) }).expect("valid");
+    w.fallback(&NewEntry { status: 404, ..resource(b"/docs/", &missing) }).expect("valid");
     finish(w)
 }
 
@@ -141,9 +143,9 @@ pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
     }
 }
 
-pub(crate) fn look_up_not_found(archive: &Archive<'_>, path: &[u8]) -> Said {
+pub(crate) fn look_up_fallback(archive: &Archive<'_>, path: &[u8]) -> Said {
     let mut scratch = Scratch::new();
-    archive.load_not_found(path, &mut scratch)?;
+    archive.load_fallback(path, &mut scratch)?;
     scratch.entry().map(|entry| describe(archive, &entry)).transpose()
 }
 
@@ -175,8 +177,8 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
 pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
     let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
     said.push(look_up(archive, b"/nothing"));
-    said.push(look_up_not_found(archive, b"/nothing"));
-    said.push(look_up_not_found(archive, b"/docs/nothing/at/all"));
+    said.push(look_up_fallback(archive, b"/nothing"));
+    said.push(look_up_fallback(archive, b"/docs/nothing/at/all"));
     said
 }
 

@@ -58,7 +58,7 @@ proptest! {
         }
         for (path, content) in &missing {
             let forms = [m.form(Coding::Identity, plain, content)];
-            m.not_found(&NewEntry { status: 404, ..resource(path, &forms) });
+            m.fallback(&NewEntry { status: 404, ..resource(path, &forms) });
         }
         let archive = m.finish();
         let layout = Layout::open(&archive).expect("sound");

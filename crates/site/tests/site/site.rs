@@ -96,8 +96,8 @@ impl Maker {
         self.writer.entry(entry).expect("a valid entry");
     }
 
-    pub(crate) fn not_found(&mut self, entry: &NewEntry<'_>) {
-        self.writer.not_found(entry).expect("a valid entry");
+    pub(crate) fn fallback(&mut self, entry: &NewEntry<'_>) {
+        self.writer.fallback(entry).expect("a valid entry");
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {
@@ -112,6 +112,8 @@ pub(crate) fn resource<'a>(path: &'a str, forms: &'a [NewRepresentation]) -> New
         path: path.as_bytes(),
         target: b"",
         keeps_query: false,
+        rules_first: false,
+        has_variant: false,
         modified: Some(MODIFIED),
         shared: None,
         representations: forms,
@@ -168,8 +170,8 @@ pub(crate) fn archive() -> Vec<u8> {
         m.form(Coding::Identity, missing, DOCS_NOT_FOUND),
         m.form(Coding::Gzip, gzip, b"gzip of it"),
     ];
-    m.not_found(&NewEntry { status: 404, ..resource("/", &page) });
-    m.not_found(&NewEntry { status: 404, ..resource("/docs/", &chapter) });
+    m.fallback(&NewEntry { status: 404, ..resource("/", &page) });
+    m.fallback(&NewEntry { status: 404, ..resource("/docs/", &chapter) });
     m.finish()
 }
 

@@ -1,0 +1,234 @@
+//! The rules of a site that could not become entries: redirects and rewrites with placeholders,
+//! splats, hosts or query conditions, in their order.
+//!
+//! They are read when the archive is opened: hashed, validated and copied, so that a request walks
+//! over memory that nobody changes. Two tables are made of them then. Rules for one path only are
+//! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::damage::{Damage, Fault, Part};
+use crate::limits::RULES_MAX;
+use crate::rule::{PathPart, Rule};
+
+/// All rules of an archive, in their order, owned.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    bytes: Box<[u8]>,
+    /// Where each rule begins.
+    starts: Box<[u32]>,
+    /// Of the rules with placeholders: what a path must begin with, and the rule's number.
+    gates: Box<[Gate]>,
+    gated: Box<[u32]>,
+    /// Of the others: hash of the path and number, sorted.
+    exact: Box<[(u64, u32)]>,
+}
+
+/// What the first eight bytes of a path must be, as far as a rule says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gate {
+    mask: u64,
+    value: u64,
+}
+
+impl Rules {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// A rule by its rank.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Option<Rule<'_>> {
+        let start = *self.starts.get(number as usize)? as usize;
+        Rule::split(self.bytes.get(start..)?, number).ok()
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Rule<'_>> + use<'_> {
+        (0..self.starts.len() as u32).filter_map(|number| self.get(number))
+    }
+
+    /// The rules without placeholders whose path may be `path`, in order.
+    pub fn exact(&self, path: &[u8]) -> impl Iterator<Item = Rule<'_>> + use<'_> {
+        let hash = if self.exact.is_empty() { 0 } else { xxh3_64(without_slash(path)) };
+        let first = self.exact.partition_point(|&(other, _)| other < hash);
+        let from_first = self.exact.get(first..).unwrap_or_default();
+        let equal = from_first.iter().take_while(move |&&(other, _)| other == hash);
+        equal.filter_map(|&(_, number)| self.get(number))
+    }
+
+    /// The rules with placeholders that come before rule number `end` and whose path may be
+    /// `path`, in order.
+    #[inline]
+    pub fn patterns(&self, path: &[u8], end: u32) -> impl Iterator<Item = Rule<'_>> + use<'_> {
+        let word = first_bytes(path);
+        let open = self.gates.iter().zip(&self.gated);
+        let open = open.filter(move |(gate, _)| word & gate.mask == gate.value);
+        let before = open.map(|(_, &number)| number).take_while(move |&number| number < end);
+        before.filter_map(|number| self.get(number))
+    }
+
+    /// Validates a copy of the section. `offset` is where it begins in the file.
+    pub(crate) fn parse(bytes: Box<[u8]>, offset: u64) -> Result<Rules, Damage> {
+        let (mut starts, mut gates, mut gated, mut exact) = (vec![], vec![], vec![], vec![]);
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let damage = |fault| Damage { part: Part::Rule, offset: offset + at as u64, fault };
+            let number = starts.len() as u32;
+            if starts.len() == RULES_MAX {
+                return Err(damage(Fault::Count));
+            }
+            let rule = Rule::split(rest, number).map_err(damage)?;
+            rule.validate().map_err(damage)?;
+            // The section is at most `RULES_SECTION_MAX_BYTES` long.
+            starts.push(at as u32);
+            match exact_path(&rule) {
+                Some(path) => exact.push((xxh3_64(&path), number)),
+                None => {
+                    gates.push(Gate::of(&rule));
+                    gated.push(number);
+                }
+            }
+            at += rule.bytes();
+        }
+        exact.sort_unstable();
+        Ok(Rules {
+            bytes,
+            starts: starts.into(),
+            gates: gates.into(),
+            gated: gated.into(),
+            exact: exact.into(),
+        })
+    }
+}
+
+impl Gate {
+    fn of(rule: &Rule<'_>) -> Gate {
+        let mut lead = vec![b'/'];
+        for (rank, part) in rule.path().enumerate() {
+            let text = match part {
+                // What stands before the last slash is enough.
+                PathPart::Rest { prefix: b"" } => break,
+                PathPart::Literal(text) | PathPart::Rest { prefix: text } => text,
+                PathPart::Capture => b"",
+            };
+            if rank > 0 {
+                lead.push(b'/');
+            }
+            lead.extend_from_slice(text);
+            if !matches!(part, PathPart::Literal(_)) {
+                break;
+            }
+        }
+        let known = lead.len().min(size_of::<u64>()) as u32;
+        let mask = u64::MAX >> (u64::BITS - 8 * known);
+        Gate { mask, value: first_bytes(&lead) & mask }
+    }
+}
+
+/// The path of a rule without placeholders, None for any other.
+fn exact_path(rule: &Rule<'_>) -> Option<Vec<u8>> {
+    let mut path = Vec::new();
+    for part in rule.path() {
+        let PathPart::Literal(text) = part else { return None };
+        path.push(b'/');
+        path.extend_from_slice(text);
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    Some(path)
+}
+
+/// A slash at the end does not matter to a rule.
+fn without_slash(path: &[u8]) -> &[u8] {
+    match path {
+        [_, ..] if path.len() > 1 => path.strip_suffix(b"/").unwrap_or(path),
+        _ => path,
+    }
+}
+
+/// The first eight bytes, zeros behind a shorter path.
+#[inline]
+fn first_bytes(path: &[u8]) -> u64 {
+    if let Some(eight) = path.first_chunk() {
+        return u64::from_le_bytes(*eight);
+    }
+    path.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{NewRule, TargetPart, encode};
+
+    fn rules(paths: &[&[PathPart<'_>]]) -> Rules {
+        let mut bytes = Vec::new();
+        for path in paths {
+            let target = &[TargetPart::Literal(b"/x")];
+            let rule = NewRule { path, target, ..NewRule::EMPTY };
+            bytes.extend_from_slice(&encode(&rule).expect("well-formed"));
+        }
+        Rules::parse(bytes.into(), 0).expect("well-formed")
+    }
+
+    fn numbers(rules: &Rules, path: &str) -> (Vec<u32>, Vec<u32>) {
+        let numbers = |found: &mut dyn Iterator<Item = Rule<'_>>| {
+            found.map(|rule| rule.number()).collect::<Vec<_>>()
+        };
+        let path = path.as_bytes();
+        (numbers(&mut rules.exact(path)), numbers(&mut rules.patterns(path, u32::MAX)))
+    }
+
+    #[test]
+    fn a_gate_opens_for_every_path_of_its_rule() {
+        use PathPart::{Capture, Literal, Rest};
+        let rules = rules(&[
+            &[Rest { prefix: b"" }],
+            &[Literal(b"blog"), Rest { prefix: b"" }],
+            &[Literal(b"blog"), Rest { prefix: b"2" }],
+            &[Literal(b"blog"), Capture],
+            &[Capture, Literal(b"blog")],
+            &[Literal(b"documents"), Rest { prefix: b"" }],
+        ]);
+        for (path, expected) in [
+            ("/", vec![0, 4]),
+            ("/blog", vec![0, 1, 4]),
+            ("/blog/", vec![0, 1, 3, 4]),
+            ("/blog/2x", vec![0, 1, 2, 3, 4]),
+            ("/blogs", vec![0, 1, 4]),
+            ("/documents/a", vec![0, 4, 5]),
+            ("/documen", vec![0, 4, 5]),
+            ("/docume", vec![0, 4]),
+        ] {
+            assert_eq!(numbers(&rules, path), (vec![], expected), "{path}");
+        }
+        assert_eq!(rules.patterns(b"/blog", 1).count(), 1, "only those before a number");
+    }
+
+    #[test]
+    fn exact_rules_are_found_by_either_slash_form_in_their_order() {
+        use PathPart::Literal;
+        let rules =
+            rules(&[&[Literal(b"b")], &[], &[Literal(b"a"), Literal(b"b")], &[Literal(b"b")]]);
+        for (path, expected) in [
+            ("/b", vec![0, 3]),
+            ("/b/", vec![0, 3]),
+            ("/", vec![1]),
+            ("/a/b/", vec![2]),
+            ("/a", vec![]),
+            ("/a/b//", vec![]),
+        ] {
+            assert_eq!(numbers(&rules, path), (expected, vec![]), "{path}");
+        }
+    }
+}
