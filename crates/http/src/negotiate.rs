@@ -75,27 +75,75 @@ pub fn choose(accepted: &Accepted, available: impl Iterator<Item = (Coding, u64)
 /// gives `text/plain` a higher quality (RFC 9110 §12.5.1). Parameters other than `q` are ignored.
 #[must_use]
 pub fn prefers_text<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
-    // Quality by how exact the range is: `*/*`, `text/*`, the type itself.
-    let mut html: [Option<Quality>; 3] = [None; 3];
-    let mut text: [Option<Quality>; 3] = [None; 3];
+    let mut text = MediaQuality::of(b"text", b"text/plain");
+    let mut html = MediaQuality::of(b"text", b"text/html");
+    read_ranges(values, &mut [&mut text, &mut html]);
+    text.quality() > html.quality()
+}
+
+/// Whether a client would rather have JSON than HTML: when its `Accept` gives `application/json` a
+/// higher quality, or the same one and names it alone, as `application/json, */*` does.
+#[must_use]
+pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
+    let mut json = MediaQuality::of(b"application", b"application/json");
+    let mut html = MediaQuality::of(b"text", b"text/html");
+    read_ranges(values, &mut [&mut json, &mut html]);
+    let (by_json, by_html) = (json.quality(), html.quality());
+    let alone = json.is_named() && !html.is_named();
+    by_json > by_html || (by_json == by_html && by_json > 0 && alone)
+}
+
+/// Whether a client names HTML among what it accepts, as browsers do that are about to show a page.
+#[must_use]
+pub fn names_html<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
+    let mut html = MediaQuality::of(b"text", b"text/html");
+    read_ranges(values, &mut [&mut html]);
+    html.is_named() && html.quality() > 0
+}
+
+/// What `Accept` says about one media type.
+struct MediaQuality {
+    group: &'static [u8],
+    name: &'static [u8],
+    /// By how exact the range is: `*/*`, `text/*`, the type itself.
+    by: [Option<Quality>; 3],
+}
+
+impl MediaQuality {
+    fn of(group: &'static [u8], name: &'static [u8]) -> MediaQuality {
+        MediaQuality { group, name, by: [None; 3] }
+    }
+
+    /// The most specific range counts.
+    fn quality(&self) -> Quality {
+        self.by[2].or(self.by[1]).or(self.by[0]).unwrap_or(0)
+    }
+
+    fn is_named(&self) -> bool {
+        self.by[2].is_some()
+    }
+
+    fn take(&mut self, range: &[u8], quality: Quality) {
+        let group = range.strip_suffix(b"/*");
+        let place = if range == b"*/*" {
+            0
+        } else if group.is_some_and(|group| group.eq_ignore_ascii_case(self.group)) {
+            1
+        } else if range.eq_ignore_ascii_case(self.name) {
+            2
+        } else {
+            return;
+        };
+        self.by[place].get_or_insert(quality);
+    }
+}
+
+fn read_ranges<'a>(values: impl Iterator<Item = &'a [u8]>, types: &mut [&mut MediaQuality]) {
     for member in values.flat_map(list).take(LIST_MEMBERS_MAX) {
         let (range, parameters) = split_at_semicolon(member);
         let Some(quality) = media_quality(parameters) else { continue };
-        let is = |name: &[u8]| range.eq_ignore_ascii_case(name);
-        if is(b"*/*") {
-            html[0].get_or_insert(quality);
-            text[0].get_or_insert(quality);
-        } else if is(b"text/*") {
-            html[1].get_or_insert(quality);
-            text[1].get_or_insert(quality);
-        } else if is(b"text/html") {
-            html[2].get_or_insert(quality);
-        } else if is(b"text/plain") {
-            text[2].get_or_insert(quality);
-        }
+        types.iter_mut().for_each(|media| media.take(range, quality));
     }
-    let exact = |by: [Option<Quality>; 3]| by[2].or(by[1]).or(by[0]).unwrap_or(0);
-    exact(text) > exact(html)
 }
 
 fn read_members<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepted {
@@ -285,5 +333,40 @@ mod tests {
         }
         assert!(!text(&[]));
         assert!(text(&["text/html;q=0.1", "text/plain"]));
+    }
+
+    #[test]
+    fn json_or_html() {
+        let json = |line: &str| prefers_json(core::iter::once(line.as_bytes()));
+        for line in [
+            "application/json",
+            "application/json, text/plain, */*",
+            "application/*, text/html;q=0.9",
+            "text/html;q=0.5, APPLICATION/JSON;q=0.6",
+            "application/json;q=0.1, */*;q=0.1",
+        ] {
+            assert!(json(line), "{line}");
+        }
+        for line in [
+            "",
+            "*/*",
+            "application/*",
+            "application/json, text/html",
+            "application/json;q=0",
+            "application/json;q=0.5, */*",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+        ] {
+            assert!(!json(line), "{line}");
+        }
+        assert!(!prefers_json(core::iter::empty()));
+    }
+
+    #[test]
+    fn html_by_name() {
+        let html = |line: &str| names_html(core::iter::once(line.as_bytes()));
+        assert!(html("text/html") && html("*/*, Text/HTML;q=0.1"));
+        for line in ["", "*/*", "text/*", "text/html;q=0", "text/htmlx", "image/avif"] {
+            assert!(!html(line), "{line}");
+        }
     }
 }

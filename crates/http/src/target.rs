@@ -103,8 +103,8 @@ impl<'a> Target<'a> {
 ///
 /// A path without `%` and without a segment that starts with a dot comes back untouched; any
 /// other is written to `scratch`, whose capacity is kept between requests. One that
-/// [never matches](PathError::NeverMatches) stands there too, a percent sign in the place of each
-/// byte that is in no key: a not-found page is looked for by it.
+/// [never matches](PathError::NeverMatches) stands there too, NUL in the place of each byte that is
+/// in no key: a fallback page is looked for by it, and nothing else has a NUL.
 #[inline]
 pub fn decode_path<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
     if path.first() != Some(&b'/') {
@@ -191,8 +191,8 @@ fn decode_segment<'p>(
                 let byte = high << 4 | low;
                 let in_no_key = byte == b'/' || byte == 0;
                 *never_matches |= in_no_key;
-                // The result is not used then, and a slash would look like the end of a segment.
-                out.push(if in_no_key { b'%' } else { byte });
+                // A slash would look like the end of a segment.
+                out.push(if in_no_key { 0 } else { byte });
                 rest = tail;
             }
             [byte, tail @ ..] => {

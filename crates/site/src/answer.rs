@@ -3,7 +3,7 @@
 use pinion_archive::{Archive, Damage, Entry, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::{Form, Scheme};
 
@@ -47,7 +47,7 @@ pub fn answer<'x>(
     if head.target.form == Form::Asterisk {
         return generated::options(archive);
     }
-    match resolve(archive, &head.target, work) {
+    match resolve(archive, head, work) {
         Ok(outcome) => outcome_answer(&question, outcome, work, pieces),
         Err(damage) => {
             work.damage = Some(damage);
@@ -75,8 +75,8 @@ fn outcome_answer<'x>(
             Method::Other => generated::error(501, archive, head),
             _ => generated::error(405, archive, head),
         },
-        (Outcome::NotFoundPage, Some(entry)) => {
-            sound(resource::content(question, entry, pieces), question, damage)
+        (Outcome::Page(status), Some(entry)) => {
+            sound(resource::content(question, entry, status, pieces), question, damage)
         }
         (Outcome::Redirect, Some(entry)) => match head.method {
             Method::Options => generated::options(archive),
@@ -86,8 +86,12 @@ fn outcome_answer<'x>(
             Method::Options => generated::options(archive),
             _ => slash_redirect(question, text),
         },
+        (Outcome::RuleRedirect(status), _) => match head.method {
+            Method::Options => generated::options(archive),
+            _ => rule_redirect(question, status, text),
+        },
         (Outcome::Error(status), _) => generated::error(status, archive, head),
-        (Outcome::Resource | Outcome::NotFoundPage | Outcome::Redirect, None) => {
+        (Outcome::Resource | Outcome::Page(_) | Outcome::Redirect, None) => {
             generated::error(500, archive, head)
         }
     }
@@ -111,14 +115,33 @@ fn sound<'x>(
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
 fn slash_redirect<'x>(question: &Question<'_, 'x>, text: &'x mut Vec<u8>) -> Prepared<'x> {
+    let location = location::slash(text, question.head.target.query);
+    empty_redirect(question, 308, location)
+}
+
+/// A redirect to the location that a rule has left in `text`.
+fn rule_redirect<'x>(
+    question: &Question<'_, 'x>,
+    status: u16,
+    text: &'x mut Vec<u8>,
+) -> Prepared<'x> {
+    empty_redirect(question, status, Location { path: text, query: None })
+}
+
+/// A redirect without an entry: fields that the site has for such answers, and no body.
+fn empty_redirect<'x>(
+    question: &Question<'_, 'x>,
+    status: u16,
+    location: Location<'x>,
+) -> Prepared<'x> {
     let shared = question.archive.shared_for(Role::SlashRedirect);
     let fields =
         shared.map_or(generated::generated_fields(&question.archive), |block| block.without_type());
     Prepared {
         shared: SharedFields { h1: fields },
-        location: Some(location::slash(text, question.head.target.query)),
+        location: Some(location),
         content_length: Some(0),
-        ..Prepared::empty(308)
+        ..Prepared::empty(status)
     }
 }
 
@@ -132,7 +155,7 @@ fn redirect<'x>(
     let query = question.head.target.query.filter(|_| entry.keeps_query());
     let location = location::with_query(entry.target().unwrap_or_default(), query, text);
     let answer = match entry.representation(0) {
-        Some(_) => resource::content(question, entry, pieces)?,
+        Some(_) => resource::content(question, entry, entry.status(), pieces)?,
         None => {
             let shared = match entry.shared() {
                 Some(id) => question.archive.shared(id)?.without_type(),

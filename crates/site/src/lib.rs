@@ -9,7 +9,9 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`answer()`] | the order of everything: target, entry, method |
-//! | `resolve` | which entry a path gets: its own, the other slash form's, a not-found page's |
+//! | `resolve` | which entry a path gets: its own, a rule's, the other slash form's, a fallback's |
+//! | `rules`, `form` | the first rule that matches host, path and query |
+//! | `template` | where a rule leads: its target with the captures put in |
 //! | `resource` | which representation, and whole, part, 304, 412 or 416 |
 //! | `multipart` | several ranges in one body |
 //! | `location` | where a redirect leads |
@@ -19,12 +21,15 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod form;
 mod generated;
 pub mod hosts;
 mod location;
 mod multipart;
 mod resolve;
 mod resource;
+mod rules;
+mod template;
 mod work;
 
 pub use answer::answer;

@@ -7,7 +7,7 @@ use pinion_http::target::is_uri_byte;
 /// when it would read as something else: `//name` is the name of another host (RFC 3986 §4.2).
 pub(crate) fn write_path(out: &mut Vec<u8>, path: &[u8]) -> bool {
     out.clear();
-    escape(out, path, is_path_byte);
+    escape(out, path.iter().copied(), is_path_byte);
     !path.starts_with(b"//")
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn slash<'x>(text: &'x mut Vec<u8>, query: Option<&'x [u8]>) -> Locat
     if let Some(query) = query
         && !clean
     {
-        escape(text, query, is_uri_byte);
+        escape(text, query.iter().copied(), is_uri_byte);
     }
     let (path, escaped) = text.split_at(path_bytes.min(text.len()));
     Location { path, query: if clean { query } else { Some(escaped) } }
@@ -41,7 +41,7 @@ pub(crate) fn with_query<'x>(
     out.clear();
     out.extend_from_slice(base);
     out.push(if has_query { b'&' } else { b'?' });
-    escape(out, query, is_uri_byte);
+    escape(out, query.iter().copied(), is_uri_byte);
     out.extend_from_slice(fragment);
     Location { path: out, query: None }
 }
@@ -51,9 +51,13 @@ fn is_uri(query: &[u8]) -> bool {
 }
 
 /// Appends bytes, those that are not `plain` as percent escapes.
-fn escape(out: &mut Vec<u8>, bytes: &[u8], plain: impl Fn(u8) -> bool) {
+pub(crate) fn escape(
+    out: &mut Vec<u8>,
+    bytes: impl Iterator<Item = u8>,
+    plain: impl Fn(u8) -> bool,
+) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in bytes {
+    for byte in bytes {
         if plain(byte) {
             out.push(byte);
         } else {
@@ -64,7 +68,7 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8], plain: impl Fn(u8) -> bool) {
 }
 
 /// `pchar` without the percent sign, and the slash (RFC 3986 §3.3).
-fn is_path_byte(byte: u8) -> bool {
+pub(crate) fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
 }
 

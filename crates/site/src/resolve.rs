@@ -1,10 +1,24 @@
-//! Which entry a path gets. First match wins: the entry of the path itself (the build has made
-//! entries for index files and clean URLs), the other slash form, the nearest not-found page.
+//! Which entry a path gets. First match wins (docs/resolution.md):
+//!
+//! 1. the first rule that matches, if it is forced
+//! 2. the entry of the path; the build has made entries for index files, clean URLs and most rules
+//! 3. the other slash form, if only that exists
+//! 4. the first rule that matches
+//! 5. the nearest fallback page, if its status is 200
+//! 6. for navigations, the single-page fallback
+//! 7. the nearest fallback page, else the built-in one
 
-use pinion_archive::{Archive, Damage, EntryKind, Scratch};
-use pinion_http::target::{PathError, Target};
+use pinion_archive::layout::{SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::{Archive, Damage, EntryKind, Rule, Scratch, TargetPart};
+use pinion_http::field::KnownField;
+use pinion_http::method::Method;
+use pinion_http::negotiate;
+use pinion_http::request::RequestHead;
+use pinion_http::target::PathError;
 
 use crate::location;
+use crate::rules::{self, Asked, Captures};
+use crate::template;
 use crate::work::Work;
 
 /// What was found, and where it is in the [`Work`].
@@ -12,71 +26,213 @@ use crate::work::Work;
 pub(crate) enum Outcome {
     /// A resource; its entry is in `scratch`.
     Resource,
+    /// The content of a resource as a page with this status; its entry is in `scratch`.
+    Page(u16),
     /// A redirect; its entry is in `scratch`.
     Redirect,
-    /// Only the other slash form exists; its location is in `text`.
+    /// Only the other slash form exists; its location is in `text`, without the query.
     SlashRedirect,
-    /// A not-found page; its entry is in `scratch`.
-    NotFoundPage,
+    /// A rule redirects with this status; the whole location is in `text`.
+    RuleRedirect(u16),
     /// A built-in page.
     Error(u16),
 }
 
-/// Looks the path of a target up.
-pub(crate) fn resolve(
-    archive: &Archive<'_>,
-    target: &Target<'_>,
+/// Looks the path of a request up.
+#[inline]
+pub(crate) fn resolve<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
     work: &mut Work,
 ) -> Result<Outcome, Damage> {
     let Work { path: buffer, key, scratch, text, .. } = work;
-    let path = match target.decoded_path(buffer) {
+    let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
-        Err(PathError::NeverMatches) => return not_found(archive, buffer, scratch),
+        Err(PathError::NeverMatches) => {
+            return Search { archive, head, key, scratch, text }.never_matching(buffer);
+        }
         Err(error) => return Ok(Outcome::Error(error.status())),
     };
-    if archive.load(path, scratch)? {
-        let Some(entry) = scratch.entry() else { return Ok(Outcome::Error(500)) };
-        return match entry.kind() {
-            EntryKind::Resource => Ok(Outcome::Resource),
+    let found = archive.load(path, scratch)?;
+    if found
+        && scratch
+            .entry()
+            .is_some_and(|entry| entry.kind() == EntryKind::Resource && !entry.is_conditional())
+    {
+        return Ok(Outcome::Resource);
+    }
+    let mut search = Search { archive, head, key, scratch, text };
+    if found { search.found(path) } else { search.missing(path) }
+}
+
+/// A look-up that is not over with the first entry.
+struct Search<'w, 'q, 'x> {
+    archive: &'q Archive<'x>,
+    head: &'q RequestHead<'x>,
+    key: &'w mut Vec<u8>,
+    scratch: &'w mut Scratch,
+    text: &'w mut Vec<u8>,
+}
+
+impl Search<'_, '_, '_> {
+    /// The path has an entry, which is in `scratch`.
+    fn found(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+        if entry.rules_first() {
+            let mut captures = Captures::NONE;
+            let rule = self.first_rule(path, &mut captures);
+            if let Some(rule) = rule.filter(Rule::is_forced) {
+                return self.apply(&rule, &captures, path);
+            }
+        }
+        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+        match entry.kind() {
+            EntryKind::Resource => self.variant(),
             EntryKind::Redirect => Ok(Outcome::Redirect),
-            EntryKind::Private => not_found(archive, path, scratch),
+            EntryKind::Private => self.missing(path),
             EntryKind::Rewrite => {
-                key.clear();
-                key.extend_from_slice(entry.target().unwrap_or_default());
-                rewritten(archive, key, scratch)
+                let status = entry.status();
+                self.key.clear();
+                self.key.extend_from_slice(entry.target().unwrap_or_default());
+                self.rewritten(status, path)
             }
             EntryKind::Handler | EntryKind::Unknown(_) => Ok(Outcome::Error(500)),
-        };
-    }
-    let other: &[u8] = match path {
-        // An empty segment at the end is a segment, not the slash of another form.
-        [b'/'] | [.., b'/', b'/'] => return not_found(archive, path, scratch),
-        [without @ .., b'/'] => without,
-        _ => {
-            key.clear();
-            key.extend_from_slice(path);
-            key.push(b'/');
-            key
         }
-    };
-    if archive.load(other, scratch)? {
-        let kind = scratch.entry().map(|entry| entry.kind());
-        if kind != Some(EntryKind::Private) && location::write_path(text, other) {
+    }
+
+    /// The path has no entry.
+    fn missing(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+        if self.archive.rules().is_empty() {
+            return if self.other_slash_form(path)? {
+                Ok(Outcome::SlashRedirect)
+            } else {
+                self.fallback(path)
+            };
+        }
+        let mut captures = Captures::NONE;
+        let rule = self.first_rule(path, &mut captures);
+        if !rule.is_some_and(|rule| rule.is_forced()) && self.other_slash_form(path)? {
             return Ok(Outcome::SlashRedirect);
         }
+        match rule {
+            Some(rule) => self.apply(&rule, &captures, path),
+            None => self.fallback(path),
+        }
     }
-    not_found(archive, path, scratch)
+
+    /// The path has bytes that are in no key: nothing is known by it, but what stands for whatever
+    /// is missing still does. Captures could not be told apart from what they stand for.
+    fn never_matching(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+        let mut captures = Captures::NONE;
+        let rule = self.first_rule(path, &mut captures);
+        let captures_nothing =
+            |rule: &Rule<'_>| rule.target().all(|part| matches!(part, TargetPart::Literal(_)));
+        match rule.filter(captures_nothing) {
+            Some(rule) => self.apply(&rule, &captures, path),
+            None => self.fallback(path),
+        }
+    }
+
+    fn first_rule<'p>(&self, path: &'p [u8], captures: &mut Captures<'p>) -> Option<Rule<'_>> {
+        rules::first(self.archive.rules(), &Asked::new(path, self.head), captures)
+    }
+
+    /// What a rule gives; the fallbacks when it leads to nothing.
+    fn apply(
+        &mut self,
+        rule: &Rule<'_>,
+        captures: &Captures<'_>,
+        path: &[u8],
+    ) -> Result<Outcome, Damage> {
+        if rule.is_redirect() {
+            let fits = template::location(rule, captures, self.head.target.query, self.text);
+            // RFC 9110 §15.5.15: longer than the server is willing to interpret.
+            return Ok(if fits {
+                Outcome::RuleRedirect(rule.status())
+            } else {
+                Outcome::Error(414)
+            });
+        }
+        if template::key(rule, captures, self.key) {
+            self.rewritten(rule.status(), path)
+        } else {
+            self.fallback(path)
+        }
+    }
+
+    /// The resource whose key is in `key`, with a status; rules do not apply to it, and it leads
+    /// nowhere else.
+    fn rewritten(&mut self, status: u16, path: &[u8]) -> Result<Outcome, Damage> {
+        let found = self.archive.load(self.key, self.scratch)?;
+        if !found || self.scratch.entry().map(|entry| entry.kind()) != Some(EntryKind::Resource) {
+            return self.fallback(path);
+        }
+        if status == 200 { self.variant() } else { Ok(Outcome::Page(status)) }
+    }
+
+    /// The resource in `scratch`, or its variant if the client prefers that.
+    fn variant(&mut self) -> Result<Outcome, Damage> {
+        let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
+        if !entry.has_variant() || !negotiate::prefers_json(self.head.values(KnownField::Accept)) {
+            return Ok(Outcome::Resource);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(VARIANT_PREFIX);
+        self.key.extend_from_slice(entry.path());
+        let found = self.archive.load(self.key, self.scratch)?;
+        let kind = self.scratch.entry().map(|entry| entry.kind());
+        let resource = found && kind == Some(EntryKind::Resource);
+        Ok(if resource { Outcome::Resource } else { Outcome::Error(500) })
+    }
+
+    /// Whether the path exists with a slash more or less at its end; then `text` has its location.
+    fn other_slash_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
+        let other: &[u8] = match path {
+            // An empty segment at the end is a segment, not the slash of another form.
+            [b'/'] | [.., b'/', b'/'] => return Ok(false),
+            [without @ .., b'/'] => without,
+            _ => {
+                self.key.clear();
+                self.key.extend_from_slice(path);
+                self.key.push(b'/');
+                self.key
+            }
+        };
+        let found = self.archive.load(other, self.scratch)?;
+        let kind = self.scratch.entry().map(|entry| entry.kind());
+        Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
+    }
+
+    /// What answers when nothing else does.
+    fn fallback(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+        let found = self.archive.load_fallback(path, self.scratch)?;
+        let status = self.scratch.entry().map_or(404, |entry| entry.status());
+        if found && status == 200 {
+            return Ok(Outcome::Resource);
+        }
+        if self.archive.has_single_page()
+            && is_navigation(self.head, path)
+            && self.archive.load(SINGLE_PAGE_KEY, self.scratch)?
+        {
+            return Ok(Outcome::Resource);
+        }
+        Ok(if found { Outcome::Page(status) } else { Outcome::Error(404) })
+    }
 }
 
-fn not_found(archive: &Archive<'_>, path: &[u8], scratch: &mut Scratch) -> Result<Outcome, Damage> {
-    let found = archive.load_fallback(path, scratch)?;
-    Ok(if found { Outcome::NotFoundPage } else { Outcome::Error(404) })
-}
-
-/// The entry a rewrite leads to: a resource; there are no chains.
-fn rewritten(archive: &Archive<'_>, key: &[u8], scratch: &mut Scratch) -> Result<Outcome, Damage> {
-    let found = archive.load(key, scratch)?;
-    let kind = scratch.entry().map(|entry| entry.kind());
-    let resource = found && kind == Some(EntryKind::Resource);
-    Ok(if resource { Outcome::Resource } else { Outcome::Error(500) })
+/// Whether somebody goes to a page, and not a page to its parts: a style sheet that is missing
+/// must not become HTML.
+fn is_navigation(head: &RequestHead<'_>, path: &[u8]) -> bool {
+    if !matches!(head.method, Method::Get | Method::Head) {
+        return false;
+    }
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let extension = name.iter().rposition(|&byte| byte == b'.').and_then(|at| name.get(at + 1..));
+    if extension.is_some_and(|extension| !extension.eq_ignore_ascii_case(b"html")) {
+        return false;
+    }
+    // Fetch §3.1 (Sec-Fetch-Mode); clients without it say what they can show.
+    let mode = head.fields.get(b"sec-fetch-mode");
+    mode.is_some_and(|mode| mode == b"navigate")
+        || negotiate::names_html(head.values(KnownField::Accept))
 }

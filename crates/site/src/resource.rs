@@ -97,16 +97,17 @@ fn conditional_answer<'x>(
     }
 }
 
-/// The content of an entry that is no resource to be cached or resumed: a not-found page, the
-/// body of a redirect. No validators, no ranges.
+/// The content of an entry as that of another answer: a not-found page, the body of a redirect. No
+/// validators, no ranges.
 pub(crate) fn content<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,
+    status: u16,
     pieces: &'x mut Pieces<'x>,
 ) -> Result<Prepared<'x>, Damage> {
     let selected = select(question, &entry)?;
     let none = Validators { etag: None, last_modified: None };
-    Ok(Prepared { content_location: None, ..whole(entry, &none, &selected, pieces) })
+    Ok(Prepared { status, content_location: None, ..whole(entry, &none, &selected, pieces) })
 }
 
 /// A range of the place, both ends included; it lies inside it.

@@ -1,19 +1,26 @@
 //! The room a request is answered in.
 
+use pinion_archive::layout::VARIANT_PREFIX;
+use pinion_archive::limits::PATH_MAX_BYTES;
+use pinion_archive::limits::TARGET_MAX_BYTES as ARCHIVE_TARGET_MAX_BYTES;
 use pinion_archive::{Damage, Scratch};
 use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
+use crate::template::LOCATION_MAX_BYTES;
+
 /// What the text of one answer may need: a decoded path of the longest target with every byte
-/// escaped, and a slash.
-const TEXT_CAPACITY_BYTES: usize = 3 * TARGET_MAX_BYTES + 1;
+/// escaped, and a slash; or where a rule leads, with literals of the greatest length.
+const TEXT_CAPACITY_BYTES: usize = LOCATION_MAX_BYTES + ARCHIVE_TARGET_MAX_BYTES + 1;
+
+const _: () = assert!(TEXT_CAPACITY_BYTES > 3 * TARGET_MAX_BYTES + 1);
 
 /// Buffers for one request at a time, kept from one to the next; one per worker.
 #[derive(Debug)]
 pub struct Work {
     /// The decoded path.
     pub(crate) path: Vec<u8>,
-    /// A key made of it, or the target of a rewrite.
+    /// A key made of it, the target of a rewrite, or the key of a variant.
     pub(crate) key: Vec<u8>,
     /// The record that answers.
     pub(crate) scratch: Scratch,
@@ -27,7 +34,7 @@ impl Work {
     pub fn new() -> Work {
         Work {
             path: Vec::with_capacity(TARGET_MAX_BYTES),
-            key: Vec::with_capacity(TARGET_MAX_BYTES + 1),
+            key: Vec::with_capacity(PATH_MAX_BYTES + VARIANT_PREFIX.len() + 1),
             scratch: Scratch::new(),
             text: Vec::with_capacity(TEXT_CAPACITY_BYTES),
             damage: None,

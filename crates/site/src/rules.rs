@@ -1,0 +1,157 @@
+//! Which rule applies to a request: the first one, in the order of the archive, whose host, path
+//! and query are those of the request. Nothing is copied; what a rule captures stays where it is.
+
+use pinion_archive::limits::RULE_CAPTURES_MAX;
+use pinion_archive::{PathPart, QueryValue, Rule, Rules};
+use pinion_http::host;
+use pinion_http::request::RequestHead;
+
+use crate::form;
+
+/// What rules look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Decoded, with a slash at the front.
+    pub(crate) path: &'a [u8],
+    /// As sent.
+    host: &'a [u8],
+    /// As sent; empty without one.
+    query: &'a [u8],
+}
+
+/// A part of a request that a rule has captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Captured<'a> {
+    /// Of the path: decoded.
+    Path(&'a [u8]),
+    /// Of the query: as sent.
+    Query(&'a [u8]),
+}
+
+/// The captures of one rule, by their numbers.
+pub(crate) struct Captures<'a> {
+    parts: [Captured<'a>; RULE_CAPTURES_MAX],
+    count: usize,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(path: &'a [u8], head: &RequestHead<'a>) -> Asked<'a> {
+        let authority = head.authority.and_then(|authority| host::split(authority).ok());
+        let host = authority.map_or(&b""[..], |authority| authority.host);
+        Asked { path, host, query: head.target.query.unwrap_or_default() }
+    }
+}
+
+impl<'a> Captures<'a> {
+    pub(crate) const NONE: Captures<'static> =
+        Captures { parts: [Captured::Path(b""); RULE_CAPTURES_MAX], count: 0 };
+
+    pub(crate) fn get(&self, number: u8) -> Option<Captured<'a>> {
+        self.parts.get(..self.count)?.get(usize::from(number)).copied()
+    }
+
+    /// An archive has no rule with more captures than there is room for.
+    fn push(&mut self, part: Captured<'a>) {
+        if let Some(place) = self.parts.get_mut(self.count) {
+            *place = part;
+            self.count += 1;
+        }
+    }
+}
+
+/// The first rule that matches, and what it captures.
+pub(crate) fn first<'r, 'a>(
+    rules: &'r Rules,
+    asked: &Asked<'a>,
+    captures: &mut Captures<'a>,
+) -> Option<Rule<'r>> {
+    let mut applies = |rule: &Rule<'_>| matches(rule, asked, captures);
+    let exact = rules.exact(asked.path).find(&mut applies);
+    let end = exact.map_or(u32::MAX, |rule| rule.number());
+    if let Some(pattern) = rules.patterns(asked.path, end).find(&mut applies) {
+        return Some(pattern);
+    }
+    // Once more, since patterns that were tried have left their captures.
+    exact.filter(applies)
+}
+
+fn matches<'a>(rule: &Rule<'_>, asked: &Asked<'a>, captures: &mut Captures<'a>) -> bool {
+    captures.count = 0;
+    path_matches(rule, asked.path, captures)
+        && rule.host().is_none_or(|pattern| host_matches(pattern, asked.host))
+        && rule.query().all(|(key, value)| query_matches(asked.query, key, value, captures))
+}
+
+/// A slash at the end of the path does not matter, but stays in what the last part captures.
+fn path_matches<'a>(rule: &Rule<'_>, path: &'a [u8], captures: &mut Captures<'a>) -> bool {
+    // What stands behind a slash, None when there is no further one.
+    let mut rest = path.strip_prefix(b"/");
+    for part in rule.path() {
+        if let PathPart::Rest { prefix } = part {
+            let Some(found) = rest.unwrap_or_default().strip_prefix(prefix) else { return false };
+            captures.push(Captured::Path(found));
+            return true;
+        }
+        let Some(behind) = rest else { return false };
+        let slash = behind.iter().position(|&byte| byte == b'/');
+        let segment = slash.map_or(behind, |slash| behind.get(..slash).unwrap_or_default());
+        match part {
+            PathPart::Literal(text) if segment != text => return false,
+            PathPart::Capture if segment.is_empty() => return false,
+            PathPart::Capture => captures.push(Captured::Path(segment)),
+            PathPart::Literal(_) | PathPart::Rest { .. } => {}
+        }
+        rest = slash.and_then(|slash| behind.get(slash + 1..));
+    }
+    rest.is_none_or(<[u8]>::is_empty)
+}
+
+/// `*.example.org` is every name below `example.org`, and not that one.
+fn host_matches(pattern: &[u8], host: &[u8]) -> bool {
+    let Some(domain) = pattern.strip_prefix(b"*") else {
+        return host.eq_ignore_ascii_case(pattern);
+    };
+    let below = host.len().checked_sub(domain.len()).and_then(|at| host.split_at_checked(at));
+    below.is_some_and(|(label, end)| !label.is_empty() && end.eq_ignore_ascii_case(domain))
+}
+
+fn query_matches<'a>(
+    query: &'a [u8],
+    key: &[u8],
+    value: QueryValue<'_>,
+    captures: &mut Captures<'a>,
+) -> bool {
+    let mut found = form::pairs(query).filter(|(name, _)| form::is(name, key));
+    match value {
+        QueryValue::Is(value) => found.any(|(_, found)| form::is(found, value)),
+        QueryValue::Capture => match found.next() {
+            Some((_, found)) => {
+                captures.push(Captured::Query(found));
+                true
+            }
+            None => false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_matches;
+
+    #[test]
+    fn a_wildcard_is_one_label_or_more() {
+        for (pattern, host, expected) in [
+            ("example.org", "EXAMPLE.org", true),
+            ("example.org", "www.example.org", false),
+            ("*.example.org", "www.example.org", true),
+            ("*.example.org", "a.b.Example.ORG", true),
+            ("*.example.org", "example.org", false),
+            ("*.example.org", ".example.org", false),
+            ("*.example.org", "badexample.org", false),
+            ("*.example.org", "", false),
+        ] {
+            let found = host_matches(pattern.as_bytes(), host.as_bytes());
+            assert_eq!(found, expected, "{pattern} {host}");
+        }
+    }
+}

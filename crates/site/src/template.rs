@@ -1,0 +1,104 @@
+//! The target of a rule with its captures put in: a `Location`, or the key of an entry.
+
+use pinion_archive::limits::PATH_MAX_BYTES;
+use pinion_archive::{Rule, TargetPart};
+use pinion_http::target::is_uri_byte;
+
+use crate::form;
+use crate::location::{escape, is_path_byte};
+use crate::rules::{Captured, Captures};
+
+/// The longest `Location` that a rule may give: twice what common clients take as a whole head. A
+/// target can name a capture more than once, so it must be bounded somewhere.
+pub(crate) const LOCATION_MAX_BYTES: usize = 32 * 1024;
+
+/// Writes where a redirect leads. False when it would be longer than [`LOCATION_MAX_BYTES`].
+///
+/// Captures are escaped, more strictly in a query, where they could end it or begin a field of
+/// their own. A path of this site never becomes `//host`, the name of another one (RFC 3986 §4.2).
+pub(crate) fn location(
+    rule: &Rule<'_>,
+    captures: &Captures<'_>,
+    query: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    let mut query = query.filter(|_| rule.keeps_query());
+    let mut behind_path = false;
+    for part in rule.target() {
+        match part {
+            TargetPart::Literal(text) => {
+                // The fragment stays last.
+                let (before, fragment) = match text.iter().position(|&byte| byte == b'#') {
+                    Some(at) if query.is_some() => text.split_at(at),
+                    _ => (text, &[][..]),
+                };
+                out.extend_from_slice(before);
+                behind_path |= before.iter().any(|byte| b"?#".contains(byte));
+                if !fragment.is_empty() && !join(out, query.take(), behind_path) {
+                    return false;
+                }
+                out.extend_from_slice(fragment);
+                behind_path |= !fragment.is_empty();
+            }
+            TargetPart::Capture(number) => {
+                let plain = if behind_path { is_value_byte } else { is_path_byte };
+                let fits = match captures.get(number) {
+                    Some(Captured::Path(text)) => push(out, text.iter().copied(), text, plain),
+                    Some(Captured::Query(text)) => push(out, form::decoded(text), text, plain),
+                    None => false,
+                };
+                if !fits {
+                    return false;
+                }
+            }
+        }
+    }
+    let slashes = out.iter().take_while(|&&byte| byte == b'/').count();
+    out.drain(..slashes.saturating_sub(1));
+    join(out, query, behind_path)
+}
+
+/// Writes the key of the entry that a rule leads to. False when no key is as long.
+pub(crate) fn key(rule: &Rule<'_>, captures: &Captures<'_>, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    for part in rule.target() {
+        let part = match part {
+            TargetPart::Literal(text) => Some(Captured::Path(text)),
+            TargetPart::Capture(number) => captures.get(number),
+        };
+        let fits = |text: &[u8]| out.len() + text.len() <= PATH_MAX_BYTES;
+        match part {
+            Some(Captured::Path(text)) if fits(text) => out.extend_from_slice(text),
+            Some(Captured::Query(text)) if fits(text) => out.extend(form::decoded(text)),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Appends the query of the request; false when it does not fit.
+fn join(out: &mut Vec<u8>, query: Option<&[u8]>, has_query: bool) -> bool {
+    let Some(query) = query else { return true };
+    out.push(if has_query { b'&' } else { b'?' });
+    push(out, query.iter().copied(), query, is_uri_byte)
+}
+
+/// Appends bytes, made of `source` and no longer, escaped; false when they might not fit.
+fn push(
+    out: &mut Vec<u8>,
+    bytes: impl Iterator<Item = u8>,
+    source: &[u8],
+    plain: impl Fn(u8) -> bool,
+) -> bool {
+    let fits = out.len() + 3 * source.len() <= LOCATION_MAX_BYTES;
+    if fits {
+        escape(out, bytes, plain);
+    }
+    fits
+}
+
+/// What cannot end a value of a query, or begin another one.
+fn is_value_byte(byte: u8) -> bool {
+    is_path_byte(byte) && !b"&+=;".contains(&byte)
+}
