@@ -74,7 +74,7 @@ struct Search<'w, 'q, 'x> {
     text: &'w mut Vec<u8>,
 }
 
-impl Search<'_, '_, '_> {
+impl<'x> Search<'_, '_, 'x> {
     /// The path has an entry, which is in `scratch`.
     fn found(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
@@ -133,7 +133,10 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    fn first_rule<'p>(&self, path: &'p [u8], captures: &mut Captures<'p>) -> Option<Rule<'_>> {
+    fn first_rule<'p>(&self, path: &'p [u8], captures: &mut Captures<'p>) -> Option<Rule<'x>>
+    where
+        'x: 'p,
+    {
         rules::first(self.archive.rules(), &Asked::new(path, self.head), captures)
     }
 

@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use pinion_archive::{
-    BodyRef, Digest, ETag, EntryKind, External, Layout, NewEntry, NewRepresentation, NewShared,
-    Role, SharedId, Writer,
+    BodyRef, Digest, ETag, EntryKind, External, Layout, NewEntry, NewRepresentation, NewRule,
+    NewShared, Role, SharedId, Writer,
 };
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
@@ -98,6 +98,18 @@ impl Maker {
 
     pub(crate) fn fallback(&mut self, entry: &NewEntry<'_>) {
         self.writer.fallback(entry).expect("a valid entry");
+    }
+
+    pub(crate) fn single_page(&mut self, entry: &NewEntry<'_>) {
+        self.writer.single_page(entry).expect("a valid entry");
+    }
+
+    pub(crate) fn variant(&mut self, entry: &NewEntry<'_>) {
+        self.writer.variant(entry).expect("a valid entry");
+    }
+
+    pub(crate) fn rule(&mut self, rule: &NewRule<'_>) {
+        self.writer.rule(rule).expect("a valid rule");
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {
@@ -225,7 +237,11 @@ pub(crate) fn get_with(path: &str, field: &str) -> Response {
 }
 
 pub(crate) fn ask_opened(layout: &Layout, bytes: &[u8], request: &str) -> Response {
-    let input = format!("{request}\r\nHost: example.org\r\n\r\n").into_bytes();
+    ask_host(layout, bytes, request, "example.org")
+}
+
+pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str) -> Response {
+    let input = format!("{request}\r\nHost: {host}\r\n\r\n").into_bytes();
     let mut storage = HeadStorage::new();
     let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };

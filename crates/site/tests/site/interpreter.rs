@@ -1,0 +1,233 @@
+//! What a site answers, read off its files and the rules as people write them, one sentence of
+//! docs/resolution.md after the other. Slow, and nothing but the standard library: what is compiled
+//! is compared with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A line of `_redirects`, taken apart; escapes of the path and the query are decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// In lower case; empty for any, else perhaps with `*.` at the front.
+    pub(crate) host: String,
+    /// `/a/:name/*`
+    pub(crate) from: String,
+    /// `key` and `value` or `:name`.
+    pub(crate) query: Vec<(String, String)>,
+    /// A path or a URL, with `:name` and `:splat`.
+    pub(crate) to: String,
+    pub(crate) status: u16,
+    pub(crate) force: bool,
+}
+
+/// All there is to know about a site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Site {
+    /// What has an entry of its own: files, index files, short paths.
+    pub(crate) pages: BTreeSet<String>,
+    /// In the order in which they are tried.
+    pub(crate) rules: Vec<Rule>,
+    /// Status of the fallback page of a folder, which has a slash on both ends.
+    pub(crate) fallbacks: BTreeMap<String, u16>,
+    /// Whether there is a single-page fallback.
+    pub(crate) single_page: bool,
+}
+
+/// A request; its path is decoded and has no dot segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) host: String,
+    pub(crate) path: String,
+    /// As sent.
+    pub(crate) query: Option<String>,
+    /// Whether somebody goes to a page.
+    pub(crate) navigation: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The content of a page.
+    Page(u16, String),
+    Redirect(u16, String),
+    /// The fallback page of a folder.
+    Fallback(u16, String),
+    SinglePage,
+    /// The built-in page.
+    NotFound,
+}
+
+/// What was captured, by name; whatever a `*` stands for is `splat`.
+type Captures = BTreeMap<String, String>;
+
+pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
+    let first = site.rules.iter().find_map(|rule| Some((rule, captures(rule, request)?)));
+    let by_rule = || {
+        let (rule, captures) = first.as_ref()?;
+        apply(rule, captures, site, request)
+    };
+    let path = &request.path;
+    if first.as_ref().is_some_and(|(rule, _)| rule.force) {
+        return by_rule().unwrap_or_else(|| fallback(site, request));
+    }
+    if site.pages.contains(path) {
+        return Answer::Page(200, path.clone());
+    }
+    let other = match path.strip_suffix('/') {
+        Some(without) => without.to_owned(),
+        None => format!("{path}/"),
+    };
+    if site.pages.contains(&other) && !path.ends_with("//") && !other.starts_with("//") {
+        return Answer::Redirect(308, with_query(&escaped(&other, PATH), request));
+    }
+    by_rule().unwrap_or_else(|| fallback(site, request))
+}
+
+fn fallback(site: &Site, request: &Request) -> Answer {
+    let path = &request.path;
+    let folders = path.rmatch_indices('/').map(|(slash, _)| &path[..=slash]);
+    let page = folders.filter_map(|folder| Some((*site.fallbacks.get(folder)?, folder))).next();
+    let name = &path[path.rfind('/').expect("a slash at the front") + 1..];
+    let is_page = name.rsplit_once('.').is_none_or(|(_, extension)| extension == "html");
+    match page {
+        Some((200, folder)) => Answer::Fallback(200, folder.to_owned()),
+        _ if site.single_page && request.navigation && is_page => Answer::SinglePage,
+        Some((status, folder)) => Answer::Fallback(status, folder.to_owned()),
+        None => Answer::NotFound,
+    }
+}
+
+/// What a rule answers, None when its page does not exist.
+fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Option<Answer> {
+    if !(300..400).contains(&rule.status) {
+        let key = filled(&rule.to, |name, _| captures.get(name).cloned());
+        return site.pages.contains(&key).then_some(Answer::Page(rule.status, key));
+    }
+    let in_path = |before: &str| !before.contains(['?', '#']);
+    let mut to = filled(&rule.to, |name, before| {
+        let value = captures.get(name)?;
+        Some(escaped(value, if in_path(before) { PATH } else { VALUE }))
+    });
+    if to.starts_with('/') {
+        to = format!("/{}", to.trim_start_matches('/'));
+    }
+    if rule.to.contains('?') {
+        return Some(Answer::Redirect(rule.status, to));
+    }
+    let (before, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
+    Some(Answer::Redirect(rule.status, with_query(before, request) + fragment))
+}
+
+fn with_query(path: &str, request: &Request) -> String {
+    match &request.query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    }
+}
+
+/// A target with its names replaced; `value` gets the name and what stands before it.
+fn filled(to: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut rest = to;
+    while let Some((before, behind)) = rest.split_once(':') {
+        out += before;
+        let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (name, after) = behind.split_at(end.unwrap_or(behind.len()));
+        match value(name, &to[..to.len() - behind.len()]) {
+            Some(value) => out += &value,
+            None => out += &format!(":{name}"),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// What a rule captures, None when it does not match.
+fn captures(rule: &Rule, request: &Request) -> Option<Captures> {
+    let host = request.host.to_ascii_lowercase();
+    let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _port)| host);
+    let right_host = match rule.host.strip_prefix('*') {
+        _ if rule.host.is_empty() => true,
+        Some(domain) => host.strip_suffix(domain).is_some_and(|label| !label.is_empty()),
+        None => host == rule.host,
+    };
+    if !right_host {
+        return None;
+    }
+    let mut captures = path_captures(&rule.from, &request.path)?;
+    let query = request.query.as_deref().unwrap_or_default();
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let pairs: Vec<_> = pairs.map(|(key, value)| (decoded(key), decoded(value))).collect();
+    for (key, wanted) in &rule.query {
+        let mut values = pairs.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
+        match wanted.strip_prefix(':') {
+            Some(name) => captures.insert(name.to_owned(), values.next()?.clone()),
+            None if values.any(|value| value == wanted) => None,
+            None => return None,
+        };
+    }
+    Some(captures)
+}
+
+fn path_captures(from: &str, path: &str) -> Option<Captures> {
+    let segments =
+        |path: &str| -> Vec<String> { path.split('/').skip(1).map(str::to_owned).collect() };
+    let without_slash = |mut segments: Vec<String>| {
+        if segments.last().is_some_and(String::is_empty) {
+            segments.pop();
+        }
+        segments
+    };
+    let all = segments(path);
+    let (pattern, asked) = (without_slash(segments(from)), without_slash(all.clone()));
+    let mut captures = Captures::new();
+    for (rank, part) in pattern.iter().enumerate() {
+        if let Some(prefix) = part.strip_suffix('*') {
+            // Whatever follows, with the slash at the end if there is one.
+            let rest = all.get(rank..).unwrap_or_default().join("/");
+            captures.insert("splat".to_owned(), rest.strip_prefix(prefix)?.to_owned());
+            return Some(captures);
+        }
+        let segment = asked.get(rank)?;
+        match part.strip_prefix(':') {
+            Some(_) if segment.is_empty() => return None,
+            Some(name) => {
+                captures.insert(name.to_owned(), segment.clone());
+            }
+            None if segment != part => return None,
+            None => {}
+        }
+    }
+    (pattern.len() == asked.len()).then_some(captures)
+}
+
+/// A query's key or value; `+` is a space.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let escape =
+            text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (bytes[at], escape) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 2;
+            }
+            (b'+', _) => out.push(b' '),
+            (byte, _) => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8(out).expect("tests ask for text")
+}
+
+/// Besides letters and digits, what stays as it is in a path (RFC 3986 §3.3) …
+const PATH: &str = "/-._~!$&'()*+,;=:@";
+/// … and in a value of a query.
+const VALUE: &str = "/-._~!$'()*,:@";
+
+fn escaped(text: &str, plain: &str) -> String {
+    let escape = |byte: u8| match char::from(byte) {
+        c if c.is_ascii_alphanumeric() || plain.contains(c) => c.to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
