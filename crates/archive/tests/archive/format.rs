@@ -4,7 +4,7 @@ use core::mem::offset_of;
 
 use pinion_archive::layout::{
     self, Bucket, DigestRow, ExternalRow, FileHeader, IndexHeader, RecordHeader, RepresentationRow,
-    SectionRow, SharedHeader,
+    RuleHeader, SectionRow, SharedHeader,
 };
 use pinion_archive::{
     Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, SectionKind,
@@ -75,6 +75,10 @@ fn the_byte_tables_are_those_of_the_code() {
     );
     assert_documented!(ExternalRow: bytes, modified_ns, reserved, check);
     assert_documented!(DigestRow: offset, bytes, digest);
+    assert_documented!(
+        RuleHeader: bytes, status, flags, host_bytes, path_bytes, query_bytes, target_bytes,
+        reserved,
+    );
 }
 
 #[test]
@@ -89,6 +93,10 @@ fn the_numbers_are_those_of_the_code() {
         ("INDEX_SEEDS_MAX", limits::INDEX_SEEDS_MAX),
         ("SHARED_SECTION_MAX_BYTES", limits::SHARED_SECTION_MAX_BYTES),
         ("SHARED_VARIANT_MAX_BYTES", limits::SHARED_VARIANT_MAX_BYTES as u64),
+        ("RULES_MAX", limits::RULES_MAX as u64),
+        ("RULES_SECTION_MAX_BYTES", limits::RULES_SECTION_MAX_BYTES),
+        ("RULE_CAPTURES_MAX", limits::RULE_CAPTURES_MAX as u64),
+        ("RULE_HOST_MAX_BYTES", limits::RULE_HOST_MAX_BYTES as u64),
         ("META_MAX_BYTES", limits::META_MAX_BYTES),
         ("FALLBACK_DEPTH_MAX", limits::FALLBACK_DEPTH_MAX as u64),
         ("RECORD_OFFSET_MAX", limits::RECORD_OFFSET_MAX),
@@ -114,6 +122,7 @@ fn the_numbers_are_those_of_the_code() {
         ("### Entry kinds", &["resource", "redirect", "rewrite", "private", "handler"][..]),
         ("### Codings", &["identity", "gzip", "br", "zstd"]),
         ("### Roles", &["ordinary", "generated", "slash redirect"]),
+        ("### Flags", &["keeps query", "rules first", "has variant"]),
     ] {
         let documented: Vec<_> = table(heading).iter().map(|row| (row[0], row[1])).collect();
         let numbers: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();

@@ -90,7 +90,9 @@ fn section_kinds_versions_and_flags() {
     let newer = |kind| Forge::new().row(kind, |row| row.version = 2.into());
     let meta = newer(SectionKind::META);
     assert_eq!(meta.layout().view(&meta.bytes).meta().expect("skipped").count(), 0);
-    for kind in [SectionKind::BODIES, SectionKind::INDEX, SectionKind::EXTERNALS] {
+    for kind in
+        [SectionKind::BODIES, SectionKind::INDEX, SectionKind::EXTERNALS, SectionKind::RULES]
+    {
         assert_eq!(open_error(&newer(kind)), section(kind, SectionFault::Version(2)));
     }
     let flagged = Forge::new().row(SectionKind::META, |row| row.flags = 2.into());
@@ -124,6 +126,7 @@ fn no_known_kind_comes_twice() {
         SectionKind::META,
         SectionKind::EXTERNALS,
         SectionKind::DIGESTS,
+        SectionKind::RULES,
     ] {
         for version in [0, 1, 2, u16::MAX] {
             let forge = Forge::new().added(kind, version, b"one thing");

@@ -5,6 +5,7 @@ mod corpus;
 mod forge;
 mod format;
 mod hostile;
+mod hostile_rules;
 mod injury;
 mod large;
 mod oracle;

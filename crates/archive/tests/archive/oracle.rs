@@ -13,10 +13,14 @@
 //! there.
 
 use pinion_archive::layout::HEADER_PAGE_BYTES;
-use pinion_archive::{Archive, Layout, Place, Scratch, SectionKind, verify};
+use pinion_archive::limits::{RULE_CAPTURES_MAX, RULES_MAX};
+use pinion_archive::{
+    Archive, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch, SectionKind, TargetPart,
+    verify,
+};
 
 use crate::forge::reseal;
-use crate::sample::{KEYS, everything, everything_in, look_up, look_up_fallback, site};
+use crate::sample::{KEYS, everything, everything_in, look_up, look_up_fallback, rules_of, site};
 
 /// Panics when the archive room does something wrong with these bytes.
 pub(crate) fn check(data: &[u8]) {
@@ -24,12 +28,14 @@ pub(crate) fn check(data: &[u8]) {
     match mode {
         0 => {
             let whole = site();
-            let said = everything_in(&Layout::open(&whole).expect("sound"), &whole);
+            let sound = Layout::open(&whole).expect("sound");
+            let said = everything_in(&sound, &whole);
             let edited = edit(&whole, rest);
             if let Ok(layout) = Layout::open(&edited) {
                 for (was, is) in said.iter().zip(everything_in(&layout, &edited)) {
                     assert!(is.is_err() || *was == is, "{was:?} became {is:?}");
                 }
+                assert_eq!(rules_of(&sound.view(&whole)), rules_of(&layout.view(&edited)));
             }
             let sound = verify(&edited, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
             assert_eq!(sound, edited == whole, "verify sees every change");
@@ -79,8 +85,32 @@ fn check_file(bytes: &[u8]) {
     if let Ok(Some(said)) = look_up_fallback(&archive, b"/docs/x") {
         assert!([&b"404:/"[..], b"404:/docs/"].contains(&said.path.as_slice()));
     }
+    check_rules(archive.rules());
     check_walk(&archive);
     let _ = verify(bytes, &mut |_, _| {});
+}
+
+/// Every rule can be read, and none has more captures than there is room for.
+fn check_rules(rules: &Rules) {
+    assert_eq!(rules.iter().count(), rules.len());
+    assert!(rules.len() <= RULES_MAX);
+    for rule in rules.iter() {
+        let in_path = rule.path().filter(|part| !matches!(part, PathPart::Literal(_))).count();
+        let in_query = rule.query().filter(|(_, value)| *value == QueryValue::Capture).count();
+        assert!(in_path + in_query <= RULE_CAPTURES_MAX);
+        for part in rule.target() {
+            if let TargetPart::Capture(number) = part {
+                assert!(usize::from(number) < in_path + in_query);
+            }
+        }
+    }
+    for path in [&b"/"[..], b"/gone", b"/blog/2020/p", b""] {
+        let numbers = |found: &mut dyn Iterator<Item = Rule<'_>>| -> Vec<u32> {
+            found.map(|rule| rule.number()).collect()
+        };
+        assert!(numbers(&mut rules.exact(path)).is_sorted());
+        assert!(numbers(&mut rules.patterns(path, u32::MAX)).is_sorted());
+    }
 }
 
 /// The walk over all records ends, and a sound archive's index finds each of them.

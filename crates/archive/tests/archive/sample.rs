@@ -2,9 +2,11 @@
 
 use std::io::Cursor;
 
+use pinion_archive::layout::SINGLE_PAGE_KEY;
 use pinion_archive::{
     Archive, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, Layout, NewEntry,
-    NewRepresentation, NewShared, Place, Representation, Role, Scratch, SharedId, Writer, verify,
+    NewRepresentation, NewRule, NewShared, PathPart, Place, QueryValue, Representation, Role, Rule,
+    Scratch, SharedId, TargetPart, Writer, verify,
 };
 use pinion_http::coding::Coding;
 
@@ -97,8 +99,9 @@ pub(crate) fn site() -> Vec<u8> {
     let mut add = |entry: NewEntry<'_>| w.entry(&entry).expect("a valid entry");
     add(NewEntry { target: b"/index.html", ..resource(b"/", &home) });
     add(resource(b"/index.html", &home));
-    add(NewEntry { modified: None, ..resource(b"/style.css", &sheet) });
-    add(resource(b"/copy.css", &sheet));
+    let style = resource(b"/style.css", &sheet);
+    add(NewEntry { modified: None, has_variant: true, ..style });
+    add(NewEntry { rules_first: true, ..resource(b"/copy.css", &sheet) });
     let other =
         |kind, status, path, target| NewEntry { kind, status, target, ..resource(path, &[]) };
     let redirect = other(EntryKind::Redirect, 301, b"/old", b"/new?a=b");
@@ -109,7 +112,44 @@ pub(crate) fn site() -> Vec<u8> {
     add(resource(b"/big.bin", &big));
     w.fallback(&NewEntry { status: 404, ..resource(b"/", &missing) }).expect("valid");
     w.fallback(&NewEntry { status: 404, ..resource(b"/docs/", &missing) }).expect("valid");
+    w.fallback(&resource(b"/tiles/", &missing)).expect("valid");
+    w.variant(&resource(b"/style.css", &sheet)).expect("valid");
+    w.single_page(&resource(b"", &home)).expect("valid");
+    for rule in RULES {
+        w.rule(rule).expect("valid");
+    }
     finish(w)
+}
+
+/// Rules of [`site`]: one that is walked and one that is looked up.
+pub(crate) const RULES: &[NewRule<'static>] = &[
+    NewRule {
+        force: true,
+        host: Some(b"*.example.org"),
+        path: &[PathPart::Literal(b"blog"), PathPart::Capture, PathPart::Rest { prefix: b"p" }],
+        query: &[(b"k", QueryValue::Is(b"v")), (b"id", QueryValue::Capture)],
+        target: &[TargetPart::Literal(b"https://example.com/"), TargetPart::Capture(2)],
+        keeps_query: true,
+        ..NewRule::EMPTY
+    },
+    NewRule {
+        status: 410,
+        path: &[PathPart::Literal(b"gone")],
+        target: &[TargetPart::Literal(b"/index.html")],
+        ..NewRule::EMPTY
+    },
+];
+
+/// Everything about the rules of an archive.
+pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
+    let said = |rule: Rule<'_>| {
+        let flags = (rule.number(), rule.status(), rule.is_forced(), rule.keeps_query());
+        let path: Vec<_> = rule.path().collect();
+        let query: Vec<_> = rule.query().collect();
+        let target: Vec<_> = rule.target().collect();
+        format!("{flags:?} {:?} {path:?} {query:?} {target:?}", rule.host())
+    };
+    archive.rules().iter().map(said).collect()
 }
 
 /// Everything an archive says about one key, without what it borrows from.
@@ -172,13 +212,16 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
     })
 }
 
-/// What an archive of [`site`] says about every key, a path without an entry, and two paths that
-/// get a not-found page.
+/// What an archive of [`site`] says about every key, a path without an entry, and paths that get a
+/// fallback page.
 pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
     let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
     said.push(look_up(archive, b"/nothing"));
     said.push(look_up_fallback(archive, b"/nothing"));
     said.push(look_up_fallback(archive, b"/docs/nothing/at/all"));
+    said.push(look_up_fallback(archive, b"/tiles/1/2.png"));
+    said.push(look_up(archive, b"json:/style.css"));
+    said.push(look_up(archive, SINGLE_PAGE_KEY));
     said
 }
 
