@@ -1,16 +1,19 @@
 //! An entry of an archive as the verbs show it.
 
 use crate::calendar;
-use pinion_archive::layout::FALLBACK_PREFIX;
-use pinion_archive::{Archive, Damage, Entry, Representation};
+use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::{
+    Archive, Damage, Entry, PathPart, QueryValue, Representation, Rule, TargetPart,
+};
 use serde::Serialize;
 
 /// One entry. The member names are part of the `--json` contract.
 #[derive(Debug, Serialize)]
 pub(crate) struct Listed {
-    /// As a client asks for it, percent-encoded; for a not-found page the folder it answers for.
+    /// As a client asks for it, percent-encoded; for a fallback page the folder it answers for.
     pub(crate) path: String,
-    /// `resource`, `redirect`, `rewrite`, `private`, `handler`, or `not-found`.
+    /// `resource`, `redirect`, `rewrite`, `private`, `handler`; or what answers in place of a
+    /// resource: `not-found` and `fallback` (status 200), `single-page`, `variant`.
     pub(crate) kind: &'static str,
     /// Of the response.
     pub(crate) status: u16,
@@ -41,7 +44,7 @@ impl Listed {
     /// # Errors
     /// A shared block that the entry names is damaged.
     pub(crate) fn new(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Self, Damage> {
-        let internal = entry.path().strip_prefix(FALLBACK_PREFIX);
+        let (kind, path) = kind_and_path(entry);
         let first = entry.representations().next();
         let media_type = match &first {
             Some(form) => Some(archive.shared(form.shared())?.media_type()),
@@ -49,8 +52,8 @@ impl Listed {
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Self {
-            path: encoded(internal.unwrap_or(entry.path())),
-            kind: if internal.is_some() { "not-found" } else { entry.kind().name() },
+            path: encoded(path),
+            kind,
             status: entry.status(),
             target: entry.target().map(text),
             modified: entry.modified().map(calendar::rfc3339),
@@ -70,6 +73,64 @@ impl Listed {
     }
 }
 
+/// A rule that is walked. The member names are part of the `--json` contract.
+#[derive(Debug, Serialize)]
+pub(crate) struct ListedRule {
+    /// The host it is for, perhaps with `*.` before it.
+    pub(crate) host: Option<String>,
+    /// `/a/:1/*`: what it captures is numbered from 1, a `*` at the end too.
+    pub(crate) path: String,
+    /// `key=value` or `key=:2`.
+    pub(crate) query: Vec<String>,
+    /// `Location`, or the path whose content answers, with the captures by their numbers.
+    pub(crate) target: String,
+    /// Of the response.
+    pub(crate) status: u16,
+    /// Whether it applies to paths that have an entry.
+    pub(crate) force: bool,
+}
+
+impl ListedRule {
+    pub(crate) fn new(rule: &Rule<'_>) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut captures = 0;
+        let mut path = String::new();
+        for part in rule.path() {
+            path.push('/');
+            match part {
+                PathPart::Literal(literal) => path += &encoded(literal),
+                PathPart::Rest { prefix } => path += &format!("{}*", encoded(prefix)),
+                PathPart::Capture => path += &format!(":{}", captures + 1),
+            }
+            captures += usize::from(!matches!(part, PathPart::Literal(_)));
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        let condition = |(key, value): (&[u8], QueryValue<'_>)| match value {
+            QueryValue::Is(value) => format!("{}={}", text(key), text(value)),
+            QueryValue::Capture => {
+                captures += 1;
+                format!("{}=:{captures}", text(key))
+            }
+        };
+        let query = rule.query().map(condition).collect();
+        let part = |part: TargetPart<'_>| match part {
+            TargetPart::Literal(literal) if rule.is_redirect() => text(literal),
+            TargetPart::Literal(literal) => encoded(literal),
+            TargetPart::Capture(number) => format!(":{}", u32::from(number) + 1),
+        };
+        Self {
+            host: rule.host().map(text),
+            path,
+            query,
+            target: rule.target().map(part).collect(),
+            status: rule.status(),
+            force: rule.is_forced(),
+        }
+    }
+}
+
 impl ListedForm {
     fn new(form: &Representation<'_>) -> Self {
         Self {
@@ -78,6 +139,18 @@ impl ListedForm {
             etag: String::from_utf8_lossy(form.etag()).into_owned(),
         }
     }
+}
+
+/// What an entry is there for, and the path or folder that it answers for.
+fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
+    let key = entry.path();
+    if let Some(folder) = key.strip_prefix(FALLBACK_PREFIX) {
+        return (if entry.status() == 200 { "fallback" } else { "not-found" }, folder);
+    }
+    if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
+        return ("variant", path);
+    }
+    if key == SINGLE_PAGE_KEY { ("single-page", b"/") } else { (entry.kind().name(), key) }
 }
 
 /// A path key as a client writes it (RFC 3986 §3.3: `pchar` and `/` stay, the rest is escaped).

@@ -71,9 +71,16 @@ fn rules_that_cannot_be() {
     assert_eq!(refused(|_, rest| rest[path] = 9), rule(Fault::Syntax));
     assert_eq!(refused(|_, rest| rest[path + 1] = 0xff), rule(Fault::Syntax));
     assert_eq!(refused(|_, rest| rest[path + 3] = b'/'), rule(Fault::Syntax));
-    // The capture that the target names is the last byte before the zeros.
-    let last = |rest: &mut [u8]| rest.iter().position(|&byte| byte == 2).expect("a rest") - 1;
-    assert_eq!(refused(|_, rest| rest[last(rest)] = 2), rule(Fault::Syntax));
+    // The target ends with the number of a capture; there are three.
+    let capture = |number: u8| {
+        move |header: &mut RuleHeader, rest: &mut [u8]| {
+            let parts = [header.path_bytes, header.query_bytes, header.target_bytes];
+            let before_last: u16 = parts.iter().map(|bytes| bytes.get()).sum();
+            rest[usize::from(header.host_bytes) + usize::from(before_last) - 1] = number;
+        }
+    };
+    assert_eq!(refused(capture(3)), rule(Fault::Count));
+    assert_eq!(refused(capture(255)), rule(Fault::Count));
 }
 
 #[test]
@@ -82,7 +89,7 @@ fn a_section_of_rules_is_whole_or_refused() {
     let forge = Forge::new().row(kind, |row| row.digest[0] ^= 1);
     let fault = SectionFault::Digest;
     assert_eq!(Layout::open(&forge.bytes).err(), Some(OpenError::Section { kind, fault }));
-    // The row says a kilobyte less than the rules need.
+    // The row says less than the rules need.
     let forge = Forge::new().row(kind, |row| row.bytes -= 8);
     assert!(Layout::open(&forge.bytes).is_err());
     let flags = Forge::new().content(kind, |rules| {

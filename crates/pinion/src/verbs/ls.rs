@@ -1,8 +1,9 @@
-//! `pinion ls FILE`: every path of an archive, in the archive's own order.
+//! `pinion ls FILE`: every path of an archive, in the archive's own order, and the rules that are
+//! walked.
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::Listed;
+use crate::listing::{Listed, ListedRule};
 use crate::settings::Look;
 use crate::terminal::{Align, Columns, Style, size};
 use serde_json::Value;
@@ -33,7 +34,17 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
     let error = listed.as_ref().err().and_then(Failure::reason);
     match error {
         Some(reason) => writeln!(out, "\n],\"error\":{}}}", Value::from(reason))?,
-        None => writeln!(out, "\n]}}")?,
+        None => {
+            write!(out, "\n],\"rules\":[")?;
+            let mut separator = "\n";
+            for rule in file.view().rules().iter() {
+                out.write_all(separator.as_bytes())?;
+                separator = ",\n";
+                serde_json::to_writer(&mut *out, &ListedRule::new(&rule))
+                    .map_err(io::Error::from)?;
+            }
+            writeln!(out, "]}}")?;
+        }
     }
     out.flush()?;
     listed.map_err(Failure::told)
@@ -47,7 +58,9 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
     })?;
     each(file, |listed| {
         let path = match listed.kind {
-            "not-found" => style.dim(format!("anything else below {}", listed.path)),
+            "not-found" | "fallback" => style.dim(format!("anything else below {}", listed.path)),
+            "single-page" => style.dim("any other page"),
+            "variant" => format!("{}{}", listed.path, style.dim("  for clients of JSON")),
             _ => listed.path.clone(),
         };
         let arrow = match (&listed.target, listed.kind) {
@@ -56,23 +69,39 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
             (None, _) => String::new(),
         };
         writeln!(out, "{}  {path}{arrow}", columns.line(&cells(listed, style)))
-    })
+    })?;
+    let rules = file.view().rules();
+    if !rules.is_empty() {
+        writeln!(out, "\n{}", style.bold("Rules, in their order"))?;
+    }
+    for rule in rules.iter() {
+        let rule = ListedRule::new(&rule);
+        let host = rule.host.map_or(String::new(), |host| format!("//{host}"));
+        let query: String = rule.query.iter().map(|condition| format!(" {condition}")).collect();
+        let force = if rule.force { "!" } else { " " };
+        let arrow = style.dim(format!("  -> {}", rule.target));
+        writeln!(out, "{}{force}  {host}{}{query}{arrow}", status(rule.status, style), rule.path)?;
+    }
+    Ok(())
 }
 
 fn cells(listed: &Listed, style: Style) -> [String; 4] {
     let codings: Vec<&str> =
         listed.representations.iter().skip(1).map(|form| form.coding).collect();
-    let status = match listed.status {
-        200 => style.green(listed.status),
-        300..400 => style.yellow(listed.status),
-        _ => style.red(listed.status),
-    };
     [
-        status,
+        status(listed.status, style),
         listed.bytes().map(size).unwrap_or_default(),
         style.dim(codings.join(" ")),
         listed.media_type.clone().unwrap_or_default(),
     ]
+}
+
+fn status(status: u16, style: Style) -> String {
+    match status {
+        200 => style.green(status),
+        300..400 => style.yellow(status),
+        _ => style.red(status),
+    }
 }
 
 /// Every entry, one after the other.

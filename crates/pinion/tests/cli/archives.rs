@@ -22,7 +22,7 @@ fn listed<'a>(list: &'a Value, path: &str) -> &'a Value {
 fn ls_lists_every_path_with_its_forms() {
     let folder = archive();
     let list = run(&folder, "ls site.pinion --json").json();
-    assert_eq!(members(&list), ["archive", "entries"]);
+    assert_eq!(members(&list), ["archive", "entries", "rules"]);
     let style = listed(&list, "/style.css");
     assert_eq!(
         members(style),
@@ -68,6 +68,7 @@ fn inspect_counts() {
             "largest",
             "media_types",
             "paths",
+            "rules",
             "sections",
             "shared_blocks"
         ]

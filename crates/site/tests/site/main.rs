@@ -4,6 +4,7 @@
 mod allocation;
 mod conditions;
 mod damage;
+mod document;
 mod errors;
 mod fallbacks;
 mod interpreter;

@@ -2,7 +2,7 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::listing::Listed;
-use pinion_archive::{Archive, Damage, Entry, Place};
+use pinion_archive::{Archive, Damage, Entry, Place, SectionKind};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -29,6 +29,8 @@ pub(crate) struct Figures {
     pub(crate) media_types: BTreeMap<String, TypeFigures>,
     /// The largest first.
     pub(crate) largest: Vec<Large>,
+    /// Redirects and rewrites that are no paths of their own.
+    pub(crate) rules: RuleFigures,
     /// Field blocks that representations have in common.
     pub(crate) shared_blocks: u64,
     /// The parts of the file, in its order.
@@ -40,7 +42,7 @@ pub(crate) struct Figures {
 /// Counts of paths.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Paths {
-    /// All of them, not-found pages apart.
+    /// All of them, fallback pages and variants apart.
     pub(crate) total: u64,
     /// Content under its own name.
     pub(crate) resources: u64,
@@ -52,6 +54,10 @@ pub(crate) struct Paths {
     pub(crate) others: u64,
     /// Pages for what does not exist.
     pub(crate) not_found_pages: u64,
+    /// Pages that answer for it with 200; the page of a single-page site is one.
+    pub(crate) fallback_pages: u64,
+    /// JSON forms of resources.
+    pub(crate) variants: u64,
 }
 
 /// Stored bodies, whatever their coding.
@@ -98,6 +104,15 @@ pub(crate) struct Large {
     pub(crate) path: String,
 }
 
+/// The rules that are walked.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct RuleFigures {
+    /// How many.
+    pub(crate) count: u64,
+    /// The bytes of their section.
+    pub(crate) bytes: u64,
+}
+
 /// One part of the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct SectionFigures {
@@ -126,6 +141,7 @@ impl Figures {
             codings: BTreeMap::new(),
             media_types: BTreeMap::new(),
             largest: Vec::new(),
+            rules: rules(&archive),
             shared_blocks: layout.shared_count() as u64,
             sections: sections(&archive),
             build: BTreeMap::new(),
@@ -156,15 +172,18 @@ impl Figures {
 
     fn count_path(&mut self, listed: &Listed) {
         let paths = &mut self.paths;
-        paths.total += u64::from(listed.kind != "not-found");
         let counter = match listed.kind {
             "not-found" => &mut paths.not_found_pages,
+            "fallback" | "single-page" => &mut paths.fallback_pages,
+            "variant" => &mut paths.variants,
             "redirect" => &mut paths.redirects,
             "resource" if listed.is_alias() => &mut paths.aliases,
             "resource" => &mut paths.resources,
             _ => &mut paths.others,
         };
         *counter += 1;
+        let named = [paths.resources, paths.aliases, paths.redirects, paths.others];
+        paths.total = named.iter().sum();
     }
 
     fn count_bodies(
@@ -203,6 +222,13 @@ impl Figures {
         figures.resources += 1;
         figures.bytes += listed.bytes().unwrap_or_default();
     }
+}
+
+fn rules(archive: &Archive<'_>) -> RuleFigures {
+    let mut sections = archive.layout().sections().iter();
+    let section = sections.find(|section| section.kind == SectionKind::RULES);
+    let count = archive.rules().len() as u64;
+    RuleFigures { count, bytes: section.map_or(0, |section| section.bytes) }
 }
 
 fn sections(archive: &Archive<'_>) -> Vec<SectionFigures> {

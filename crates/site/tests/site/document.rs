@@ -1,0 +1,117 @@
+//! The worked table of docs/resolution.md, asked for row by row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pinion_archive::Layout;
+
+use crate::interpreter::{Answer, Request, Rule, Site, resolve};
+use crate::rules::{archive, ask, said};
+
+const DOCUMENT: &str = include_str!("../../../../docs/resolution.md");
+
+/// The lines of a block behind a sentence.
+fn block(behind: &str) -> Vec<&'static str> {
+    let (_, text) = DOCUMENT.split_once(behind).expect("a sentence of that name");
+    let (_, text) = text.split_once("```text\n").expect("a block");
+    text.split_once("```").expect("its end").0.lines().collect()
+}
+
+/// The keys of a file: its own name, its short path, the folder of an index file.
+fn keys(file: &str) -> Vec<String> {
+    let short = file.strip_suffix(".html");
+    let folder = file.strip_suffix("index.html");
+    [Some(file), short, folder].into_iter().flatten().map(|key| format!("/{key}")).collect()
+}
+
+/// A line of `_redirects` as simple as those of the table.
+fn rule(line: &str) -> Rule {
+    let mut words = line.split_whitespace();
+    let from = words.next().expect("a path");
+    let rest: Vec<&str> = words.collect();
+    let (query, rest) = match rest.first().and_then(|word| word.split_once('=')) {
+        Some((key, value)) if !key.contains('/') => {
+            (vec![(key.to_owned(), value.to_owned())], &rest[1..])
+        }
+        _ => (vec![], &rest[..]),
+    };
+    let status = rest.get(1).copied().unwrap_or("301");
+    let (host, from) = match from.strip_prefix("http://") {
+        Some(url) => url.split_at(url.find('/').expect("a path")),
+        None => ("", from),
+    };
+    Rule {
+        host: host.to_owned(),
+        from: from.to_owned(),
+        query,
+        to: rest[0].to_owned(),
+        status: status.trim_end_matches('!').parse().expect("a status"),
+        force: status.ends_with('!'),
+    }
+}
+
+/// The site of the document, and which file each of its keys is.
+fn site() -> (Site, BTreeMap<String, String>) {
+    let mut files = BTreeMap::new();
+    let mut fallbacks = BTreeMap::new();
+    for file in block("These files, with") {
+        let (folder, name) = file.split_at(file.rfind('/').map_or(0, |slash| slash + 1));
+        match name {
+            "404.html" => drop(fallbacks.insert(format!("/{folder}"), 404)),
+            _ if name.starts_with("_200.") => drop(fallbacks.insert(format!("/{folder}"), 200)),
+            _ => files.extend(keys(file).into_iter().map(|key| (key, file.to_owned()))),
+        }
+    }
+    let rules = block("and this `_redirects`:").into_iter().map(rule).collect();
+    let pages: BTreeSet<String> = files.keys().cloned().collect();
+    (Site { pages, rules, fallbacks, single_page: true }, files)
+}
+
+/// The request of a row: target, perhaps with a host in front, and what kind it is.
+fn request(cell: &str) -> Request {
+    let (target, kind) = cell.trim_start_matches('`').split_once('`').expect("a target");
+    let (host, target) = match target.strip_prefix("http://") {
+        Some(url) => url.split_at(url.find('/').expect("a path")),
+        None => ("example.org", target),
+    };
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned())),
+        None => (target, None),
+    };
+    Request {
+        host: host.to_owned(),
+        path: path.replace("%20", " "),
+        query,
+        navigation: kind.trim() == "navigation",
+    }
+}
+
+/// The answer in the words of the table.
+fn in_words(answer: &Answer, files: &BTreeMap<String, String>) -> String {
+    match answer {
+        Answer::Page(status, key) => format!("{status} {}", files[key]),
+        Answer::Redirect(status, location) => format!("{status} `{location}`"),
+        Answer::Fallback(200, folder) => format!("200 {}_200.png", &folder[1..]),
+        Answer::Fallback(status, folder) => format!("{status} {}404.html", &folder[1..]),
+        Answer::SinglePage => "200 app.html".to_owned(),
+        Answer::NotFound => "404".to_owned(),
+    }
+}
+
+#[test]
+fn the_worked_table_is_what_happens() {
+    let (site, files) = site();
+    let bytes = archive(&site);
+    let layout = Layout::open(&bytes).expect("sound");
+    let (_, table) = DOCUMENT.split_once("| Request | Answer | By |\n").expect("the table");
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let mut steps = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let request = request(cells[0]);
+        let answer = said(&ask(&layout, &bytes, &request));
+        assert_eq!(in_words(&answer, &files), cells[1], "{row}");
+        assert_eq!(answer, resolve(&site, &request), "{row}");
+        steps.insert(cells[2].chars().next().expect("a step"));
+    }
+    assert_eq!(steps.into_iter().collect::<String>(), "1234567");
+}
