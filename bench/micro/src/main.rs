@@ -1,8 +1,8 @@
 //! What each station of a static request costs without the kernel: parse, resolve, encode.
 //!
-//! `pinion-micro [STATION] [ROUNDS]` goes through the stations up to one (`parse`, `answer`, or
-//! `all`, the default) and prints nanoseconds per request and a hash of what it made, so that no
-//! work can be left out. Under `valgrind --tool=callgrind` with few rounds it gives instruction
+//! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
+//! or `all`, the default) and prints nanoseconds per request and a hash of what it made, so that no
+//! work can be left out. A case is a site and a request, see [`CASES`]. Under `valgrind --tool=callgrind` with few rounds it gives instruction
 //! counts, which do not depend on what else the machine does; docs/profiling.md has the commands.
 
 use std::hint::black_box;
@@ -10,7 +10,8 @@ use std::io::Cursor;
 use std::time::Instant;
 
 use pinion_archive::{
-    Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, Writer,
+    Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewRule, NewShared, PathPart,
+    Role, SharedId, TargetPart, WriteError, Writer,
 };
 use pinion_http::coding::Coding;
 use pinion_http::h1::encode::{self, ConnectionFields};
@@ -19,8 +20,6 @@ use pinion_http::limits::Limits;
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, Work, answer};
 
-/// What wrk sends.
-const REQUEST: &[u8] = b"GET /hello.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
 const TAIL: &[u8] = b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n\r\n";
@@ -29,9 +28,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let station = arguments.next().unwrap_or_else(|| "all".to_owned());
     let rounds: u64 = arguments.next().map_or(Ok(2_000_000), |rounds| rounds.parse())?;
-    let bytes = archive()?;
+    let name = arguments.next().unwrap_or_else(|| "plain".to_owned());
+    let Some(case) = CASES.iter().find(|case| case.name == name) else {
+        let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
+        return Err(format!("no case {name}: {}", names.join(", ")).into());
+    };
+    let bytes = archive(case.rules)?;
     let layout = Layout::open(&bytes)?;
     let mut bench = Bench {
+        // What wrk sends.
+        request: format!("GET {} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n", case.path).into(),
         bytes: &bytes,
         layout: &layout,
         work: Work::new(),
@@ -58,7 +64,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// A site and a request.
+struct Case {
+    name: &'static str,
+    rules: Rules,
+    path: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Rules {
+    None,
+    /// 100 patterns, and 2000 redirects of one path each that became entries.
+    Compiled,
+    /// The same, but the 2000 stayed rules, as they do behind one that may apply to any path; and
+    /// the file is asked for only after the rules.
+    Walked,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "plain", rules: Rules::None, path: "/hello.txt" },
+    Case { name: "missing", rules: Rules::None, path: "/nothing" },
+    Case { name: "rules-file", rules: Rules::Compiled, path: "/hello.txt" },
+    Case { name: "rules-exact", rules: Rules::Compiled, path: "/old/1999" },
+    Case { name: "rules-last-pattern", rules: Rules::Compiled, path: "/99-blog/2024/news" },
+    Case { name: "rules-missing", rules: Rules::Compiled, path: "/nothing" },
+    Case { name: "walked-file", rules: Rules::Walked, path: "/hello.txt" },
+    Case { name: "walked-exact", rules: Rules::Walked, path: "/old/1999" },
+    Case { name: "walked-missing", rules: Rules::Walked, path: "/nothing" },
+];
+
 struct Bench<'a> {
+    request: Vec<u8>,
     bytes: &'a [u8],
     layout: &'a Layout,
     work: Work,
@@ -68,13 +104,13 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn parse(&mut self) -> u64 {
-        let head = parsed(&mut self.storage);
+        let head = parsed(&self.request, &mut self.storage);
         black_box(&head).fields.len() as u64
     }
 
     /// Parse and resolve.
     fn answer(&mut self) -> u64 {
-        let head = parsed(&mut self.storage);
+        let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
         let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
@@ -83,7 +119,7 @@ impl Bench<'_> {
 
     /// Parse, resolve and encode.
     fn all(&mut self) -> u64 {
-        let head = parsed(&mut self.storage);
+        let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
         let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
@@ -93,15 +129,15 @@ impl Bench<'_> {
     }
 }
 
-fn parsed<'h>(storage: &'h mut HeadStorage) -> RequestHead<'h> {
-    match head::parse(black_box(REQUEST), 0, storage, &Limits::default()) {
+fn parsed<'h>(request: &'h [u8], storage: &'h mut HeadStorage) -> RequestHead<'h> {
+    match head::parse(black_box(request), 0, storage, &Limits::default()) {
         Ok(Parsed::Head { head, .. }) => head,
         _ => unreachable!("the request is whole and correct"),
     }
 }
 
 /// A site of a thousand pages and the 13-byte file that is asked for.
-fn archive() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+fn archive(rules: Rules) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Cursor::new(Vec::new()))?;
     let fields = [
         ("Cache-Control", "max-age=0, must-revalidate"),
@@ -128,7 +164,7 @@ fn archive() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
             path,
             target: b"",
             keeps_query: false,
-            rules_first: false,
+            rules_first: rules == Rules::Walked,
             has_variant: false,
             modified: Some(NOW - 1000),
             shared: Some(shared),
@@ -140,6 +176,66 @@ fn archive() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     for number in 0..1000 {
         add(format!("/pages/{number}.txt").as_bytes(), format!("page {number}\n").as_bytes())?;
     }
+    if rules != Rules::None {
+        add_rules(&mut writer, rules, shared)?;
+    }
     let (_, out) = writer.finish(&[])?;
     Ok(out.into_inner())
+}
+
+fn add_rules(
+    writer: &mut Writer<Cursor<Vec<u8>>>,
+    rules: Rules,
+    shared: SharedId,
+) -> Result<(), WriteError> {
+    if rules == Rules::Walked {
+        writer.rule(&NewRule {
+            force: true,
+            host: Some(b"old.example.org"),
+            path: &[PathPart::Rest { prefix: b"" }],
+            target: &[TargetPart::Literal(b"https://example.org/"), TargetPart::Capture(0)],
+            ..NewRule::EMPTY
+        })?;
+    }
+    for number in 0..2000 {
+        let name = number.to_string();
+        let target = format!("/new/{number}");
+        for path in [format!("/old/{number}"), format!("/old/{number}/")] {
+            if rules == Rules::Compiled {
+                writer.entry(&NewEntry {
+                    kind: EntryKind::Redirect,
+                    status: 301,
+                    path: path.as_bytes(),
+                    target: target.as_bytes(),
+                    keeps_query: true,
+                    rules_first: false,
+                    has_variant: false,
+                    modified: None,
+                    shared: Some(shared),
+                    representations: &[],
+                })?;
+            }
+        }
+        if rules == Rules::Walked {
+            writer.rule(&NewRule {
+                path: &[PathPart::Literal(b"old"), PathPart::Literal(name.as_bytes())],
+                target: &[TargetPart::Literal(target.as_bytes())],
+                keeps_query: true,
+                ..NewRule::EMPTY
+            })?;
+        }
+    }
+    for number in 0..100 {
+        let first = format!("{number}-blog");
+        let year = [PathPart::Literal(first.as_bytes()), PathPart::Capture, PathPart::Capture];
+        let target = [
+            TargetPart::Literal(b"/news/"),
+            TargetPart::Capture(1),
+            TargetPart::Literal(b"/"),
+            TargetPart::Capture(0),
+        ];
+        let rule = NewRule { path: &year, target: &target, keeps_query: true, ..NewRule::EMPTY };
+        writer.rule(&rule)?;
+    }
+    Ok(())
 }
