@@ -8,6 +8,8 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_site::{Pieces, Work, answer};
 
+use crate::interpreter::{Rule, Site};
+use crate::rules;
 use crate::site::{NOW, archive, get};
 
 /// The system's allocator, counting the calls of each thread.
@@ -76,11 +78,61 @@ fn no_answer_takes_memory() {
         "POST /text.txt HTTP/1.1\r\nAccept: text/plain".to_owned(),
         "OPTIONS * HTTP/1.1".to_owned(),
     ];
-    let bytes = archive();
-    let layout = Layout::open(&bytes).expect("opens");
-    let archive = layout.view(&bytes);
+    assert_no_memory(&archive(), &requests);
+    let before = CALLS.get();
+    drop(std::hint::black_box(Box::new(NOW)));
+    assert_eq!(CALLS.get() - before, 1, "the allocator counts");
+}
+
+/// Rules of every kind, the longest paths and queries among the requests.
+#[test]
+fn no_rule_takes_memory() {
+    let rule = |from: &str, query: &[(&str, &str)], to: &str, status| Rule {
+        from: from.to_owned(),
+        query: query.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        to: to.to_owned(),
+        status,
+        ..Rule::default()
+    };
+    let site = Site {
+        pages: ["/page", "/new/page"].map(str::to_owned).into(),
+        rules: vec![
+            Rule { host: "*.example.com".to_owned(), ..rule("/*", &[], "/page", 200) },
+            rule("/old/:x/:y", &[], "/new/:y/:x", 301),
+            rule("/exact", &[("k", "v w")], "/new/page", 302),
+            rule("/by/query", &[("id", ":id")], "/x/:id?id=:id", 302),
+            rule("/deep/*", &[], "/new/:splat", 200),
+            rule("/long/*", &[], "/long/:splat/:splat#top", 308),
+            rule("/gone/*", &[], "/page", 410),
+        ],
+        fallbacks: [("/tiles/".to_owned(), 200), ("/".to_owned(), 404)].into(),
+        single_page: true,
+    };
+    let long = "%C3%BC/".repeat(1100);
+    let query = "%41{|}".repeat(100);
+    let requests = [
+        "GET /old/a%20b/c?d HTTP/1.1".to_owned(),
+        "GET /exact?a&k=v+%77 HTTP/1.1".to_owned(),
+        "GET /exact/ HTTP/1.1".to_owned(),
+        format!("GET /by/query?id={query} HTTP/1.1"),
+        "GET /deep/page HTTP/1.1".to_owned(),
+        format!("GET /deep/{long} HTTP/1.1"),
+        format!("GET /long/{long} HTTP/1.1"),
+        format!("GET /long/a?{query} HTTP/1.1"),
+        "GET /gone/x HTTP/1.1".to_owned(),
+        "GET /a%2Fb HTTP/1.1".to_owned(),
+        "GET /tiles/7.png HTTP/1.1".to_owned(),
+        "GET /page/ HTTP/1.1".to_owned(),
+        "GET /nothing HTTP/1.1\r\nSec-Fetch-Mode: navigate".to_owned(),
+    ];
+    assert_no_memory(&rules::archive(&site), &requests);
+}
+
+fn assert_no_memory(bytes: &[u8], requests: &[String]) {
+    let layout = Layout::open(bytes).expect("opens");
+    let archive = layout.view(bytes);
     let mut work = Work::new();
-    for request in &requests {
+    for request in requests {
         let input = format!("{request}\r\nHost: example.org\r\n\r\n").into_bytes();
         let mut storage = HeadStorage::new();
         let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
@@ -92,7 +144,4 @@ fn no_answer_takes_memory() {
         assert!(prepared.status >= 200);
         assert_eq!(after - before, 0, "{request}");
     }
-    let before = CALLS.get();
-    drop(std::hint::black_box(Box::new(NOW)));
-    assert_eq!(CALLS.get() - before, 1, "the allocator counts");
 }
