@@ -201,6 +201,12 @@ pub enum Fault {
     /// It names an external file that does not exist.
     #[error("names an external file that does not exist")]
     ExternalNumber,
+    /// It names a capture that does not exist.
+    #[error("names a capture that does not exist")]
+    CaptureNumber,
+    /// There are more of them, or in it, than a reader takes.
+    #[error("too many")]
+    TooMany,
     /// Its text breaks the rules of its kind.
     #[error("malformed text")]
     Syntax,
@@ -213,7 +219,7 @@ pub enum Fault {
     /// The index does not lead to it.
     #[error("the index does not lead here")]
     Unreachable,
-    /// Two counts that must agree do not, or there is too much of something.
+    /// Two counts that must agree do not.
     #[error("counts do not agree")]
     Count,
 }

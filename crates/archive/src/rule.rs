@@ -190,7 +190,7 @@ impl<'a> Rule<'a> {
         }
         let captures = self.validate_path()? + self.validate_query()?;
         if captures > RULE_CAPTURES_MAX {
-            return Err(Fault::Count);
+            return Err(Fault::TooMany);
         }
         self.validate_target(captures)
     }
@@ -237,7 +237,7 @@ impl<'a> Rule<'a> {
             let (part, behind) = target_part(rest).ok_or(Fault::Syntax)?;
             match part {
                 TargetPart::Capture(number) if usize::from(number) >= captures => {
-                    return Err(Fault::Count);
+                    return Err(Fault::CaptureNumber);
                 }
                 TargetPart::Capture(_) => {}
                 TargetPart::Literal(text) => {
@@ -474,7 +474,7 @@ mod tests {
         assert_eq!(fault(NewRule { path: &path, ..rule }), Some(Fault::Length));
         assert_eq!(fault(NewRule { query: &query, ..rule }), Some(Fault::Syntax));
         let many = [Capture; RULE_CAPTURES_MAX + 1];
-        assert_eq!(fault(NewRule { path: &many, ..rule }), Some(Fault::Count));
+        assert_eq!(fault(NewRule { path: &many, ..rule }), Some(Fault::TooMany));
         assert_eq!(fault(NewRule { path: &many[1..], ..rule }), None);
     }
 
@@ -504,7 +504,7 @@ mod tests {
         }
         let other = [TargetPart::Literal(b"/"), TargetPart::Capture(1)];
         let rule = NewRule { path: &path, target: &other, ..NewRule::EMPTY };
-        assert_eq!(fault(rule), Some(Fault::Count), "no such capture");
+        assert_eq!(fault(rule), Some(Fault::CaptureNumber), "no such capture");
         for target in [&b"/a b"[..], b"/\xc3\xbc", b"/a\r\nX: y"] {
             let target = [TargetPart::Literal(target)];
             let rule = NewRule { target: &target, ..NewRule::EMPTY };

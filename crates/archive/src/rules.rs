@@ -85,7 +85,7 @@ impl Rules {
             let damage = |fault| Damage { part: Part::Rule, offset: offset + at as u64, fault };
             let number = starts.len() as u32;
             if starts.len() == RULES_MAX {
-                return Err(damage(Fault::Count));
+                return Err(damage(Fault::TooMany));
             }
             let rule = Rule::split(rest, number).map_err(damage)?;
             rule.validate().map_err(damage)?;
@@ -151,10 +151,7 @@ fn exact_path(rule: &Rule<'_>) -> Option<Vec<u8>> {
 
 /// A slash at the end does not matter to a rule.
 fn without_slash(path: &[u8]) -> &[u8] {
-    match path {
-        [_, ..] if path.len() > 1 => path.strip_suffix(b"/").unwrap_or(path),
-        _ => path,
-    }
+    path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path)
 }
 
 /// The first eight bytes, zeros behind a shorter path.

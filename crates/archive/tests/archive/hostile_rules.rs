@@ -79,8 +79,8 @@ fn rules_that_cannot_be() {
             rest[usize::from(header.host_bytes) + usize::from(before_last) - 1] = number;
         }
     };
-    assert_eq!(refused(capture(3)), rule(Fault::Count));
-    assert_eq!(refused(capture(255)), rule(Fault::Count));
+    assert_eq!(refused(capture(3)), rule(Fault::CaptureNumber));
+    assert_eq!(refused(capture(255)), rule(Fault::CaptureNumber));
 }
 
 #[test]

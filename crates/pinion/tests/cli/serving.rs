@@ -106,7 +106,7 @@ fn an_archive_that_is_not_whole_is_exit_1_before_anything_listens() {
         bytes
     };
     for (name, bytes, hint) in [
-        ("newer", with(8, 9), "newer: archive format 9; this program reads format 2"),
+        ("newer", with(8, 9), "newer: archive format 9; this program reads format 3"),
         ("damaged", with(20, !sound[20]), "damaged archive: the header page"),
         ("cut", sound[..sound.len() - 1].to_vec(), "truncated archive"),
     ] {
