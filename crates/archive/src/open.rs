@@ -2,7 +2,7 @@
 //! rules, whatever the number of entries.
 
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::archive::Archive;
 use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};

@@ -341,6 +341,7 @@ mod tests {
         for line in [
             "application/json",
             "application/json, text/plain, */*",
+            "application/*",
             "application/*, text/html;q=0.9",
             "text/html;q=0.5, APPLICATION/JSON;q=0.6",
             "application/json;q=0.1, */*;q=0.1",
@@ -350,7 +351,7 @@ mod tests {
         for line in [
             "",
             "*/*",
-            "application/*",
+            "application/*, text/*",
             "application/json, text/html",
             "application/json;q=0",
             "application/json;q=0.5, */*",

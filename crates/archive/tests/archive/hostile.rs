@@ -236,7 +236,7 @@ fn record_lengths() {
 fn record_values() {
     type Change = fn(&mut RecordHeader, &mut [u8]);
     let cases: [(&[u8], Fault, Change); 9] = [
-        (b"/", Fault::Reserved, |header, _| header.flags = 2),
+        (b"/", Fault::Reserved, |header, _| header.flags = 8),
         (b"/", Fault::Reserved, |header, _| header.reserved = 1.into()),
         (b"/", Fault::Status, |header, _| header.status = 0.into()),
         (b"/", Fault::Status, |header, _| header.status = 1000.into()),

@@ -330,8 +330,8 @@ fn build_facts_are_lines() {
     }
 }
 
-/// Opening reads the header page, the index header and the shared blocks, and nothing else: all
-/// other bytes can be anything.
+/// Opening reads the header page, the index header, the shared blocks and the rules, and nothing
+/// else: all other bytes can be anything.
 #[test]
 fn opening_reads_no_records_and_no_bodies() {
     let whole = site();
@@ -341,7 +341,7 @@ fn opening_reads_no_records_and_no_bodies() {
     for section in layout.sections() {
         let start = section.offset as usize;
         let read = match section.kind {
-            SectionKind::SHARED => section.bytes as usize,
+            SectionKind::SHARED | SectionKind::RULES => section.bytes as usize,
             SectionKind::INDEX => 64,
             _ => 0,
         };

@@ -68,12 +68,12 @@ fn with_parts<T>(rule: &Rule, then: impl FnOnce(&NewRule<'_>) -> T) -> T {
         let behind = &rule.to[colon + 1..];
         let end = behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len());
         if let Some(number) = names.iter().position(|name| *name == &behind[..end]) {
-            target.push(TargetPart::Literal(rule.to[literal_from..colon].as_bytes()));
+            target.push(TargetPart::Literal(&rule.to.as_bytes()[literal_from..colon]));
             target.push(TargetPart::Capture(number as u8));
             literal_from = colon + 1 + end;
         }
     }
-    target.push(TargetPart::Literal(rule.to[literal_from..].as_bytes()));
+    target.push(TargetPart::Literal(&rule.to.as_bytes()[literal_from..]));
     target.retain(|part| *part != TargetPart::Literal(b""));
     then(&NewRule {
         force: rule.force,
