@@ -59,7 +59,9 @@ macro_rules! assert_documented {
 fn the_byte_tables_are_those_of_the_code() {
     assert_documented!(FileHeader: magic, version, sections, total_bytes, check, reserved);
     assert_documented!(SectionRow: kind, version, flags, offset, bytes, digest, reserved);
-    assert_documented!(IndexHeader: buckets, entries, seed, fallback_depths, flags, reserved, check);
+    assert_documented!(
+        IndexHeader: buckets, entries, seed, fallback_depths, flags, reserved, check,
+    );
     assert_documented!(Bucket: slots, check);
     assert_documented!(
         RecordHeader: check, bytes, kind, flags, status, path_bytes, target_bytes, modified,

@@ -2,6 +2,11 @@
 
 use crate::folder::Folder;
 use crate::program::{Run, build_site, members, run};
+use pinion_archive::{
+    Digest, ETag, EntryKind, NewEntry, NewRepresentation, NewRule, NewShared, PathPart, QueryValue,
+    Role, TargetPart, Writer,
+};
+use pinion_http::coding::Coding;
 use serde_json::Value;
 
 fn archive() -> Folder {
@@ -148,4 +153,104 @@ fn what_is_no_archive_is_exit_1_and_named() {
         on("text").refused(1, "text: not a Pinion archive");
         on("site").refused(1, "`pinion build`");
     }
+}
+
+/// What stands in an archive and is no path: rules, fallbacks, variants.
+#[test]
+fn rules_fallbacks_and_variants_are_shown() {
+    let folder = Folder::new();
+    folder.write("rules.pinion", &with_rules());
+    let list = run(&folder, "ls rules.pinion --json").json();
+    let kinds: Vec<_> = list["entries"].as_array().expect("entries").iter().collect();
+    let kinds: Vec<_> = kinds.iter().map(|entry| (&entry["kind"], &entry["path"])).collect();
+    let expected = [
+        ("resource", "/list/"),
+        ("fallback", "/tiles/"),
+        ("not-found", "/"),
+        ("variant", "/list/"),
+        ("single-page", "/"),
+    ];
+    let expected: Vec<_> =
+        expected.iter().map(|&(kind, path)| (Value::from(kind), Value::from(path))).collect();
+    assert_eq!(kinds, expected.iter().map(|(kind, path)| (kind, path)).collect::<Vec<_>>());
+    let rule = &list["rules"][0];
+    assert_eq!(members(rule), ["force", "host", "path", "query", "status", "target"]);
+    assert_eq!((&rule["path"], &rule["target"]), (&"/blog/:1/*".into(), &"/:2/:1?id=:3".into()));
+    let text = run(&folder, "ls rules.pinion");
+    for line in [
+        "302!  //*.example.org/blog/:1/* k=v w id=:3  -> /:2/:1?id=:3",
+        "410   /gone  -> /list/",
+        "anything else below /tiles/",
+        "any other page",
+        "/list/  for clients of JSON",
+    ] {
+        assert!(text.text().contains(line), "{line}\n{}", text.text());
+    }
+    let json = run(&folder, "inspect rules.pinion --json").json();
+    assert_eq!(json["rules"]["count"], 2);
+    assert!(json["rules"]["bytes"].as_u64().expect("a number") > 100);
+    assert_eq!(
+        [&json["paths"]["total"], &json["paths"]["fallback_pages"], &json["paths"]["variants"]],
+        [&1.into(), &2.into(), &Value::from(1)]
+    );
+    let text = run(&folder, "inspect rules.pinion");
+    assert!(text.text().contains("2  rules by pattern or condition"), "{}", text.text());
+    assert_eq!(run(&folder, "verify rules.pinion").code, 0);
+}
+
+fn with_rules() -> Vec<u8> {
+    let mut writer = Writer::new(std::io::Cursor::new(Vec::new())).expect("memory");
+    let html = NewShared {
+        role: Role::Ordinary,
+        status: 200,
+        content_type: Some("text/html"),
+        fields: &[],
+        not_modified: &[],
+    };
+    let shared = writer.shared(&html).expect("well-formed");
+    let digest = Digest::of(b"page");
+    let body = writer.body(&digest, b"page").expect("memory");
+    let etag = ETag::of(&digest, b"text/html", Coding::Identity);
+    let forms = [NewRepresentation { coding: Coding::Identity, shared, body, etag }];
+    let page = NewEntry {
+        kind: EntryKind::Resource,
+        status: 200,
+        path: b"/list/",
+        target: b"",
+        keeps_query: false,
+        rules_first: true,
+        has_variant: true,
+        modified: None,
+        shared: None,
+        representations: &forms,
+    };
+    let plain = NewEntry { rules_first: false, has_variant: false, ..page };
+    writer.entry(&page).expect("valid");
+    writer.fallback(&NewEntry { path: b"/tiles/", ..plain }).expect("valid");
+    writer.fallback(&NewEntry { path: b"/", status: 404, ..plain }).expect("valid");
+    writer.variant(&plain).expect("valid");
+    writer.single_page(&plain).expect("valid");
+    let target = [
+        TargetPart::Literal(b"/"),
+        TargetPart::Capture(1),
+        TargetPart::Literal(b"/"),
+        TargetPart::Capture(0),
+        TargetPart::Literal(b"?id="),
+        TargetPart::Capture(2),
+    ];
+    let moved = NewRule {
+        force: true,
+        status: 302,
+        host: Some(b"*.example.org"),
+        path: &[PathPart::Literal(b"blog"), PathPart::Capture, PathPart::Rest { prefix: b"" }],
+        query: &[(b"k", QueryValue::Is(b"v w")), (b"id", QueryValue::Capture)],
+        target: &target,
+        keeps_query: false,
+    };
+    writer.rule(&moved).expect("valid");
+    let gone = [PathPart::Literal(b"gone")];
+    let list = [TargetPart::Literal(b"/list/")];
+    let gone = NewRule { status: 410, path: &gone, target: &list, ..NewRule::EMPTY };
+    writer.rule(&gone).expect("valid");
+    writer.finish(&[]).expect("well-formed").1.into_inner()
 }
