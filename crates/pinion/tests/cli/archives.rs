@@ -159,7 +159,7 @@ fn what_is_no_archive_is_exit_1_and_named() {
 #[test]
 fn rules_fallbacks_and_variants_are_shown() {
     let folder = Folder::new();
-    folder.write("rules.pinion", &with_rules());
+    folder.write("rules.pinion", with_rules());
     let list = run(&folder, "ls rules.pinion --json").json();
     let kinds: Vec<_> = list["entries"].as_array().expect("entries").iter().collect();
     let kinds: Vec<_> = kinds.iter().map(|entry| (&entry["kind"], &entry["path"])).collect();
