@@ -6,6 +6,7 @@ use std::cell::Cell;
 use pinion_archive::Layout;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
+use pinion_site::hosts::{HostPattern, Hosts};
 use pinion_site::{Pieces, Work, answer};
 
 use crate::interpreter::{Rule, Site};
@@ -144,4 +145,16 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
         assert!(prepared.status >= 200);
         assert_eq!(after - before, 0, "{request}");
     }
+}
+
+#[test]
+fn finding_a_site_by_its_host_takes_no_memory() {
+    let patterns = ["a.org", "*.b.org", "*.deep.b.org"];
+    let sites = patterns.map(|text| vec![HostPattern::parse(text).expect("a pattern")]);
+    let hosts = Hosts::new(sites.iter().map(Vec::as_slice));
+    let asked = ["A.org:80", "x.b.org.", "x.y.deep.b.org", "other", "%61.org", "[::1]:80", "a b"];
+    let before = CALLS.get();
+    let found = asked.map(|host| hosts.select(Some(host.as_bytes())));
+    assert_eq!(CALLS.get(), before);
+    assert_eq!(found, [Some(0), Some(1), Some(2), None, None, None, None]);
 }
