@@ -328,3 +328,95 @@ pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &
         .filter(move |(row, _)| is_needed(row))
         .filter_map(|(row, key)| (!section.is_written(row.name)).then_some(key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{self, Asked};
+
+    /// A value of each kind, as a flag and as TOML have it.
+    fn sample(kind: &Kind) -> (String, String) {
+        let text = match kind {
+            Kind::Address => "unix:a",
+            Kind::Choice(words) => words.last().copied().unwrap_or_default(),
+            Kind::Codings => "gzip:9,br:5",
+            Kind::FieldValue => "a, b",
+            Kind::Glob => "*.psd",
+            Kind::Host => "*.a.org",
+            Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
+            Kind::Path => "a/b",
+            Kind::Switch => return (String::new(), "true".to_owned()),
+        };
+        (text.to_owned(), format!("\"{text}\""))
+    }
+
+    /// The one table of a file whose only key this is.
+    fn only(table: Table, line: &str) -> Low {
+        let text = format!("{}\n{line}\n", table.header());
+        let (tables, faults) = read(&text, Path::new("pinion.toml")).expect("TOML");
+        assert_eq!(faults, [], "{text}");
+        let sections = tables.sites.into_iter().chain(tables.listeners).chain([tables.server]);
+        let given = |section: &Section| !section.places.is_empty();
+        sections.into_iter().find(given).expect("a key").low
+    }
+
+    #[test]
+    fn a_key_is_its_flag() {
+        for (table, row, key) in TABLES
+            .iter()
+            .flat_map(|table| table.rows().map(|(row, key)| (*table, row, key)))
+            .filter(|(_, row, _)| row.verbs.contains(&Verb::Serve))
+        {
+            let (text, toml) = sample(&row.kind);
+            let toml = if row.is_inverted() { "false".to_owned() } else { toml };
+            let mut arguments = vec!["pinion".to_owned(), "serve".to_owned()];
+            arguments.push(match row.kind {
+                Kind::Switch => format!("--{}", row.name),
+                _ => format!("--{}={text}", row.name),
+            });
+            let arguments = arguments.into_iter().map(OsString::from);
+            let Ok(Asked::Run(flag)) = command_line::parse(arguments) else { panic!("{key}") };
+            assert_eq!(only(table, &format!("{key} = {toml}")), flag);
+            if row.is_list() {
+                assert_eq!(only(table, &format!("{key} = [{toml}]")), flag);
+            }
+            if matches!(row.kind, Kind::Switch) {
+                let off = only(table, &format!("{key} = {}", toml == "false"));
+                assert_eq!(off, Low::new(Verb::Serve), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn relative_paths_are_below_the_folder_of_the_file() {
+        let read = |line: &str| {
+            let text = format!("[[site]]\npath = \"a\"\n{line}\n");
+            read(&text, Path::new("etc/pinion.toml")).expect("TOML").0
+        };
+        let tables = read("[[listen]]\naddress = \"unix:run/x\"\n[log]\naccess = \"-\"");
+        assert_eq!(tables.sites[0].low.values("path").collect::<Vec<_>>(), ["etc/a"]);
+        let address: Vec<_> = tables.listeners[0].low.values("listen").collect();
+        assert_eq!(address, ["unix:etc/run/x"]);
+        assert_eq!(tables.server.low.values("access-log").collect::<Vec<_>>(), ["-"]);
+        let tables = read("[log]\naccess = \"/var/log/x\"");
+        assert_eq!(tables.server.low.values("access-log").collect::<Vec<_>>(), ["/var/log/x"]);
+    }
+
+    #[test]
+    fn a_key_that_stands_elsewhere_is_sent_there() {
+        for (text, message) in [
+            ("[server]\nwatch = true", "watch stands in [[site]], not in [server]"),
+            ("[log]\naccess-log = \"x\"", "the flag --access-log is access here"),
+            ("[server]\nlisten = \"x\"", "listen stands in [[listen]] as address"),
+            ("watsh = true", "unknown key watsh; did you mean watch in [[site]]?"),
+            ("xyzzy = true", "every key stands in a table"),
+            ("[xyzzy]", "there are [[site]], [[listen]], [server], [limits], [log]"),
+            ("[site]", "site is written [[site]]"),
+            ("[[server]]", "server is written [server]"),
+        ] {
+            let (_, faults) = read(text, Path::new("pinion.toml")).expect("TOML");
+            let [fault] = faults.as_slice() else { panic!("{text}: {faults:?}") };
+            assert!(fault.message.contains(message), "{text}: {fault}");
+        }
+    }
+}
