@@ -216,6 +216,9 @@ pub enum Fault {
     /// Bytes that nothing refers to are not zero.
     #[error("not zero")]
     NotZero,
+    /// A body that the digests section does not know.
+    #[error("has no digest")]
+    Unlisted,
     /// The index does not lead to it.
     #[error("the index does not lead here")]
     Unreachable,

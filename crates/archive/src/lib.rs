@@ -15,6 +15,8 @@
 //! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `entries` | every entry in file order, for listings |
+//! | `compare` | [`Comparison`]: what two archives answer differently, path by path |
+//! | `digests` | [`Digests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
@@ -73,8 +75,10 @@ mod archive;
 pub mod base64;
 mod blocks;
 mod bodies;
+mod compare;
 mod damage;
 mod digest;
+mod digests;
 mod entries;
 mod entry;
 mod index;
@@ -94,8 +98,10 @@ mod writer;
 pub use archive::{Archive, Place, Scratch};
 pub use blocks::NewShared;
 pub use bodies::{BodyRef, External};
+pub use compare::{Aspects, Change, CompareError, Comparison, Pair};
 pub use damage::{Damage, Fault, OpenError, Part, SectionFault};
 pub use digest::{Digest, ETag};
+pub use digests::Digests;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use layout::SectionKind;

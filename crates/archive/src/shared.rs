@@ -66,6 +66,16 @@ impl<'a> SharedBlock<'a> {
         self.full.get(self.type_line_bytes..).unwrap_or_default()
     }
 
+    /// The fields of a full response as name and value, `Content-Type` first.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a> {
+        // Well-formed lines, so each has its colon and space; see `lines`.
+        self.full.split(|&byte| byte == b'\n').filter_map(|line| {
+            let line = line.strip_suffix(b"\r")?;
+            let colon = line.iter().position(|&byte| byte == b':')?;
+            Some((line.get(..colon)?, line.get(colon + 2..)?))
+        })
+    }
+
     /// The media type as the `Content-Type` line has it, empty when there is none.
     pub fn media_type(&self) -> &'a [u8] {
         let line = self.type_line();

@@ -1,6 +1,7 @@
 //! The format from outside: what goes in comes out, and nothing that happens to the bytes in
 //! between gives a wrong answer.
 
+mod compare;
 mod corpus;
 mod forge;
 mod format;

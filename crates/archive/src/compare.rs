@@ -1,0 +1,268 @@
+//! What two archives answer differently, path by path. Each path of one is looked up in the other,
+//! so the memory this takes does not depend on how many there are; and contents are compared by
+//! their digests, so no body is read.
+
+use pinion_http::coding::Coding;
+
+use crate::archive::{Archive, Scratch};
+use crate::damage::Damage;
+use crate::digest::Digest;
+use crate::digests::Digests;
+use crate::entry::{Entry, Representation};
+use crate::shared::SharedId;
+
+/// Two archives, the older one first.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    before: Side<'a>,
+    after: Side<'a>,
+}
+
+/// A path that is answered differently.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'s> {
+    /// The entry in the older archive; none if the path is new.
+    pub before: Option<Entry<'s>>,
+    /// The entry in the newer archive; none if the path is gone.
+    pub after: Option<Entry<'s>>,
+    /// In what the two differ; all false if one of them is missing.
+    pub aspects: Aspects,
+}
+
+/// In what two entries of one path can differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aspects {
+    /// What the path stands for.
+    pub kind: bool,
+    /// The status.
+    pub status: bool,
+    /// `Content-Location`, `Location`, or where a rewrite leads.
+    pub target: bool,
+    /// Whether the query is carried over.
+    pub query: bool,
+    /// The time of modification.
+    pub modified: bool,
+    /// The bytes of the content.
+    pub content: bool,
+    /// Which codings there are, or the stored bytes of one while the content is the same.
+    pub codings: bool,
+    /// The fields that many representations have in common, the media type among them.
+    pub fields: bool,
+}
+
+/// Why a comparison ended early.
+#[derive(Debug)]
+pub enum CompareError<E> {
+    /// The older archive is damaged.
+    Before(Damage),
+    /// The newer archive is damaged.
+    After(Damage),
+    /// The visitor does not want to go on.
+    Visitor(E),
+}
+
+/// Where the two entries of a path are copied to; kept between look-ups.
+#[derive(Debug, Default)]
+pub struct Pair {
+    before: Scratch,
+    after: Scratch,
+}
+
+/// Damage, and which archive it is in.
+enum Damaged {
+    Before(Damage),
+    After(Damage),
+}
+
+impl<E> From<Damaged> for CompareError<E> {
+    fn from(damaged: Damaged) -> CompareError<E> {
+        match damaged {
+            Damaged::Before(damage) => CompareError::Before(damage),
+            Damaged::After(damage) => CompareError::After(damage),
+        }
+    }
+}
+
+/// One archive of the two.
+#[derive(Clone, Copy, Debug)]
+struct Side<'a> {
+    archive: Archive<'a>,
+    digests: Digests<'a>,
+}
+
+impl Aspects {
+    /// Whether there is any difference.
+    pub fn any(&self) -> bool {
+        *self != Aspects::default()
+    }
+
+    /// Whether the time of modification is the only difference.
+    pub fn only_modified(&self) -> bool {
+        *self == Aspects { modified: true, ..Aspects::default() }
+    }
+}
+
+impl<'s> Change<'s> {
+    /// The entry itself, the newer one if there are two.
+    pub fn entry(&self) -> Option<Entry<'s>> {
+        self.after.or(self.before)
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// Reads the digests of both.
+    ///
+    /// # Errors
+    /// Damage of a digests section.
+    pub fn new<E>(
+        before: Archive<'a>,
+        after: Archive<'a>,
+    ) -> Result<Comparison<'a>, CompareError<E>> {
+        let before = Side::new(before).map_err(Damaged::Before)?;
+        let after = Side::new(after).map_err(Damaged::After)?;
+        Ok(Comparison { before, after })
+    }
+
+    /// Calls `visit` for each difference: first for the paths of the newer archive in their order
+    /// there, then for those that only the older one has. Gives the number of equal paths.
+    ///
+    /// # Errors
+    /// The first damage, or what `visit` returns.
+    pub fn changes<E>(
+        &self,
+        mut visit: impl FnMut(&Change<'_>) -> Result<(), E>,
+    ) -> Result<u64, CompareError<E>> {
+        let (mut equal, mut scratch) = (0, Scratch::new());
+        let mut entries = self.after.archive.entries();
+        while let Some(after) = entries.next_entry().map_err(Damaged::After)? {
+            let found = self.before.archive.find(after.path(), &mut scratch);
+            match self.change(found.map_err(Damaged::Before)?, Some(after))? {
+                Some(change) => visit(&change).map_err(CompareError::Visitor)?,
+                None => equal += 1,
+            }
+        }
+        let mut entries = self.before.archive.entries();
+        while let Some(before) = entries.next_entry().map_err(Damaged::Before)? {
+            let found = self.after.archive.load(before.path(), &mut scratch);
+            if !found.map_err(Damaged::After)? {
+                let gone =
+                    Change { before: Some(before), after: None, aspects: Aspects::default() };
+                visit(&gone).map_err(CompareError::Visitor)?;
+            }
+        }
+        Ok(equal)
+    }
+
+    /// The difference at one path; none if both answer it alike, or neither does.
+    ///
+    /// # Errors
+    /// Damage that was met.
+    pub fn at<'s, E>(
+        &self,
+        key: &[u8],
+        pair: &'s mut Pair,
+    ) -> Result<Option<Change<'s>>, CompareError<E>> {
+        let Pair { before, after } = pair;
+        let before = self.before.archive.find(key, before).map_err(Damaged::Before)?;
+        let after = self.after.archive.find(key, after).map_err(Damaged::After)?;
+        Ok(self.change(before, after)?)
+    }
+
+    fn change<'s>(
+        &self,
+        before: Option<Entry<'s>>,
+        after: Option<Entry<'s>>,
+    ) -> Result<Option<Change<'s>>, Damaged> {
+        let (Some(old), Some(new)) = (before, after) else {
+            let change = Change { before, after, aspects: Aspects::default() };
+            return Ok(Some(change).filter(|change| change.entry().is_some()));
+        };
+        let content = self.content(&old, &new)?;
+        let aspects = Aspects {
+            kind: old.kind() != new.kind(),
+            status: old.status() != new.status(),
+            target: old.target() != new.target(),
+            query: old.keeps_query() != new.keeps_query(),
+            modified: old.modified() != new.modified(),
+            content,
+            codings: self.codings(&old, &new, content)?,
+            fields: self.fields(&old, &new)?,
+        };
+        Ok(Some(Change { before, after, aspects }).filter(|_| aspects.any()))
+    }
+
+    /// Whether the identities differ.
+    fn content(&self, old: &Entry<'_>, new: &Entry<'_>) -> Result<bool, Damaged> {
+        match (old.representation(0), new.representation(0)) {
+            (Some(old), Some(new)) => self.stored(&old, &new),
+            (None, None) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    fn codings(
+        &self,
+        old: &Entry<'_>,
+        new: &Entry<'_>,
+        other_content: bool,
+    ) -> Result<bool, Damaged> {
+        let (old, new) = (old.representations(), new.representations());
+        let codings = |form: Representation<'_>| form.coding();
+        if !old.clone().map(codings).eq(new.clone().map(codings)) {
+            return Ok(true);
+        }
+        for (old, new) in old.zip(new).filter(|(old, _)| old.coding() != Coding::Identity) {
+            if !other_content && self.stored(&old, &new)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the stored bytes differ.
+    fn stored(&self, old: &Representation<'_>, new: &Representation<'_>) -> Result<bool, Damaged> {
+        if old.bytes() != new.bytes() {
+            return Ok(true);
+        }
+        let old = self.before.digest(old).map_err(Damaged::Before)?;
+        Ok(old != self.after.digest(new).map_err(Damaged::After)?)
+    }
+
+    /// Whether the shared blocks differ: those of the entries, and of the codings both have.
+    fn fields(&self, old: &Entry<'_>, new: &Entry<'_>) -> Result<bool, Damaged> {
+        if self.blocks(old.shared(), new.shared())? {
+            return Ok(true);
+        }
+        for old in old.representations() {
+            let mut same = new.representations().filter(|new| new.coding() == old.coding());
+            if let Some(new) = same.next()
+                && self.blocks(Some(old.shared()), Some(new.shared()))?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether two shared blocks differ.
+    fn blocks(&self, old: Option<SharedId>, new: Option<SharedId>) -> Result<bool, Damaged> {
+        let old = self.before.block(old).map_err(Damaged::Before)?;
+        Ok(old != self.after.block(new).map_err(Damaged::After)?)
+    }
+}
+
+impl<'a> Side<'a> {
+    fn new(archive: Archive<'a>) -> Result<Side<'a>, Damage> {
+        Ok(Side { archive, digests: archive.digests()? })
+    }
+
+    /// The lines of a block, in its full form and that of a 304.
+    fn block(&self, id: Option<SharedId>) -> Result<Option<[&'a [u8]; 2]>, Damage> {
+        let block = id.map(|id| self.archive.shared(id)).transpose()?;
+        Ok(block.map(|block| [block.full, block.not_modified]))
+    }
+
+    fn digest(&self, form: &Representation<'_>) -> Result<Option<Digest>, Damage> {
+        self.digests.of(&self.archive, form)
+    }
+}

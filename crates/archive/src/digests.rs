@@ -1,0 +1,70 @@
+//! The digests section as a reader asks it: which content a stored body has. No look-up of a server
+//! needs it; whoever compares or copies bodies does.
+
+use zerocopy::FromBytes;
+
+use crate::archive::{Archive, Place};
+use crate::damage::{Damage, Fault, Part};
+use crate::digest::Digest;
+use crate::entry::Representation;
+use crate::layout::{DigestRow, SectionKind};
+use crate::span::slice;
+
+/// The rows of the section, which were hashed as a whole.
+#[derive(Clone, Copy)]
+pub struct Digests<'a> {
+    rows: &'a [DigestRow],
+}
+
+impl<'a> Archive<'a> {
+    /// Reads the digests section: 48 bytes for each body, all of them hashed once.
+    ///
+    /// # Errors
+    /// [`Damage`] of the section.
+    pub fn digests(&self) -> Result<Digests<'a>, Damage> {
+        let span = self.layout.digests;
+        let damage = |fault| Damage {
+            part: Part::Section(SectionKind::DIGESTS),
+            offset: span.offset,
+            fault,
+        };
+        let bytes = slice(self.bytes, span.offset, span.bytes).ok_or(damage(Fault::Outside))?;
+        let mut sections = self.layout.sections.iter();
+        let section = sections.find(|section| section.kind == SectionKind::DIGESTS);
+        if section.is_none_or(|section| section.digest != Digest::of(bytes)) {
+            return Err(damage(Fault::Check));
+        }
+        let rows = <[DigestRow]>::ref_from_bytes(bytes).map_err(|_| damage(Fault::Length))?;
+        Ok(Digests { rows })
+    }
+}
+
+impl Digests<'_> {
+    /// The digest of the stored bytes of a representation of the same archive, as it was when they
+    /// were written; None when they are in an external file.
+    ///
+    /// # Errors
+    /// [`Damage`] when the section does not know the body.
+    pub fn of(
+        &self,
+        archive: &Archive<'_>,
+        representation: &Representation<'_>,
+    ) -> Result<Option<Digest>, Damage> {
+        let Place::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        if range.bytes == 0 {
+            return Ok(Some(Digest::of(b"")));
+        }
+        let row = self.rows.binary_search_by_key(&range.offset, |row| row.offset.get());
+        let row = row.ok().and_then(|rank| self.rows.get(rank));
+        match row.filter(|row| row.bytes.get() == range.bytes) {
+            Some(row) => Ok(Some(Digest(row.digest))),
+            None => Err(Damage { part: Part::Body, offset: range.offset, fault: Fault::Unlisted }),
+        }
+    }
+}
+
+impl core::fmt::Debug for Digests<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} digests", self.rows.len())
+    }
+}
