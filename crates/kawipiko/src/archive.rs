@@ -1,0 +1,239 @@
+//! An archive: references by path, and what they refer to by number.
+
+use crate::cdb::{Cdb, CdbError, Record};
+use crate::fields::{self, Field};
+use std::fmt;
+
+/// What the record `schema` has to say.
+pub const SCHEMA: &[u8] = b"kawipiko-2022a";
+
+/// A number as a key: a letter and seven hexadecimal digits.
+pub(crate) const NUMBER_BYTES: usize = 8;
+
+/// An archive.
+#[derive(Clone, Copy, Debug)]
+pub struct Archive<'a> {
+    cdb: Cdb<'a>,
+}
+
+/// What a path is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference<'a> {
+    /// What is at the path.
+    pub kind: Kind,
+    /// The host it is for, as a request names it; none: any.
+    pub host: Option<&'a [u8]>,
+    /// Begins with a slash, or is empty where a host stands alone. `/*` at its end: everything
+    /// below that has no reference of its own.
+    pub path: &'a [u8],
+    fields: &'a [u8; NUMBER_BYTES],
+    content: &'a [u8; NUMBER_BYTES],
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A redirect; its content is empty.
+    Redirect,
+    /// What a folder holds, as JSON; found only where there is neither file nor redirect.
+    Listing,
+}
+
+/// Why a file is not read as an archive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Not even a database.
+    #[error(transparent)]
+    Cdb(#[from] CdbError),
+    /// A database of something else.
+    #[error("a cdb file, but not an archive of kawipiko: it has no schema")]
+    NoSchema,
+    /// An archive of another version.
+    #[error("its schema is {:?}, not {:?}", .0, Shown(SCHEMA))]
+    Schema(String),
+}
+
+/// What is wrong with one record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record {record}: {fault}")]
+pub struct Damage {
+    /// Its key, escaped.
+    pub record: String,
+    /// Why it cannot be used.
+    pub fault: Fault,
+}
+
+/// Why a record cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The database is damaged here.
+    #[error(transparent)]
+    Cdb(#[from] CdbError),
+    /// A path without a slash in front.
+    #[error("not a path")]
+    Path,
+    /// A reference that is no pair of numbers.
+    #[error("not the numbers of a block of fields and of a content")]
+    Reference,
+    /// A reference leads here, and there is nothing.
+    #[error("missing")]
+    Missing,
+    /// A block of fields that ends within one.
+    #[error("ends within a field")]
+    CutShort,
+    /// A field name that is no known number.
+    #[error("a field name that is none")]
+    Name,
+    /// A field value that is neither a known number nor written out.
+    #[error("a field value that is none")]
+    Value,
+    /// More than [`FIELDS_MAX`](crate::limits::FIELDS_MAX) fields.
+    #[error("more than {} fields", crate::limits::FIELDS_MAX)]
+    TooManyFields,
+    /// A value of more than [`LITERAL_MAX_BYTES`](crate::limits::LITERAL_MAX_BYTES).
+    #[error("a value of more than {} bytes", crate::limits::LITERAL_MAX_BYTES)]
+    LongValue,
+}
+
+/// The references of an archive, in the order of its records.
+pub struct References<'a>(Box<dyn Iterator<Item = Result<Record<'a>, CdbError>> + 'a>);
+
+impl<'a> Archive<'a> {
+    /// Checks the schema.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the file is none, or of another version.
+    pub fn open(bytes: &'a [u8]) -> Result<Archive<'a>, OpenError> {
+        let cdb = Cdb::open(bytes)?;
+        match cdb.get(b"schema")? {
+            Some(SCHEMA) => Ok(Archive { cdb }),
+            Some(other) => Err(OpenError::Schema(Shown(other).to_string())),
+            None => Err(OpenError::NoSchema),
+        }
+    }
+
+    /// Every reference. The lists of paths that an archive may have beside them say nothing more.
+    pub fn references(&self) -> References<'a> {
+        References(Box::new(self.cdb.records()))
+    }
+
+    /// The fields of a reference, in the order of the archive. The first may be `!Status`.
+    ///
+    /// # Errors
+    /// [`Damage`] of the block.
+    pub fn fields(&self, reference: &Reference<'a>) -> Result<Vec<Field<'a>>, Damage> {
+        let key = reference.fields;
+        let block = self.needed(key)?;
+        fields::parse(block).map_err(|fault| damage(key, fault))
+    }
+
+    /// The stored bytes of a reference, in the coding that its fields name.
+    ///
+    /// # Errors
+    /// [`Damage`] when they are missing.
+    pub fn content(&self, reference: &Reference<'a>) -> Result<&'a [u8], Damage> {
+        self.needed(reference.content)
+    }
+
+    fn needed(&self, key: &[u8]) -> Result<&'a [u8], Damage> {
+        match self.cdb.get(key) {
+            Ok(Some(data)) => Ok(data),
+            Ok(None) => Err(damage(key, Fault::Missing)),
+            Err(error) => Err(damage(key, error.into())),
+        }
+    }
+}
+
+impl<'a> Iterator for References<'a> {
+    type Item = Result<Reference<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.find_map(|record| match record {
+            Ok(record) => reference(&record).transpose(),
+            Err(error) => Some(Err(damage(b"", error.into()))),
+        })
+    }
+}
+
+impl fmt::Debug for References<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("References")
+    }
+}
+
+impl Reference<'_> {
+    /// The number of its block of fields: references with the same one have the same fields.
+    pub fn fields_number(&self) -> u32 {
+        number(self.fields)
+    }
+
+    /// The number of its content.
+    pub fn content_number(&self) -> u32 {
+        number(self.content)
+    }
+}
+
+/// The reference a record holds, if it holds one.
+fn reference<'a>(record: &Record<'a>) -> Result<Option<Reference<'a>>, Damage> {
+    let (kind, place) = match record.key {
+        [b'f', b':', place @ ..] => (Kind::File, place),
+        [b'r', b':', place @ ..] => (Kind::Redirect, place),
+        [b'l', b':', place @ ..] => (Kind::Listing, place),
+        _ => return Ok(None),
+    };
+    let fault = |fault| damage(record.key, fault);
+    let (host, path) = match place.strip_prefix(b"://") {
+        Some(rest) => {
+            let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+            let (host, path) = rest.split_at(end);
+            (Some(host), path)
+        }
+        None if place.first() == Some(&b'/') => (None, place),
+        None => return Err(fault(Fault::Path)),
+    };
+    let numbers = record.data.split_at_checked(NUMBER_BYTES);
+    let (fields, content) = numbers.ok_or(fault(Fault::Reference))?;
+    let fields = fields.first_chunk().filter(|number| is_number(number, b'm'));
+    let content = <&[u8; NUMBER_BYTES]>::try_from(content).ok();
+    match (fields, content.filter(|number| is_number(number, b'd'))) {
+        (Some(fields), Some(content)) => Ok(Some(Reference { kind, host, path, fields, content })),
+        _ => Err(fault(Fault::Reference)),
+    }
+}
+
+pub(crate) fn is_number(number: &[u8; NUMBER_BYTES], letter: u8) -> bool {
+    let [first, digits @ ..] = number;
+    *first == letter && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The seven digits behind the letter.
+pub(crate) fn number(number: &[u8; NUMBER_BYTES]) -> u32 {
+    number[1..].iter().fold(0, |value, &digit| {
+        let digit = match digit {
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => digit.wrapping_sub(b'0') & 0xf,
+        };
+        value << 4 | u32::from(digit)
+    })
+}
+
+fn damage(key: &[u8], fault: Fault) -> Damage {
+    Damage { record: Shown(key).to_string(), fault }
+}
+
+/// Bytes for people.
+struct Shown<'a>(&'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.escape_ascii())
+    }
+}
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
