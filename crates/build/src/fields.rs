@@ -17,7 +17,7 @@ const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 /// Everything else: kept, but asked about each time.
 const REVALIDATED: &str = "max-age=0, must-revalidate";
 /// Answers to a wrong URL: right until somebody uploads the file.
-const NEVER_CACHED: &str = "no-store";
+pub(crate) const NEVER_CACHED: &str = "no-store";
 
 /// On every response, unless the options say no.
 const SECURITY: [(&str, &str); 3] = [
@@ -67,6 +67,16 @@ impl Fields {
             security: if options.security_fields { &SECURITY } else { &[] },
             known: HashMap::new(),
         })
+    }
+
+    /// `Cache-Control` of everything that has no fingerprint in its name.
+    pub(crate) fn cache_control(&self) -> &str {
+        &self.cache_control
+    }
+
+    /// The fields that every response has.
+    pub(crate) fn security(&self) -> &'static [(&'static str, &'static str)] {
+        self.security
     }
 
     /// The fields of responses that the server makes itself.

@@ -30,7 +30,7 @@ const INDEX_NAMES: [&[u8]; 14] = [
 const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".txt"];
 
 /// The page for what does not exist.
-const NOT_FOUND_NAME: &[u8] = b"404.html";
+pub(crate) const NOT_FOUND_NAME: &[u8] = b"404.html";
 
 /// Who answers what, beside each file its own path. Files are numbers in the list given.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,12 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]]) -> Plan<'a> {
     plan.aliases.sort_unstable();
     plan.shadowed.sort_unstable();
     plan
+}
+
+/// The files that a URL is answered from if they exist and none has its very path, best first.
+pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
+    let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
+    names.iter().map(move |name| [url, name].concat())
 }
 
 /// `/dir/` for an index file, and its rank.
@@ -181,14 +187,7 @@ mod tests {
             urls.extend((1..=key.len()).map(|length| key[..length].to_vec()));
         }
         let answer = |url: &[u8]| {
-            find(url.to_vec()).map(|_| None).or_else(|| {
-                let candidates: Vec<Vec<u8>> = if url.ends_with(b"/") {
-                    INDEX_NAMES.iter().map(|name| [url, name].concat()).collect()
-                } else {
-                    CLEAN_SUFFIXES.iter().map(|suffix| [url, suffix].concat()).collect()
-                };
-                candidates.into_iter().find_map(find).map(Some)
-            })
+            find(url.to_vec()).map(|_| None).or_else(|| files_of(url).find_map(find).map(Some))
         };
         urls.iter().filter_map(|url| Some((url.clone(), answer(url)??))).collect()
     }

@@ -14,6 +14,9 @@
 //! | 7 | `keys` | paths → aliases: `/dir/`, `/name`; nearest not-found pages |
 //! | 8 | `place`, `publish` | a file appears under its name complete, or not at all |
 //!
+//! `extract` makes a folder of an archive again. `import` makes such an archive of one of
+//! kawipiko's, from step 5 on.
+//!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 3 to 5).
 //!
@@ -32,8 +35,10 @@ mod brotli_memory;
 mod build;
 mod encode;
 mod error;
+mod extract;
 mod fields;
 mod fingerprint;
+mod import;
 mod keys;
 pub mod limits;
 mod media;
@@ -50,6 +55,8 @@ mod work;
 
 pub use build::{Built, build};
 pub use error::{BuildError, Occupant, Problem, Reason};
+pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
+pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use names::Names;
 pub use options::{CodingError, CodingLevel, Options, parse_codings};
 pub use progress::Progress;

@@ -64,3 +64,17 @@ pub const BROTLI_WINDOW_LOG: i32 = 22;
 
 /// Slowest resources kept for the summary.
 pub const SLOWEST: usize = 10;
+
+/// Content of one file of an imported archive, which is held in memory while it is read: as much
+/// as can be worth a few seconds, and not what a hostile archive can make of a few bytes.
+pub const IMPORTED_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Bytes that deflate can make of one: 258 of two bits (RFC 1951 §3.2.5), and a header.
+pub const DEFLATE_RATIO_MAX: u64 = 1032;
+
+/// NAME_MAX of Linux: a name of a file.
+pub const FILE_NAME_MAX_BYTES: usize = 255;
+
+/// Path of an extracted file below its folder: PATH_MAX of Linux is 4096, and the folder has a name
+/// too.
+pub const FILE_PATH_MAX_BYTES: usize = 3840;

@@ -56,6 +56,20 @@ pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
     by_extension(key).unwrap_or_else(|| sniffed(head))
 }
 
+/// An extension of files that have this type, parameters aside.
+pub(crate) fn extension(media_type: &[u8]) -> &'static str {
+    let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    match essence {
+        // Types with several, of which the first in the table is not the usual one.
+        b"text/html" => "html",
+        b"text/plain" => "txt",
+        _ => {
+            let known = |row: &&(&str, &str)| row.1.as_bytes() == essence;
+            BY_EXTENSION.iter().find(known).map_or("bin", |&(extension, _)| extension)
+        }
+    }
+}
+
 /// Whether the type says `charset=utf-8` when the content is UTF-8.
 pub(crate) fn has_charset(essence: &str) -> bool {
     needs_charset(essence.as_bytes())

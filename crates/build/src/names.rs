@@ -81,6 +81,12 @@ impl Names {
         Ok(Names { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
     }
 
+    /// Without patterns: the fixed rules alone.
+    pub(crate) fn none_excluded() -> Names {
+        let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
+        Names { by_name: none(), by_path: none() }
+    }
+
     /// The patterns that have left nothing out so far, as they were given.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
         let given = self.by_name.given.iter().chain(&self.by_path.given);

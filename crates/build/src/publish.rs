@@ -34,17 +34,28 @@ pub fn build_file(
     out: &Path,
     progress: &dyn Progress,
 ) -> Result<Summary, BuildError> {
-    let place = Place::find(out, options.force)?;
+    published(out, options.force, |file, out| {
+        Ok(build_beside(source, options, id_of(out), file, progress)?.summary)
+    })
+}
+
+/// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
+pub(crate) fn published<T, E: From<BuildError>>(
+    out: &Path,
+    force: bool,
+    write: impl FnOnce(&File, &Path) -> Result<T, E>,
+) -> Result<T, E> {
+    let place = Place::find(out, force)?;
     let out = place.path();
     let draft = Draft::create(out).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => place.cannot(io::Error::new(error.kind(), "no such folder")),
         _ => place.cannot(error),
     })?;
-    let summary = build_beside(source, options, id_of(out), &draft.file, progress)?.summary;
+    let result = write(&draft.file, out)?;
     // Once more: a build can take long enough for others to put something here.
     place.check()?;
     draft.publish(out).map_err(|error| place.cannot(error))?;
-    Ok(summary)
+    Ok(result)
 }
 
 /// A file under another name, removed unless it is published.

@@ -25,6 +25,15 @@ impl Known {
                 let config = check.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
                 json!({"config": text(config), "faults": []})
             }
+            Settings::Diff(diff) if diff.json => {
+                json!({"before": text(&diff.before), "after": text(&diff.after)})
+            }
+            Settings::Extract(extract) if extract.json => {
+                json!({"archive": text(&extract.file), "folder": text(&extract.output)})
+            }
+            Settings::Import(import) if import.json => {
+                json!({"archive": text(&import.output), "imported": text(&import.file)})
+            }
             Settings::Inspect(look) | Settings::Ls(look) if look.json => {
                 json!({"archive": text(&look.file)})
             }

@@ -74,7 +74,7 @@ impl Listed {
 }
 
 /// A rule that is walked. The member names are part of the `--json` contract.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct ListedRule {
     /// The host it is for, perhaps with `*.` before it.
     pub(crate) host: Option<String>,

@@ -1,8 +1,16 @@
-//! The bar that shows how far a long verb is: on stderr, for people alone.
+//! The bar that shows how far a long verb is: on stderr, for people alone. And who ends it early.
 
-use crate::terminal::size;
+use crate::failure::Failure;
+use crate::terminal::{count, size};
+use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pinion_build::Progress;
+use pinion_engine::signals;
+use std::cell::Cell;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Columns of the bar itself.
 const BAR_COLUMNS: usize = 32;
@@ -42,6 +50,59 @@ impl Bar {
     pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Shows the bar over files and passes Ctrl-C on.
+pub(crate) struct Watcher {
+    bar: Bar,
+    cancelled: Arc<AtomicBool>,
+    /// Files and bytes that there are.
+    total: Cell<(u64, u64)>,
+}
+
+impl Watcher {
+    /// A watcher for a verb; `quiet` when its output is for programs.
+    pub(crate) fn new(quiet: bool) -> Result<Self, Failure> {
+        let (bar, cancelled) = (Bar::new(quiet), hear_signals()?);
+        Ok(Self { bar, cancelled, total: Cell::default() })
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn clear(&self) {
+        self.bar.clear();
+    }
+}
+
+impl Progress for Watcher {
+    fn found(&self, files: u64, bytes: u64) {
+        self.total.set((files, bytes));
+    }
+
+    fn advanced(&self, files: u64, bytes: u64) {
+        let (all_files, all_bytes) = self.total.get();
+        let message = format!("{} of {} files", count(files), count(all_files));
+        self.bar.set(bytes, all_bytes, &message);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Ctrl-C ends a verb in good order: nothing half is left behind. A second one ends it at once.
+fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let signals = signals::block().context("cannot block signals")?;
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&cancelled);
+    let ears = move || {
+        signals.wait();
+        set.store(true, Ordering::Relaxed);
+        signals.wait();
+        std::process::exit(1);
+    };
+    let thread = thread::Builder::new().name("signals".to_owned()).spawn(ears);
+    thread.context("cannot start the thread for signals")?;
+    Ok(cancelled)
 }
 
 /// ` 50 %  ━━━━━━━━╸         1.00 MiB of 2.00 MiB, …`: what says most comes first.

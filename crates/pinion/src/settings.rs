@@ -1,5 +1,6 @@
 //! What was written, as meant: every value read, checked and typed, with defaults in place.
 
+mod archives;
 mod serve;
 
 use crate::directives::verbs::Verb;
@@ -13,6 +14,7 @@ use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use serve::{Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 
 /// A verb with everything it needs.
@@ -29,6 +31,12 @@ pub(crate) enum Settings {
         /// The word for it, as written.
         shell: String,
     },
+    /// `pinion diff`
+    Diff(Diff),
+    /// `pinion extract`
+    Extract(Extract),
+    /// `pinion import`
+    Import(Import),
     /// `pinion inspect`
     Inspect(Look),
     /// `pinion ls`
@@ -126,6 +134,9 @@ impl Settings {
                 Self::Check(Check { config, json: low.given("json") })
             }
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
+            Verb::Diff => Self::Diff(archives::diff(low)?),
+            Verb::Extract => Self::Extract(archives::extract(low)?),
+            Verb::Import => Self::Import(archives::import(low)?),
             Verb::Inspect => Self::Inspect(look(low)?),
             Verb::Ls => Self::Ls(look(low)?),
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },

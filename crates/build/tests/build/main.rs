@@ -2,8 +2,10 @@
 
 mod answers;
 mod codings;
+mod extract;
 mod failures;
 mod folder;
+mod import;
 mod large;
 mod places;
 mod reader;

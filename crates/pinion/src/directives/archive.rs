@@ -3,6 +3,20 @@
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
+/// Verbs that have something to tell.
+const JSON: &[Verb] = &[
+    Verb::Build,
+    Verb::Cat,
+    Verb::Check,
+    Verb::Diff,
+    Verb::Extract,
+    Verb::Import,
+    Verb::Inspect,
+    Verb::Ls,
+    Verb::Verify,
+    Verb::Version,
+];
+
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
@@ -19,17 +33,22 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "",
     },
     Directive {
+        name: "exit-code",
+        short: None,
+        verbs: &[Verb::Diff],
+        file: None,
+        level: Level::Command,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Exit with 1 if the archives are not the same",
+        long: "Without it the exit status is 0 whether or not there are differences.",
+    },
+    Directive {
         name: "json",
         short: None,
-        verbs: &[
-            Verb::Build,
-            Verb::Cat,
-            Verb::Check,
-            Verb::Inspect,
-            Verb::Ls,
-            Verb::Verify,
-            Verb::Version,
-        ],
+        verbs: JSON,
         file: None,
         level: Level::Command,
         kind: Kind::Switch,

@@ -4,44 +4,48 @@ use super::file::Table;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
-const BUILD: &[Verb] = &[Verb::Build];
 const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve];
+/// What makes an archive.
+const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve];
+/// What goes through all contents of an archive.
+const WRITE: &[Verb] = &[Verb::Build, Verb::Extract, Verb::Import];
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "output",
         short: Some('o'),
-        verbs: BUILD,
+        verbs: WRITE,
         file: None,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Required,
         change: Change::Restart,
-        brief: "The archive to write",
+        brief: "The archive to write, or the folder of extract",
         long: "It is written under another name in the same folder, synced to the disk and then \
-               renamed, so that the name always leads to a whole archive. A link stays, and what \
-               it leads to is replaced.",
+               renamed, so that the name always leads to a whole archive or folder. A link to an \
+               archive stays, and what it leads to is replaced.",
     },
     Directive {
         name: "force",
         short: None,
-        verbs: BUILD,
+        verbs: WRITE,
         file: None,
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Replace a file that is no archive",
+        brief: "Replace a file that is no archive; extract into any folder",
         long: "Without it only an archive or an empty file is replaced. A folder, pipe, socket or \
-               device never is.",
+               device never is. `pinion extract` writes into a folder that is not empty only with \
+               it: files of the same names are replaced, all others stay.",
     },
     Directive {
         name: "codings",
         short: None,
-        verbs: BUILD_AND_SERVE,
+        verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("codings")),
         level: Level::Build,
         kind: Kind::Codings,
@@ -83,7 +87,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "no-security-headers",
         short: None,
-        verbs: BUILD_AND_SERVE,
+        verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("security-headers")),
         level: Level::Site,
         kind: Kind::Switch,
@@ -97,20 +101,20 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "keep-going",
         short: None,
-        verbs: BUILD_AND_SERVE,
+        verbs: &[Verb::Build, Verb::Extract, Verb::Serve],
         file: Some(Table::Site.key("keep-going")),
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Build without the files that cannot be read",
-        long: "Without it the build reads on, names every such file and then fails.",
+        brief: "Go on without the files that cannot be read, or written",
+        long: "Without it every such file is named, and nothing is written.",
     },
     Directive {
         name: "jobs",
         short: Some('j'),
-        verbs: BUILD_AND_SERVE,
+        verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("jobs")),
         level: Level::Build,
         kind: Kind::Number { min: 1, max: 1024, unit: "" },

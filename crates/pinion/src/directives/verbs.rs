@@ -11,6 +11,12 @@ pub(crate) enum Verb {
     Check,
     /// What a shell needs to complete command lines.
     Completions,
+    /// What two archives answer differently.
+    Diff,
+    /// An archive becomes a folder again.
+    Extract,
+    /// An archive of another server becomes one of ours.
+    Import,
     /// What an archive holds, in figures.
     Inspect,
     /// The paths of an archive.
@@ -120,6 +126,38 @@ pub(crate) const ALL: &[VerbRow] = &[
         ],
         brief: "Write one body of an archive to stdout",
         long: "",
+    },
+    VerbRow {
+        verb: Verb::Diff,
+        name: "diff",
+        operands: &[
+            Operand { name: "A", required: true, brief: "The archive as it was" },
+            Operand { name: "B", required: true, brief: "The archive as it is going to be" },
+        ],
+        brief: "Show what two archives answer differently",
+        long: "Lists every path that is new in B, gone, or answered differently: its status, where \
+               it leads, the size of its content, its codings and its fields. Contents are \
+               compared by their digests. Paths of which only the time of modification differs \
+               are counted and not listed.",
+    },
+    VerbRow {
+        verb: Verb::Extract,
+        name: "extract",
+        operands: &[ARCHIVE],
+        brief: "Make a folder of an archive again",
+        long: "Writes the files of the site with their times of modification into a folder that \
+               is new or empty, so that a build of it with the same flags gives the same archive. \
+               The folder appears under its name complete or not at all. Paths that cannot be \
+               names of files are named, and nothing is written.",
+    },
+    VerbRow {
+        verb: Verb::Import,
+        name: "import",
+        operands: &[Operand { name: "FILE", required: true, brief: "An archive of kawipiko" }],
+        brief: "Make an archive of one of kawipiko's",
+        long: "Takes over contents, media types, Cache-Control, redirects, pages of whole folders \
+               and folder listings of a .cdb file. Contents are decoded and encoded anew; entity \
+               tags are made anew.",
     },
     VerbRow {
         verb: Verb::Verify,

@@ -28,6 +28,7 @@ fn a_failure_is_a_document() {
         failed(&on("ls", ""), 1, &["archive", "error"]);
         failed(&on("cat", "/"), 1, &["archive", "error"]);
         failed(&on("verify", ""), 1, &["archive", "error", "sound"]);
+        failed(&on("diff", "site.pinion"), 1, &["after", "before", "error"]);
     }
     let on = |arguments: &str| run(&folder, &format!("{arguments} --json"));
     failed(&on("cat site.pinion /none"), 1, &["archive", "error"]);
@@ -76,6 +77,7 @@ fn damage_anywhere_leaves_one_document() {
             "inspect flipped.pinion",
             "cat flipped.pinion /style.css",
             "verify flipped.pinion",
+            "diff site.pinion flipped.pinion",
         ] {
             let run = run(&folder, &format!("{arguments} --json"));
             let json = run.json();

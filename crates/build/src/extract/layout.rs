@@ -1,0 +1,271 @@
+//! Which file an entry becomes, below the folder.
+
+use std::fmt;
+use std::path::Path;
+
+use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Scratch};
+use pinion_http::target;
+
+use crate::keys;
+use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
+use crate::media;
+use crate::names::Names;
+use crate::walk::relative;
+
+/// An entry that cannot become a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The path of the entry, escaped.
+    pub path: String,
+    /// Why.
+    pub reason: RefusalReason,
+}
+
+/// Why an entry cannot become a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// A name that is empty, `.` or `..`, or has a NUL in it.
+    NoName,
+    /// A path that ends in a slash, whose content is not that of an index file.
+    FolderContent,
+    /// A name of more than [`FILE_NAME_MAX_BYTES`].
+    LongName,
+    /// A path of more than [`FILE_PATH_MAX_BYTES`].
+    LongPath,
+    /// Another entry would be a file where this one needs a folder.
+    FileAndFolder,
+    /// A build would leave it out because of its name.
+    LeftOut,
+    /// Its content is in a file outside of the archive.
+    External,
+    /// It is neither content nor a redirect.
+    Kind,
+    /// No line of `_redirects` says what it does.
+    Line(&'static str),
+    /// More lines of `_redirects` than a build takes.
+    TooManyLines,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.reason {
+            RefusalReason::NoName => "not a path of a file",
+            RefusalReason::FolderContent => "a folder with content that no index file has",
+            RefusalReason::LongName => "a name too long for a file",
+            RefusalReason::LongPath => "a path too long for a file",
+            RefusalReason::FileAndFolder => "needs a folder where another path is a file",
+            RefusalReason::LeftOut => "a name that a build leaves out",
+            RefusalReason::External => "its content is not in the archive",
+            RefusalReason::Kind => "neither content nor a redirect",
+            RefusalReason::Line(what) => what,
+            RefusalReason::TooManyLines => "more lines than a build takes",
+        };
+        write!(f, "{}: {what}", self.path)
+    }
+}
+
+/// Where everything goes.
+pub(super) struct Layout<'a> {
+    reader: Reader<'a>,
+    names: Names,
+    scratch: Scratch,
+    above: Scratch,
+}
+
+/// What is asked about other entries.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    archive: Archive<'a>,
+    digests: Digests<'a>,
+}
+
+/// Whether the entry is content under a path that can be asked for.
+pub(super) fn is_page(entry: &Entry<'_>) -> bool {
+    entry.kind() == EntryKind::Resource && entry.path().first() == Some(&b'/')
+}
+
+/// Whether the entry is a page for paths that do not exist.
+pub(super) fn is_fallback(entry: &Entry<'_>) -> bool {
+    entry.path().starts_with(FALLBACK_PREFIX)
+}
+
+/// Whether a build makes the entry because of a flag: folder listings and the single page.
+fn is_of_flags(entry: &Entry<'_>) -> bool {
+    entry.path().starts_with(VARIANT_PREFIX)
+        || entry.path() == SINGLE_PAGE_KEY
+        || (entry.has_variant() && entry.path().ends_with(b"/"))
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(archive: Archive<'a>) -> Result<Layout<'a>, Damage> {
+        Ok(Layout {
+            reader: Reader { archive, digests: archive.digests()? },
+            names: Names::none_excluded(),
+            scratch: Scratch::new(),
+            above: Scratch::new(),
+        })
+    }
+
+    /// The path of its file, with a slash in front; none for what a build makes of other files.
+    pub(super) fn file_of(
+        &mut self,
+        entry: &Entry<'_>,
+    ) -> Result<Result<Option<Vec<u8>>, Refusal>, Damage> {
+        let Layout { reader, names, scratch, above } = self;
+        let refuse = |reason| {
+            let path = entry.path().escape_ascii().to_string();
+            Ok(Err(Refusal { path, reason }))
+        };
+        let path = if is_fallback(entry) {
+            match reader.fallback(entry, scratch)? {
+                Some(path) => path,
+                None => return Ok(Ok(None)),
+            }
+        } else if is_of_flags(entry) {
+            return Ok(Ok(None));
+        } else if !is_page(entry) {
+            return refuse(RefusalReason::Kind);
+        } else if reader.is_alias(entry, scratch)? {
+            return Ok(Ok(None));
+        } else {
+            entry.path().to_vec()
+        };
+        let Some(form) = entry.representation(0) else { return refuse(RefusalReason::Kind) };
+        if reader.digests.of(&reader.archive, &form)?.is_none() {
+            return refuse(RefusalReason::External);
+        }
+        if let Some(reason) = wrong_name(&path) {
+            return refuse(reason);
+        }
+        if !is_fallback(entry) && !names.may_be_part(&relative(&path)) {
+            return refuse(RefusalReason::LeftOut);
+        }
+        if reader.lies_in_file(&path, above, scratch)? {
+            return refuse(RefusalReason::FileAndFolder);
+        }
+        Ok(Ok(Some(path)))
+    }
+}
+
+impl Reader<'_> {
+    /// Whether the entry is a name that a build gives a file by itself.
+    fn is_alias(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Result<bool, Damage> {
+        let Some(location) = entry.target() else { return Ok(false) };
+        let mut decoded = Vec::new();
+        let Ok(file) = target::decode_path(location, &mut decoded) else { return Ok(false) };
+        if !keys::files_of(entry.path()).any(|name| name == file) {
+            return Ok(false);
+        }
+        Ok(self.archive.load(file, scratch)? && self.is_same(scratch, entry)?)
+    }
+
+    /// The file of a fallback page; none if a file of the folder becomes one by its name.
+    fn fallback(
+        &self,
+        entry: &Entry<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Vec<u8>>, Damage> {
+        let folder = entry.path().strip_prefix(FALLBACK_PREFIX).unwrap_or_default();
+        let usual = [folder, keys::NOT_FOUND_NAME].concat();
+        if entry.status() == 404
+            && self.archive.load(&usual, scratch)?
+            && self.is_same(scratch, entry)?
+        {
+            return Ok(None);
+        }
+        let media_type = match entry.representation(0) {
+            Some(form) => self.archive.shared(form.shared())?.media_type(),
+            None => b"",
+        };
+        let name = format!("_{}.{}", entry.status(), media::extension(media_type));
+        Ok(Some([folder, name.as_bytes()].concat()))
+    }
+
+    /// Whether the entry in the scratch is content of its own and equal to that of `entry`.
+    fn is_same(&self, scratch: &Scratch, entry: &Entry<'_>) -> Result<bool, Damage> {
+        let Some(found) = scratch.entry().filter(is_page) else { return Ok(false) };
+        match (found.representation(0), entry.representation(0)) {
+            (Some(found), Some(form)) => {
+                let found = self.digests.of(&self.archive, &found)?;
+                Ok(found == self.digests.of(&self.archive, &form)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether one of the folders that `path` lies in is a file.
+    fn lies_in_file(
+        &self,
+        path: &[u8],
+        above: &mut Scratch,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Damage> {
+        let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/');
+        for (end, _) in slashes.skip(1) {
+            let folder = path.get(..end).unwrap_or_default();
+            if self.archive.load(folder, above)?
+                && let Some(entry) = above.entry().filter(is_page)
+                && !self.is_alias(&entry, scratch)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Why a path with a slash in front cannot be that of a file.
+fn wrong_name(path: &[u8]) -> Option<RefusalReason> {
+    if path.len() > FILE_PATH_MAX_BYTES {
+        return Some(RefusalReason::LongPath);
+    }
+    let Some((b'/', below)) = path.split_first() else { return Some(RefusalReason::NoName) };
+    if below.is_empty() || (below.ends_with(b"/") && !path.ends_with(b"//")) {
+        return Some(RefusalReason::FolderContent);
+    }
+    below.split(|&byte| byte == b'/').find_map(|name| match name {
+        b"" | b"." | b".." => Some(RefusalReason::NoName),
+        name if name.contains(&0) => Some(RefusalReason::NoName),
+        name if name.len() > FILE_NAME_MAX_BYTES => Some(RefusalReason::LongName),
+        _ => None,
+    })
+}
+
+/// The path of a file for messages.
+pub(super) fn shown(out: &Path, path: &[u8]) -> std::path::PathBuf {
+    out.join(relative(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_file_has() {
+        for (path, reason) in [
+            (&b"/a"[..], None),
+            (b"/a/b.html", None),
+            (b"/..a/b..", None),
+            (b"/\xff\n", None),
+            (b"/", Some(RefusalReason::FolderContent)),
+            (b"/a/", Some(RefusalReason::FolderContent)),
+            (b"a", Some(RefusalReason::NoName)),
+            (b"", Some(RefusalReason::NoName)),
+            (b"//", Some(RefusalReason::NoName)),
+            (b"/a//b", Some(RefusalReason::NoName)),
+            (b"/..", Some(RefusalReason::NoName)),
+            (b"/../a", Some(RefusalReason::NoName)),
+            (b"/a/./b", Some(RefusalReason::NoName)),
+            (b"/a/..", Some(RefusalReason::NoName)),
+            (b"/a\0b", Some(RefusalReason::NoName)),
+        ] {
+            assert_eq!(wrong_name(path), reason, "{}", path.escape_ascii());
+        }
+        let name = |bytes: usize| [b"/", "n".repeat(bytes).as_bytes()].concat();
+        assert_eq!(wrong_name(&name(255)), None);
+        assert_eq!(wrong_name(&name(256)), Some(RefusalReason::LongName));
+        assert_eq!(wrong_name(&b"/n".repeat(1800)), None);
+        assert_eq!(wrong_name(&b"/n".repeat(4000)), Some(RefusalReason::LongPath));
+    }
+}

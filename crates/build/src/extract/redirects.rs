@@ -1,0 +1,286 @@
+//! Redirects, rewrites and rules of an archive → the lines of `_redirects` that a build makes the
+//! same of. What the lines mean is in docs/rules.md.
+
+use pinion_archive::{
+    Archive, Damage, Entry, EntryKind, PathPart, QueryValue, Rule, Scratch, TargetPart,
+};
+
+use crate::extract::layout;
+use crate::keys;
+
+/// The name of what a `*` at the end stands for.
+const SPLAT: &str = "splat";
+
+/// Whether the entry becomes a line.
+pub(super) fn is_line(entry: &Entry<'_>) -> bool {
+    matches!(entry.kind(), EntryKind::Redirect | EntryKind::Rewrite)
+        && entry.path().first() == Some(&b'/')
+}
+
+/// The line of an entry for one path; none if the line of its other slash form says it too, or
+/// what is wrong with it.
+pub(super) fn line_of_entry(
+    archive: &Archive<'_>,
+    entry: &Entry<'_>,
+) -> Result<Option<Result<String, &'static str>>, Damage> {
+    let Some(target) = entry.target() else { return Ok(None) };
+    if let Some(without) = entry.path().strip_suffix(b"/").filter(|path| !path.is_empty()) {
+        let mut scratch = Scratch::new();
+        if let Some(other) = archive.find(without, &mut scratch)?
+            && (other.kind(), other.status(), other.target())
+                == (entry.kind(), entry.status(), entry.target())
+        {
+            return Ok(None);
+        }
+    }
+    let redirects = entry.kind() == EntryKind::Redirect;
+    let to = match target_text(redirects, entry.keeps_query(), target) {
+        Ok(to) => to,
+        Err(wrong) => return Ok(Some(Err(wrong))),
+    };
+    // A file would come before the line, if it were not forced.
+    let force = if has_file(archive, entry.path())? { "!" } else { "" };
+    let from = from_text(entry.path());
+    Ok(Some(Ok(format!("{from} {to} {}{force}\n", entry.status()))))
+}
+
+/// The line of a rule.
+pub(super) fn line_of_rule(rule: &Rule<'_>) -> Result<String, &'static str> {
+    let mut line = String::new();
+    if let Some(host) = rule.host() {
+        line.push_str("https://");
+        line.push_str(std::str::from_utf8(host).map_err(|_| "a host that is not ASCII")?);
+    }
+    let mut names: Vec<String> = Vec::new();
+    let from = line.len();
+    for part in rule.path() {
+        line.push('/');
+        match part {
+            PathPart::Literal(segment) => line.push_str(&segment_text(segment)),
+            PathPart::Capture => {
+                names.push(format!("p{}", names.len()));
+                line.push(':');
+                line.push_str(names.last().map_or("", String::as_str));
+            }
+            PathPart::Rest { prefix } => {
+                names.push(SPLAT.to_owned());
+                line.push_str(&segment_text(prefix));
+                line.push('*');
+            }
+        }
+    }
+    if line.len() == from {
+        line.push('/');
+    }
+    for (key, value) in rule.query() {
+        line.push_str(&format!(" {}=", query_text(key)));
+        match value {
+            QueryValue::Is(value) => line.push_str(&query_text(value)),
+            QueryValue::Capture => {
+                names.push(format!("q{}", names.len()));
+                line.push(':');
+                line.push_str(names.last().map_or("", String::as_str));
+            }
+        }
+    }
+    line.push(' ');
+    let (mut to, mut has_query) = (String::new(), false);
+    let mut behind_name = false;
+    for part in rule.target() {
+        if behind_name && matches!(part, TargetPart::Literal([begin, ..]) if is_name_byte(*begin)) {
+            return Err("a target with text right behind a placeholder");
+        }
+        behind_name = matches!(part, TargetPart::Capture(_));
+        match part {
+            TargetPart::Literal(text) if rule.is_redirect() => {
+                has_query |= text.contains(&b'?');
+                to.push_str(location_text(text)?);
+            }
+            TargetPart::Literal(text) => to.push_str(&key_text(text)),
+            TargetPart::Capture(number) => {
+                to.push(':');
+                to.push_str(names.get(usize::from(number)).map_or("", String::as_str));
+            }
+        }
+    }
+    if rule.is_redirect() && rule.keeps_query() == has_query {
+        return Err(OTHER_QUERY);
+    }
+    let force = if rule.is_forced() { "!" } else { "" };
+    Ok(format!("{line}{to} {}{force}\n", rule.status()))
+}
+
+const OTHER_QUERY: &str = "a redirect that treats the query as no line can say";
+
+fn target_text(redirects: bool, keeps_query: bool, target: &[u8]) -> Result<String, &'static str> {
+    if !redirects {
+        return Ok(key_text(target));
+    }
+    match keeps_query == target.contains(&b'?') {
+        true => Err(OTHER_QUERY),
+        false => location_text(target).map(str::to_owned),
+    }
+}
+
+/// Whether a build of the files would answer one of the slash forms of a path.
+fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
+    let without = path.strip_suffix(b"/").unwrap_or(path);
+    let with = [without, b"/"].concat();
+    let mut scratch = Scratch::new();
+    for form in [without, &with] {
+        for file in keys::files_of(form).chain([form.to_vec()]) {
+            if archive.load(&file, &mut scratch)?
+                && scratch.entry().is_some_and(|entry| layout::is_page(&entry))
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A path on the left: everything that could mean something else is escaped.
+fn from_text(path: &[u8]) -> String {
+    let segments: Vec<String> = path.split(|&byte| byte == b'/').map(segment_text).collect();
+    segments.join("/")
+}
+
+fn segment_text(segment: &[u8]) -> String {
+    escaped_but(segment, |byte| b"-._~!$&'(),;=@+".contains(&byte))
+}
+
+fn query_text(text: &[u8]) -> String {
+    escaped_but(text, |byte| b"-._~".contains(&byte))
+}
+
+/// The key of what is sent: a colon begins a placeholder.
+fn key_text(key: &[u8]) -> String {
+    escaped_but(key, |byte| b"/-._~!$&'()*,;=@+".contains(&byte))
+}
+
+/// A `Location` as it is.
+fn location_text(location: &[u8]) -> Result<&str, &'static str> {
+    let text = std::str::from_utf8(location).map_err(|_| "a target that is not ASCII")?;
+    // What a line would take for a placeholder.
+    let placeholder = |(at, _): (usize, &str)| {
+        let before = text.as_bytes().get(..at).and_then(|before| before.last());
+        let behind = text.as_bytes().get(at + 1);
+        matches!(before, None | Some(b'/' | b'=')) && behind.is_some_and(|&byte| is_name_byte(byte))
+    };
+    match text.match_indices(':').any(placeholder) {
+        true => Err("a target with what would be a placeholder"),
+        false => Ok(text),
+    }
+}
+
+/// What the name of a placeholder is made of.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+fn escaped_but(text: &[u8], plain: fn(u8) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for &byte in text {
+        match byte.is_ascii_alphanumeric() || plain(byte) {
+            true => escaped.push(char::from(byte)),
+            false => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use pinion_archive::{Layout, NewEntry, NewRule, Writer};
+
+    use super::*;
+
+    fn entry<'a>(kind: EntryKind, status: u16, path: &'a [u8], target: &'a [u8]) -> NewEntry<'a> {
+        NewEntry {
+            kind,
+            status,
+            path,
+            target,
+            keeps_query: !target.contains(&b'?'),
+            rules_first: false,
+            has_variant: false,
+            modified: None,
+            shared: None,
+            representations: &[],
+        }
+    }
+
+    /// The lines of an archive; what no line can say, by its reason.
+    fn lines(entries: &[NewEntry<'_>], rules: &[NewRule<'_>]) -> Vec<String> {
+        let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
+        entries.iter().for_each(|entry| writer.entry(entry).expect("valid"));
+        rules.iter().for_each(|rule| writer.rule(rule).expect("valid"));
+        let bytes = writer.finish(&[]).expect("an archive").1.into_inner();
+        let layout = Layout::open(&bytes).expect("an archive");
+        let archive = layout.view(&bytes);
+        let (mut lines, mut all) = (Vec::new(), archive.entries());
+        while let Some(entry) = all.next_entry().expect("sound") {
+            lines.extend(line_of_entry(&archive, &entry).expect("sound"));
+        }
+        lines.extend(archive.rules().iter().map(|rule| line_of_rule(&rule)));
+        let text = |line: Result<String, &str>| line.unwrap_or_else(str::to_owned);
+        lines.into_iter().map(|line| text(line).trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn entries_of_one_path() {
+        let redirect = |path, target| entry(EntryKind::Redirect, 301, path, target);
+        let entries = [
+            redirect(b"/old", b"/new"),
+            redirect(b"/old/", b"/new"),
+            redirect(b"/a b/:x*", b"https://example.org:8080/?q=1"),
+            entry(EntryKind::Rewrite, 200, b"/app", "/index \u{fc}:1.html".as_bytes()),
+            NewEntry { keeps_query: false, ..redirect(b"/dropped", b"/x") },
+            redirect(b"/colon", b"/:name"),
+        ];
+        assert_eq!(
+            lines(&entries, &[]),
+            [
+                "/old /new 301",
+                "/a%20b/%3Ax%2A https://example.org:8080/?q=1 301",
+                "/app /index%20%C3%BC%3A1.html 200",
+                OTHER_QUERY,
+                "a target with what would be a placeholder",
+            ]
+        );
+    }
+
+    #[test]
+    fn rules_with_all_they_can_have() {
+        let (literal, capture) = (TargetPart::Literal, TargetPart::Capture);
+        fn rule<'a>(path: &'a [PathPart<'a>], target: &'a [TargetPart<'a>]) -> NewRule<'a> {
+            NewRule { path, target, keeps_query: true, ..NewRule::EMPTY }
+        }
+        let rest = PathPart::Rest { prefix: b"v" };
+        let all = [PathPart::Rest { prefix: b"" }];
+        let path = [PathPart::Literal(b"a:b"), PathPart::Capture, rest];
+        let target = [literal(b"/x/"), capture(2), literal(b"/"), capture(0), capture(1)];
+        let (same, none) = ([literal(b"/"), capture(0)], [literal(b"/none here")]);
+        let rules = [
+            NewRule {
+                force: true,
+                status: 302,
+                host: Some(b"*.example.org"),
+                query: &[(b"k 1", QueryValue::Is(b"a&b")), (b"n", QueryValue::Capture)],
+                ..rule(&path, &target)
+            },
+            rule(&all, &same),
+            NewRule { status: 404, keeps_query: false, ..rule(&[], &none) },
+        ];
+        assert_eq!(
+            lines(&[], &rules),
+            [
+                "https://*.example.org/a%3Ab/:p0/v* k%201=a%26b n=:q2 /x/:q2/:p0:splat 302!",
+                "/* /:splat 301",
+                "/ /none%20here 404",
+            ]
+        );
+    }
+}

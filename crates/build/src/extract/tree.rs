@@ -1,0 +1,215 @@
+//! Files below one folder: whatever their names and whatever lies there already, nothing is
+//! written outside of it. Folders are opened one below the other, and no link is followed.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pinion_http::date::UnixSeconds;
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, futimens, mkdirat, openat,
+    renameat, syncfs, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::extract::{ExtractError, layout};
+
+/// A folder that is being filled.
+pub(super) struct Tree {
+    /// As the caller wrote it.
+    out: PathBuf,
+    folder: OwnedFd,
+    /// The folder that was written to last.
+    last: Option<(Vec<u8>, OwnedFd)>,
+    /// Where it is filled, and where it goes. None: it was there, and files are replaced in it.
+    draft: Option<Draft>,
+}
+
+/// A folder under another name, removed unless it is published.
+struct Draft {
+    path: PathBuf,
+    goes_to: PathBuf,
+    published: bool,
+}
+
+/// The name of a file that is not whole, in a folder that was there before.
+const UNFINISHED: &str = ".pinion-extract.tmp";
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+impl Tree {
+    /// A tree that becomes the folder `out`.
+    ///
+    /// # Errors
+    /// [`ExtractError::Occupied`] for anything but an empty folder, unless `force` is given and it
+    /// is a folder; [`ExtractError::Output`].
+    pub(super) fn create(out: &Path, force: bool) -> Result<Tree, ExtractError> {
+        let occupied = |what| ExtractError::Occupied { path: out.to_owned(), what };
+        let cannot = |error| ExtractError::Output { path: out.to_owned(), error };
+        let exists = match fs::metadata(out) {
+            Ok(metadata) if !metadata.is_dir() => return Err(occupied("no folder")),
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(cannot(error)),
+        };
+        let is_empty = !exists || fs::read_dir(out).map_err(cannot)?.next().is_none();
+        if !is_empty && !force {
+            return Err(occupied("the folder is not empty"));
+        }
+        if !is_empty {
+            let folder = openat(CWD, out, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+            let folder = folder.map_err(|error| cannot(error.into()))?;
+            return Ok(Tree { out: out.to_owned(), folder, last: None, draft: None });
+        }
+        let goes_to = if exists { fs::canonicalize(out).map_err(cannot)? } else { out.to_owned() };
+        if exists && std::env::current_dir().is_ok_and(|here| here.starts_with(&goes_to)) {
+            return Err(occupied("the folder one is in; name one that is not there yet"));
+        }
+        let draft = Draft::create(goes_to, exists).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => cannot(io::Error::new(error.kind(), "no such folder")),
+            _ => cannot(error),
+        })?;
+        let folder = openat(CWD, &draft.path, FOLDER, Mode::empty());
+        let folder = folder.map_err(|error| cannot(error.into()))?;
+        Ok(Tree { out: out.to_owned(), folder, last: None, draft: Some(draft) })
+    }
+
+    /// Writes a file. `path` begins with a slash, and each of its names is one.
+    ///
+    /// # Errors
+    /// [`ExtractError::Output`] with the path of the file.
+    pub(super) fn write(
+        &mut self,
+        path: &[u8],
+        content: &[u8],
+        modified: Option<UnixSeconds>,
+    ) -> Result<(), ExtractError> {
+        self.try_write(path, content, modified)
+            .map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
+    }
+
+    /// Has the folder appear under its name.
+    ///
+    /// # Errors
+    /// [`ExtractError::Output`].
+    pub(super) fn publish(mut self) -> Result<(), ExtractError> {
+        let published = self.try_publish();
+        published.map_err(|error| ExtractError::Output { path: self.out.clone(), error })
+    }
+
+    fn try_publish(&mut self) -> io::Result<()> {
+        // One call for all of them: a name that leads to a folder with empty files is not whole.
+        syncfs(&self.folder)?;
+        let Some(draft) = &mut self.draft else { return Ok(()) };
+        fs::rename(&draft.path, &draft.goes_to)?;
+        draft.published = true;
+        Ok(())
+    }
+
+    fn try_write(
+        &mut self,
+        path: &[u8],
+        content: &[u8],
+        modified: Option<UnixSeconds>,
+    ) -> io::Result<()> {
+        let replaces = self.draft.is_none();
+        let slash =
+            path.iter().rposition(|&byte| byte == b'/').ok_or(io::ErrorKind::InvalidInput)?;
+        let (folder, name) = path.split_at(slash);
+        let name = OsStr::from_bytes(name.get(1..).unwrap_or_default());
+        let folder = self.enter(folder)?;
+        let first = if replaces { OsStr::new(UNFINISHED) } else { name };
+        if replaces {
+            // Left behind by an extraction that was ended.
+            let _may_not_be_there = unlinkat(folder, first, AtFlags::empty());
+        }
+        let mut file = File::from(openat(folder, first, NEW_FILE, Mode::from_raw_mode(0o666))?);
+        let written = file.write_all(content).and_then(|()| set_modified(&file, modified));
+        let written = match replaces {
+            true => written.and_then(|()| Ok(renameat(folder, first, folder, name)?)),
+            false => written,
+        };
+        if replaces && written.is_err() {
+            let _may_not_be_there = unlinkat(folder, first, AtFlags::empty());
+        }
+        written
+    }
+
+    /// The folder of that path below the root, made if it is not there.
+    fn enter(&mut self, path: &[u8]) -> io::Result<&OwnedFd> {
+        if path.is_empty() {
+            return Ok(&self.folder);
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| last != path) {
+            let mut inner: Option<OwnedFd> = None;
+            for name in path.split(|&byte| byte == b'/').skip(1) {
+                let above = inner.as_ref().unwrap_or(&self.folder);
+                let name = OsStr::from_bytes(name);
+                match mkdirat(above, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                inner = Some(openat(above, name, FOLDER, Mode::empty())?);
+            }
+            self.last = inner.map(|folder| (path.to_vec(), folder));
+        }
+        Ok(self.last.as_ref().map_or(&self.folder, |(_, folder)| folder))
+    }
+}
+
+impl Draft {
+    /// Creates the draft of the folder `goes_to`, beside it.
+    fn create(goes_to: PathBuf, exists: bool) -> io::Result<Draft> {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        let name = goes_to.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        loop {
+            let mut hidden = OsStr::new(".").to_owned();
+            hidden.push(&name);
+            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+            hidden.push(format!(".{}-{number}.tmp", process::id()));
+            let path = goes_to.with_file_name(hidden);
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let draft = Draft { path, goes_to, published: false };
+                    if exists {
+                        let permissions = fs::metadata(&draft.goes_to)?.permissions();
+                        fs::set_permissions(&draft.path, permissions)?;
+                    }
+                    return Ok(draft);
+                }
+                // Left behind by a process that had this number before.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nobody can be told, and there is nothing else to try.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn set_modified(file: &File, modified: Option<UnixSeconds>) -> io::Result<()> {
+    let Some(seconds) = modified else { return Ok(()) };
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: 0 },
+    };
+    Ok(futimens(file, &times)?)
+}

@@ -1,0 +1,109 @@
+//! An archive of kawipiko becomes one of ours.
+//!
+//! | Step | Module | Does |
+//! |---|---|---|
+//! | 1 | `plan` | references → pages, fallback pages, redirects and rules, in our order |
+//! | 2 | `answers` | blocks of fields → status, type, coding, fields |
+//! | 3 | `contents` | stored forms → the content itself |
+//! | 4 | `write` | all of it → an archive |
+//!
+//! What our server does by itself is not taken over: redirects between the two slash forms of a
+//! path, and the names of folder indexes and short paths become aliases of the file they repeat.
+
+mod answers;
+mod contents;
+mod plan;
+mod write;
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pinion_archive::{Digest, WriteError};
+use pinion_kawipiko::{Archive, Damage, OpenError};
+
+use crate::error::BuildError;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::publish::published;
+use crate::summary::CodingSummary;
+
+pub use contents::ContentFault;
+pub use plan::{Leftover, LeftoverReason};
+
+/// Why no archive was made of another one.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// One of its records is damaged.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    /// One of its contents cannot be read.
+    #[error("{}: {fault}", path.escape_ascii())]
+    Content {
+        /// A path that it answers.
+        path: Box<[u8]>,
+        /// Why.
+        fault: ContentFault,
+    },
+    /// The new archive cannot be made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl From<WriteError> for ImportError {
+    fn from(error: WriteError) -> ImportError {
+        ImportError::Build(error.into())
+    }
+}
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// Paths with a content of their own.
+    pub pages: u64,
+    /// Further names of those.
+    pub aliases: u64,
+    /// Pages for paths that do not exist.
+    pub fallback_pages: u64,
+    /// Redirects of one path.
+    pub redirects: u64,
+    /// Redirects of more than one path, or of one host.
+    pub rules: u64,
+    /// Different contents.
+    pub contents: u64,
+    /// Their bytes.
+    pub content_bytes: u64,
+    /// One per coding, in the order of the options.
+    pub codings: Vec<CodingSummary>,
+    /// What was not taken over, and why; in no order.
+    pub leftovers: Vec<Leftover>,
+    /// Length of the archive.
+    pub archive_bytes: u64,
+    /// What names the archive.
+    pub digest: Digest,
+    /// How long all of it took.
+    pub elapsed: Duration,
+}
+
+/// Makes the archive file `out` of the bytes of an archive of kawipiko. Of the options those count
+/// that say how bodies are stored and which fields every answer has. `out` is treated as by
+/// [`build_file`](crate::build_file).
+///
+/// # Errors
+/// [`ImportError`]; after an error `out` is as it was.
+pub fn import_file(
+    cdb: &[u8],
+    options: &Options,
+    out: &Path,
+    progress: &dyn Progress,
+) -> Result<Imported, ImportError> {
+    let begin = Instant::now();
+    let archive = Archive::open(cdb)?;
+    let plan = plan::plan(&archive)?;
+    let write = |file: &File, _: &Path| write::write(plan, options, file, progress);
+    let imported = published(out, options.force, write)?;
+    Ok(Imported { elapsed: begin.elapsed(), ..imported })
+}

@@ -1,0 +1,115 @@
+//! What a reference is answered with, apart from its path.
+
+use pinion_kawipiko::{Archive, Damage, Fault, Field, Reference};
+
+use crate::import::contents::Stored;
+use crate::media::is_packed;
+
+/// Status, fields and content. Paths with the same numbers share one.
+#[derive(Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) status: u16,
+    pub(super) media: Option<&'a str>,
+    pub(super) cache_control: Option<&'a str>,
+    /// `Location`.
+    pub(super) location: &'a [u8],
+    /// All fields but those above and those that a server writes itself.
+    pub(super) others: Vec<(&'static str, &'a str)>,
+    /// The number of its content.
+    pub(super) content: u32,
+    pub(super) stored: Stored<'a>,
+}
+
+/// Fields that are not taken over: our server writes them itself, or our builder for each stored
+/// form. Sorted, in lower case.
+const OUR_OWN: [&str; 20] = [
+    "accept-ranges",
+    "allow",
+    "connection",
+    "content-length",
+    "content-location",
+    "content-range",
+    "date",
+    "etag",
+    "keep-alive",
+    "last-modified",
+    "proxy-connection",
+    "referrer-policy",
+    "server",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "x-content-type-options",
+    "x-frame-options",
+];
+
+impl<'a> Answer<'a> {
+    /// Reads the fields of a reference.
+    pub(super) fn of(
+        archive: &Archive<'a>,
+        reference: &Reference<'a>,
+    ) -> Result<Answer<'a>, Damage> {
+        let damage = |fault| {
+            let record = format!("m{:07x}", reference.fields_number());
+            Damage { record, fault }
+        };
+        let bytes = archive.content(reference)?;
+        let mut answer = Answer {
+            status: 200,
+            media: None,
+            cache_control: None,
+            location: b"",
+            others: Vec::new(),
+            content: reference.content_number(),
+            stored: Stored::Identity(bytes),
+        };
+        for Field { name, value } in archive.fields(reference)? {
+            let text = || text(value).ok_or(damage(Fault::Value));
+            match name.to_ascii_lowercase().as_str() {
+                "!status" => {
+                    let status = text()?.parse().ok().filter(|status| (200..600).contains(status));
+                    answer.status = status.ok_or(damage(Fault::Value))?;
+                }
+                "content-type" => answer.media = Some(text()?),
+                "cache-control" => answer.cache_control = Some(text()?),
+                "location" => answer.location = value,
+                "content-encoding" => {
+                    answer.stored = match value {
+                        b"identity" => Stored::Identity(bytes),
+                        b"gzip" => Stored::Gzip(bytes),
+                        b"br" => Stored::Brotli(bytes),
+                        _ => return Err(damage(Fault::Value)),
+                    };
+                }
+                own if OUR_OWN.binary_search(&own).is_ok() => {}
+                _ => answer.others.push((name, text()?)),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Whether its type is worth encoding.
+    pub(super) fn is_encoded(&self) -> bool {
+        let media = self.media.unwrap_or_default();
+        !is_packed(media.split(';').next().unwrap_or_default().trim_end())
+    }
+}
+
+/// A value that can stand in a field.
+fn text(value: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(value).ok()?;
+    let visible = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+    (!text.is_empty() && text.bytes().all(visible)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_can_be_searched() {
+        assert!(OUR_OWN.is_sorted());
+    }
+}

@@ -1,0 +1,137 @@
+//! Stored forms → the content itself. kawipiko stores each content in one form only.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use libdeflater::{DecompressionError, Decompressor};
+use pinion_http::coding::Coding;
+
+use crate::limits::{DEFLATE_RATIO_MAX, IMPORTED_MAX_BYTES};
+
+/// Stored bytes and their coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored<'a> {
+    Identity(&'a [u8]),
+    Gzip(&'a [u8]),
+    Brotli(&'a [u8]),
+}
+
+/// Why a content cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContentFault {
+    /// The stored bytes are not what their coding makes.
+    #[error("its {0} form is damaged")]
+    Damaged(&'static str),
+    /// More content than [`IMPORTED_MAX_BYTES`].
+    #[error("more than {IMPORTED_MAX_BYTES} bytes of content")]
+    TooLong,
+}
+
+/// What brotli makes of text, in bytes for each stored one: only the memory that is set aside for
+/// it depends on this.
+const BROTLI_RATIO: u64 = 6;
+
+impl<'a> Stored<'a> {
+    /// Length of the stored bytes.
+    pub(super) fn bytes(self) -> u64 {
+        let (Stored::Identity(bytes) | Stored::Gzip(bytes) | Stored::Brotli(bytes)) = self;
+        bytes.len() as u64
+    }
+
+    /// The coding.
+    pub(super) fn coding(self) -> Coding {
+        match self {
+            Stored::Identity(_) => Coding::Identity,
+            Stored::Gzip(_) => Coding::Gzip,
+            Stored::Brotli(_) => Coding::Brotli,
+        }
+    }
+
+    /// About how long the content is.
+    pub(super) fn likely_bytes(self) -> u64 {
+        match self {
+            Stored::Identity(bytes) => bytes.len() as u64,
+            Stored::Gzip(bytes) => gzip_bytes(bytes).unwrap_or_default(),
+            Stored::Brotli(bytes) => bytes.len() as u64 * BROTLI_RATIO,
+        }
+    }
+
+    /// The content.
+    pub(super) fn content(self) -> Result<Cow<'a, [u8]>, ContentFault> {
+        match self {
+            Stored::Identity(bytes) => Ok(Cow::Borrowed(bytes)),
+            Stored::Gzip(bytes) => gunzip(bytes).map(Cow::Owned),
+            Stored::Brotli(bytes) => unbrotli(bytes).map(Cow::Owned),
+        }
+    }
+}
+
+/// The length that the end of a gzip stream announces (RFC 1952 §2.3.1), if so many bytes can come
+/// of it.
+fn gzip_bytes(stored: &[u8]) -> Option<u64> {
+    let length = u64::from(u32::from_le_bytes(*stored.last_chunk()?));
+    Some(length).filter(|&length| length <= stored.len() as u64 * DEFLATE_RATIO_MAX)
+}
+
+fn gunzip(stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
+    let damaged = ContentFault::Damaged("gzip");
+    let length = gzip_bytes(stored).ok_or(damaged)?;
+    if length > IMPORTED_MAX_BYTES {
+        return Err(ContentFault::TooLong);
+    }
+    let mut content = vec![0; usize::try_from(length).map_err(|_| ContentFault::TooLong)?];
+    match Decompressor::new().gzip_decompress(stored, &mut content) {
+        Ok(bytes) if bytes == content.len() => Ok(content),
+        Ok(_) | Err(DecompressionError::BadData | DecompressionError::InsufficientSpace) => {
+            Err(damaged)
+        }
+    }
+}
+
+fn unbrotli(stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
+    const PIECE_BYTES: usize = 64 * 1024;
+    let mut content = Vec::new();
+    let stream = brotli::Decompressor::new(stored, PIECE_BYTES);
+    let read = stream.take(IMPORTED_MAX_BYTES + 1).read_to_end(&mut content);
+    read.map_err(|_| ContentFault::Damaged("br"))?;
+    if content.len() as u64 > IMPORTED_MAX_BYTES {
+        return Err(ContentFault::TooLong);
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::Encoders;
+    use crate::options::parse_codings;
+
+    #[test]
+    fn what_was_encoded_comes_back() {
+        for length in [0, 1, 1000, 70_000, 3_000_000] {
+            let content: Vec<u8> = b"kawipiko ".iter().copied().cycle().take(length).collect();
+            for encoded in Encoders::new(&parse_codings("gzip,br").unwrap()).encode(&content) {
+                let stored = match encoded.coding {
+                    Coding::Gzip => Stored::Gzip(&encoded.stored),
+                    _ => Stored::Brotli(&encoded.stored),
+                };
+                assert!(stored.content().unwrap() == content);
+                // Whatever is cut off or changed is noticed, or does not matter.
+                let Stored::Gzip(gzip) = stored else { continue };
+                let cut = &gzip[..gzip.len() - 1];
+                assert!(Stored::Gzip(cut).content().is_err());
+            }
+        }
+        assert_eq!(Stored::Identity(b"x").content().unwrap(), &b"x"[..]);
+    }
+
+    #[test]
+    fn what_was_never_encoded_is_damaged() {
+        for bytes in
+            [&b""[..], b"x", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"Hello world!\xff\xff\xff\xff"]
+        {
+            assert_eq!(Stored::Gzip(bytes).content(), Err(ContentFault::Damaged("gzip")));
+            assert_eq!(Stored::Brotli(bytes).content(), Err(ContentFault::Damaged("br")));
+        }
+    }
+}

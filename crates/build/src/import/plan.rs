@@ -1,0 +1,373 @@
+//! References → what our archive will hold.
+//!
+//! kawipiko looks first at paths of the request's host, then at the others; in each pass for the
+//! path itself and then for the nearest folder above with a `/*` of its own. In our order of
+//! resolution that is: rules that apply to a host come first and are forced; paths are entries;
+//! redirects of whole folders are rules, the deepest first; pages of whole folders are fallback
+//! pages, or rules in front of a redirect of a folder above.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use pinion_http::target;
+use pinion_kawipiko::{Archive, Damage, Kind, Reference};
+
+use crate::import::answers::Answer;
+use crate::keys;
+
+/// What our archive will hold.
+#[derive(Debug, Default)]
+pub(super) struct Plan<'a> {
+    pub(super) answers: Vec<Answer<'a>>,
+    /// By path.
+    pub(super) pages: BTreeMap<Vec<u8>, Page>,
+    /// By folder, with a slash at both ends.
+    pub(super) fallbacks: BTreeMap<Vec<u8>, usize>,
+    /// Redirects of one path, by path.
+    pub(super) moved: BTreeMap<Vec<u8>, usize>,
+    /// In the order in which they apply.
+    pub(super) rules: Vec<Rule>,
+    pub(super) leftovers: Vec<Leftover>,
+}
+
+/// Content with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// A number in [`Plan::answers`].
+    pub(super) answer: usize,
+    /// The path of which this one is another name.
+    pub(super) alias_of: Option<Vec<u8>>,
+}
+
+/// A redirect, or a page, for more than one path or for one host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// In lower case, without a port.
+    pub(super) host: Option<Vec<u8>>,
+    /// Without a slash at its end.
+    pub(super) path: Vec<u8>,
+    /// Whether it is for all that is below `path` too.
+    pub(super) below: bool,
+    /// A number in [`Plan::answers`].
+    pub(super) answer: usize,
+    /// The page that answers; none for a redirect.
+    pub(super) page: Option<Vec<u8>>,
+}
+
+/// What is not taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// As the other archive has it, escaped.
+    pub place: String,
+    /// Why.
+    pub reason: LeftoverReason,
+}
+
+/// Why something is not taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftoverReason {
+    /// No request ever finds it.
+    NeverMatches,
+    /// It leads to itself.
+    Circular,
+    /// A file for one host, which no archiver makes.
+    FileOfHost,
+    /// A redirect to something that is neither a path nor a URL with a host.
+    Target,
+    /// Another reference to the same path is found first.
+    Shadowed,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.reason {
+            LeftoverReason::NeverMatches => "no request finds it",
+            LeftoverReason::Circular => "leads to itself",
+            LeftoverReason::FileOfHost => "a file for one host",
+            LeftoverReason::Target => "leads neither to a path nor to a host",
+            LeftoverReason::Shadowed => "another path comes before it",
+        };
+        write!(f, "{}: {what}", self.place)
+    }
+}
+
+/// Takes everything in, then sorts it out.
+pub(super) fn plan<'a>(archive: &Archive<'a>) -> Result<Plan<'a>, Damage> {
+    let mut gathered = Gathered::default();
+    for reference in archive.references() {
+        gathered.take(archive, &reference?)?;
+    }
+    Ok(gathered.sort_out())
+}
+
+/// All references by what they are for.
+#[derive(Default)]
+struct Gathered<'a> {
+    plan: Plan<'a>,
+    /// Numbers of fields and content → answer.
+    known: HashMap<(u32, u32), usize>,
+    listings: BTreeMap<Vec<u8>, usize>,
+    /// Redirects of one path or all below a folder, as they are written.
+    redirects: BTreeMap<Vec<u8>, usize>,
+    /// The same for a host.
+    host_redirects: BTreeMap<(Vec<u8>, Vec<u8>), usize>,
+}
+
+impl<'a> Gathered<'a> {
+    fn take(&mut self, archive: &Archive<'a>, reference: &Reference<'a>) -> Result<(), Damage> {
+        let answer = self.answer(archive, reference)?;
+        let path = reference.path.to_vec();
+        match (reference.kind, reference.host) {
+            (Kind::File, None) => {
+                if let Some(folder) = folder(&path) {
+                    self.plan.fallbacks.insert(folder.to_vec(), answer);
+                } else {
+                    self.plan.pages.insert(path, Page { answer, alias_of: None });
+                }
+            }
+            (Kind::Redirect, None) => {
+                self.redirects.insert(path, answer);
+            }
+            (Kind::Listing, None) => {
+                self.listings.insert(path, answer);
+            }
+            (Kind::Redirect, Some(host)) => {
+                self.host_redirects.insert((host.to_vec(), path), answer);
+            }
+            (Kind::File | Kind::Listing, Some(host)) => {
+                self.leave_out(&[b"://", host, &path], LeftoverReason::FileOfHost);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        archive: &Archive<'a>,
+        reference: &Reference<'a>,
+    ) -> Result<usize, Damage> {
+        let numbers = (reference.fields_number(), reference.content_number());
+        if let Some(&known) = self.known.get(&numbers) {
+            return Ok(known);
+        }
+        self.plan.answers.push(Answer::of(archive, reference)?);
+        self.known.insert(numbers, self.plan.answers.len() - 1);
+        Ok(self.plan.answers.len() - 1)
+    }
+
+    fn leave_out(&mut self, place: &[&[u8]], reason: LeftoverReason) {
+        let place = place.concat().escape_ascii().to_string();
+        self.plan.leftovers.push(Leftover { place, reason });
+    }
+
+    fn sort_out(mut self) -> Plan<'a> {
+        for (path, answer) in std::mem::take(&mut self.listings) {
+            if !self.redirects.contains_key(&path) {
+                self.plan.pages.entry(path).or_insert(Page { answer, alias_of: None });
+            }
+        }
+        self.hosts();
+        let redirects = std::mem::take(&mut self.redirects).into_iter();
+        let (whole_folders, paths): (Vec<_>, Vec<_>) =
+            redirects.partition(|(path, _)| folder(path).is_some());
+        let folders = whole_folders.iter().filter_map(|(path, _)| folder(path));
+        let folders = folders.map(<[u8]>::to_vec).collect();
+        self.single_paths(paths, &folders);
+        self.whole_folders(whole_folders);
+        self.folder_pages();
+        self.aliases();
+        self.plan
+    }
+
+    /// Redirects for one host, which come before everything else.
+    fn hosts(&mut self) {
+        let all = std::mem::take(&mut self.host_redirects);
+        let mut rules = Vec::new();
+        for ((host, path), &answer) in &all {
+            let place: [&[u8]; 3] = [b"://", host, path];
+            let other_forms = [other_form(path), [&other_form(path)[..], b"*"].concat()];
+            let has_other_form =
+                other_forms.iter().any(|other| all.contains_key(&(host.clone(), other.clone())));
+            if has_other_form && self.leads_to_other_form(answer, path) {
+                continue;
+            }
+            let name = without_port(host).to_ascii_lowercase();
+            match decoded(path) {
+                Some(path) if is_host(&name) => match self.leads_somewhere(answer) {
+                    true => rules.push(rule(Some(name), &path, answer)),
+                    false => self.leave_out(&place, LeftoverReason::Target),
+                },
+                _ => self.leave_out(&place, LeftoverReason::NeverMatches),
+            }
+        }
+        // Of one host: paths before folders, the deepest folder first.
+        rules.sort_by_key(|rule: &Rule| (rule.below, std::cmp::Reverse(rule.path.len())));
+        self.plan.rules = rules;
+    }
+
+    /// Redirects of one path.
+    fn single_paths(&mut self, paths: Vec<(Vec<u8>, usize)>, folders: &BTreeSet<Vec<u8>>) {
+        let written: BTreeSet<Vec<u8>> = paths.iter().map(|(path, _)| path.clone()).collect();
+        for (path, answer) in paths {
+            if self.leads_to_other_form(answer, &path) {
+                // Our server does this by itself where the other form has content. Where it has
+                // none but what a whole folder is answered with, this form gets that too.
+                let other = other_form(&path);
+                let by_itself = self.plan.pages.contains_key(&other)
+                    || written.contains(&other)
+                    || self.plan.fallbacks.contains_key(&other)
+                    || folders.contains(&other);
+                if !by_itself {
+                    self.leave_out(&[&path], LeftoverReason::Circular);
+                }
+                continue;
+            }
+            let Some(key) = decoded(&path) else {
+                self.leave_out(&[&path], LeftoverReason::NeverMatches);
+                continue;
+            };
+            let taken = self.plan.pages.contains_key(&key) || self.plan.moved.contains_key(&key);
+            if taken {
+                self.leave_out(&[&path], LeftoverReason::Shadowed);
+            } else {
+                self.plan.moved.insert(key, answer);
+            }
+        }
+    }
+
+    /// Redirects of all paths below a folder: rules, the deepest first. A page for a folder below
+    /// such a one becomes a rule in front of it.
+    fn whole_folders(&mut self, mut redirects: Vec<(Vec<u8>, usize)>) {
+        redirects.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        for (path, answer) in redirects {
+            let Some(key) = decoded(&path) else {
+                self.leave_out(&[&path], LeftoverReason::NeverMatches);
+                continue;
+            };
+            let Some(top) = folder(&key) else { continue };
+            if self.plan.fallbacks.contains_key(top) {
+                self.leave_out(&[&path], LeftoverReason::Shadowed);
+                continue;
+            }
+            if !self.leads_somewhere(answer) {
+                self.leave_out(&[&path], LeftoverReason::Target);
+                continue;
+            }
+            let below = self.plan.fallbacks.range(top.to_vec()..);
+            let below = below.take_while(|(folder, _)| folder.starts_with(top));
+            let mut pages: Vec<Rule> = below
+                .map(|(folder, &answer)| {
+                    let pattern = [&folder[..], b"*"].concat();
+                    Rule { page: Some(pattern.clone()), ..rule(None, &pattern, answer) }
+                })
+                .filter(|page| !self.plan.rules.contains(page))
+                .collect();
+            pages.sort_by_key(|page| std::cmp::Reverse(page.path.len()));
+            for page in pages {
+                // What kawipiko answers under this very path.
+                if let Some(key) = &page.page {
+                    let content = Page { answer: page.answer, alias_of: None };
+                    self.plan.pages.entry(key.clone()).or_insert(content);
+                }
+                self.plan.rules.push(page);
+            }
+            self.plan.rules.push(rule(None, &key, answer));
+        }
+    }
+
+    /// A folder with a page for all that is below answers with it too.
+    fn folder_pages(&mut self) {
+        for (folder, &answer) in &self.plan.fallbacks {
+            let found = self.plan.answers.get(answer).is_some_and(|answer| answer.status == 200);
+            let without_slash = folder.strip_suffix(b"/").unwrap_or_default();
+            let taken = [&folder[..], without_slash].iter().any(|path| {
+                self.plan.moved.contains_key(*path) || self.plan.pages.contains_key(*path)
+            });
+            if found && !taken && folder.len() > 1 {
+                self.plan.pages.insert(folder.clone(), Page { answer, alias_of: None });
+            }
+        }
+    }
+
+    /// Pages that repeat a file under the name of its folder or a shorter one.
+    fn aliases(&mut self) {
+        let pages = &self.plan.pages;
+        let same = |path: &[u8], file: &[u8]| {
+            pages.get(file).is_some_and(|found| {
+                pages.get(path).is_some_and(|page| page.answer == found.answer)
+            })
+        };
+        let aliases: Vec<(Vec<u8>, Vec<u8>)> = pages
+            .keys()
+            .filter_map(|path| {
+                let file = keys::files_of(path).find(|file| same(path, file))?;
+                Some((path.clone(), file))
+            })
+            .collect();
+        for (path, file) in aliases {
+            if let Some(page) = self.plan.pages.get_mut(&path) {
+                page.alias_of = Some(file);
+            }
+        }
+    }
+
+    /// Whether an answer is a permanent redirect to the path with a slash more, or less.
+    fn leads_to_other_form(&self, answer: usize, path: &[u8]) -> bool {
+        let answer = self.plan.answers.get(answer);
+        answer.is_some_and(|answer| answer.location == other_form(path))
+    }
+
+    /// Whether the target of a rule is a path, or a URL with a host.
+    fn leads_somewhere(&self, answer: usize) -> bool {
+        let Some(answer) = self.plan.answers.get(answer) else { return false };
+        let to = answer.location;
+        let is_path = to.first() == Some(&b'/') && !matches!(to.get(1), Some(b'/' | b'\\'));
+        let has_host = [&b"http://"[..], b"https://"].iter().any(|scheme| {
+            to.strip_prefix(*scheme)
+                .is_some_and(|rest| rest.first().is_some_and(|byte| !b"/?#".contains(byte)))
+        });
+        is_path || has_host
+    }
+}
+
+fn rule(host: Option<Vec<u8>>, path: &[u8], answer: usize) -> Rule {
+    let (path, below) = match path.strip_suffix(b"/*") {
+        Some(folder) => (folder, true),
+        None => (path.strip_suffix(b"/").unwrap_or(path), false),
+    };
+    Rule { host, path: path.to_vec(), below, answer, page: None }
+}
+
+/// The sources of redirects are written as a URL has them; ours are not. None for one that no
+/// request can have.
+fn decoded(path: &[u8]) -> Option<Vec<u8>> {
+    let mut buffer = Vec::new();
+    target::decode_path(path, &mut buffer).ok().map(<[u8]>::to_vec)
+}
+
+/// `/dir/` of `/dir/*`.
+fn folder(path: &[u8]) -> Option<&[u8]> {
+    path.strip_suffix(b"*").filter(|folder| folder.ends_with(b"/"))
+}
+
+/// With a slash at its end, if it has none; else without.
+fn other_form(path: &[u8]) -> Vec<u8> {
+    match path.strip_suffix(b"/") {
+        Some(without) => without.to_vec(),
+        None => [path, b"/"].concat(),
+    }
+}
+
+/// Our rules compare hosts without their ports.
+fn without_port(host: &[u8]) -> &[u8] {
+    let colon = host.iter().rposition(|&byte| byte == b':');
+    match colon.map(|colon| host.split_at(colon)) {
+        Some((name, port)) if port.iter().skip(1).all(u8::is_ascii_digit) => name,
+        _ => host,
+    }
+}
+
+/// Whether a request can name it: `*` stands for itself in kawipiko.
+fn is_host(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'*')
+}

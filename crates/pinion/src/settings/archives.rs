@@ -1,0 +1,79 @@
+//! The settings of the verbs that turn archives into something else.
+
+use super::{Content, content, operand, output, path};
+use crate::failure::Failure;
+use crate::written::Low;
+use std::path::PathBuf;
+
+/// `pinion diff`.
+#[derive(Debug)]
+pub(crate) struct Diff {
+    /// The archive as it was.
+    pub(crate) before: PathBuf,
+    /// The archive as it is going to be.
+    pub(crate) after: PathBuf,
+    /// Exit with 1 if they are not the same.
+    pub(crate) exit_code: bool,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
+/// `pinion extract`.
+#[derive(Debug)]
+pub(crate) struct Extract {
+    /// The archive.
+    pub(crate) file: PathBuf,
+    /// The folder.
+    pub(crate) output: PathBuf,
+    /// Write into a folder that is not empty.
+    pub(crate) force: bool,
+    /// Write what can be written.
+    pub(crate) keep_going: bool,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
+/// `pinion import`.
+#[derive(Debug)]
+pub(crate) struct Import {
+    /// The archive of kawipiko.
+    pub(crate) file: PathBuf,
+    /// The archive.
+    pub(crate) output: PathBuf,
+    /// Replace a file that is no archive.
+    pub(crate) force: bool,
+    /// How bodies are stored, and which fields answers have.
+    pub(crate) content: Content,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
+pub(super) fn diff(low: &Low) -> Result<Diff, Failure> {
+    Ok(Diff {
+        before: operand(low, "A")?,
+        after: operand(low, "B")?,
+        exit_code: low.given("exit-code"),
+        json: low.given("json"),
+    })
+}
+
+pub(super) fn extract(low: &Low) -> Result<Extract, Failure> {
+    let folder = path(low, "output")?;
+    Ok(Extract {
+        file: operand(low, "FILE")?,
+        output: folder.ok_or_else(|| Failure::usage("say where the folder goes: -o public"))?,
+        force: low.given("force"),
+        keep_going: low.given("keep-going"),
+        json: low.given("json"),
+    })
+}
+
+pub(super) fn import(low: &Low) -> Result<Import, Failure> {
+    Ok(Import {
+        file: operand(low, "FILE")?,
+        output: output(low)?,
+        force: low.given("force"),
+        content: content(low)?,
+        json: low.given("json"),
+    })
+}

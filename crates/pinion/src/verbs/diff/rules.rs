@@ -1,0 +1,90 @@
+//! What differs apart from single paths: rules, and the fields of what the server answers by
+//! itself.
+
+use super::Sides;
+use super::fields::{FieldChange, between};
+use crate::listing::ListedRule;
+use pinion_archive::{Archive, Role, SharedBlock};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// What became of the rules. The member names are part of the `--json` contract.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleChanges<R> {
+    pub(super) added: Vec<R>,
+    pub(super) removed: Vec<R>,
+    /// The rules that both have come in another order.
+    pub(super) reordered: bool,
+}
+
+/// Answers without a path of their own whose fields differ.
+#[derive(Debug, Serialize)]
+pub(super) struct BuiltIn {
+    pub(super) answers: &'static str,
+    pub(super) fields: Vec<FieldChange>,
+}
+
+/// The rules that only one of them has.
+pub(super) fn rules(sides: &Sides) -> RuleChanges<ListedRule> {
+    let listed = |archive: &Archive<'_>| {
+        archive.rules().iter().map(|rule| ListedRule::new(&rule)).collect::<Vec<_>>()
+    };
+    between_lists(&listed(&sides.before.view()), &listed(&sides.after.view()))
+}
+
+fn between_lists<R: Clone + Eq + Hash>(before: &[R], after: &[R]) -> RuleChanges<R> {
+    let (old, new): (HashSet<&R>, HashSet<&R>) = (before.iter().collect(), after.iter().collect());
+    let only = |rules: &[R], other: &HashSet<&R>| {
+        rules.iter().filter(|rule| !other.contains(rule)).cloned().collect()
+    };
+    let kept = before.iter().filter(|rule| new.contains(rule));
+    RuleChanges {
+        added: only(after, &old),
+        removed: only(before, &new),
+        reordered: !kept.eq(after.iter().filter(|rule| old.contains(rule))),
+    }
+}
+
+/// Built-in pages and redirects, as far as their fields differ.
+pub(super) fn built_in(sides: &Sides) -> Vec<BuiltIn> {
+    let (before, after) = (sides.before.view(), sides.after.view());
+    let none = SharedBlock {
+        status: 0,
+        role: Role::Ordinary,
+        full: b"",
+        not_modified: b"",
+        type_line_bytes: 0,
+    };
+    [(Role::Generated, "built-in pages"), (Role::SlashRedirect, "redirects between slash forms")]
+        .into_iter()
+        .map(|(role, answers)| {
+            let old = before.shared_for(role).unwrap_or(none);
+            let new = after.shared_for(role).unwrap_or(none);
+            BuiltIn { answers, fields: between(&old, &new) }
+        })
+        .filter(|built_in| !built_in.fields.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_rules() {
+        let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (before, after, added, removed, reordered) in [
+            ("a b", "a b", "", "", false),
+            ("a b", "b a", "", "", true),
+            ("a b", "c a d b", "c d", "", false),
+            ("a b c", "b", "", "a c", false),
+            ("a b c", "c x a", "x", "b", true),
+        ] {
+            let changes = between_lists(&list(before), &list(after));
+            assert_eq!(changes.added.join(" "), added, "{before} -> {after}");
+            assert_eq!(changes.removed.join(" "), removed, "{before} -> {after}");
+            assert_eq!(changes.reordered, reordered, "{before} -> {after}");
+        }
+    }
+}

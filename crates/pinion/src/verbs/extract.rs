@@ -1,0 +1,76 @@
+//! `pinion extract FILE -o DIR`: an archive becomes a folder again.
+
+use crate::archive_file::ArchiveFile;
+use crate::document::text;
+use crate::failure::Failure;
+use crate::progress::Watcher;
+use crate::settings::Extract;
+use crate::terminal::{Style, counted, size};
+use anyhow::anyhow;
+use pinion_build::{ExtractError, ExtractOptions, Extracted, Refusal, extract};
+use pinion_engine::stderr;
+use serde_json::{Value, json};
+use std::io::{self, Write as _};
+
+/// Writes the folder, and tells what was written.
+pub(crate) fn run(settings: &Extract) -> Result<(), Failure> {
+    let file = ArchiveFile::open(&settings.file)?;
+    let options = ExtractOptions { force: settings.force, keep_going: settings.keep_going };
+    let watcher = Watcher::new(settings.json)?;
+    let result = extract(&file.view(), &settings.output, options, &watcher);
+    watcher.clear();
+    let extracted = result.map_err(|error| failure(&file, settings, error))?;
+    match settings.json {
+        true => writeln!(io::stdout().lock(), "{}", document(settings, &extracted))?,
+        false => tell(settings, &extracted, Style::of_stderr()),
+    }
+    Ok(())
+}
+
+fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failure {
+    match error {
+        ExtractError::Damage(damage) => file.damaged(damage),
+        ExtractError::Refused(refused) => {
+            for refusal in &refused {
+                stderr::line(format_args!("pinion: {refusal}"));
+            }
+            let many = counted(refused.len() as u64, "path");
+            let why = format!("nothing was written because of {many}");
+            anyhow!("{why}; --keep-going writes all others").into()
+        }
+        ExtractError::Occupied { .. } if !settings.force => {
+            anyhow!("{error}; give -o another name, or --force").into()
+        }
+        ExtractError::Cancelled => anyhow!("cancelled; no folder was made").into(),
+        error => anyhow!(error).into(),
+    }
+}
+
+fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
+    for refusal in &extracted.refused {
+        stderr::line(format_args!("{}: left out {refusal}", style.yellow("warning")));
+    }
+    stderr::line(format_args!(
+        "{}: {}, {}, {:.2} s",
+        style.bold(settings.output.display()),
+        counted(extracted.files, "file"),
+        size(extracted.bytes),
+        extracted.elapsed.as_secs_f64()
+    ));
+}
+
+/// Members are added, never renamed or removed.
+fn document(settings: &Extract, extracted: &Extracted) -> Value {
+    let refusal = |refusal: &Refusal| refusal.to_string();
+    json!({
+        "archive": text(&settings.file),
+        "folder": text(&settings.output),
+        "files": extracted.files,
+        "bytes": extracted.bytes,
+        "fallback_pages": extracted.fallback_pages,
+        "aliases": extracted.aliases,
+        "redirects": extracted.redirects,
+        "refused": extracted.refused.iter().map(refusal).collect::<Vec<_>>(),
+        "seconds": extracted.elapsed.as_secs_f64(),
+    })
+}

@@ -1,0 +1,132 @@
+//! `pinion diff`: what a release would change.
+
+use crate::folder::Folder;
+use crate::program::{Run, members, run};
+use serde_json::{Value, json};
+
+/// Two releases of one site, as `a.pinion` and `b.pinion`.
+fn releases() -> Folder {
+    let folder = Folder::with_site();
+    folder.write("site/gone.txt", "gone");
+    folder.write("site/same.html", "<!doctype html><title>same</title>");
+    builds(&folder, "a", "");
+    folder.write("site/index.html", "<!doctype html><title>second</title>");
+    folder.write("site/new.html", "<!doctype html><title>new</title>");
+    std::fs::remove_file(folder.join("site/gone.txt")).expect("removed");
+    let old = std::time::SystemTime::UNIX_EPOCH;
+    let same = std::fs::File::options().write(true).open(folder.join("site/same.html"));
+    same.and_then(|file| file.set_modified(old)).expect("a time");
+    builds(&folder, "b", "");
+    folder
+}
+
+#[track_caller]
+fn builds(folder: &Folder, name: &str, flags: &str) {
+    let run = run(folder, &format!("build site -o {name}.pinion {flags}"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+fn change<'a>(document: &'a Value, path: &str) -> &'a Value {
+    let changes = document["changes"].as_array().expect("a list");
+    let found = changes.iter().find(|change| change["path"] == path);
+    found.unwrap_or_else(|| panic!("no {path} in {document}"))
+}
+
+/// What is said without the sizes of the archives, which depend on alignment.
+fn lines(run: &Run) -> Vec<&str> {
+    run.text().lines().filter(|line| !line.starts_with("content ")).collect()
+}
+
+#[test]
+fn a_list_for_people() {
+    let folder = releases();
+    let run = run(&folder, "diff a.pinion b.pinion");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(
+        lines(&run),
+        [
+            "~ /index.html  content 35 B -> 36 B",
+            "+ /new.html  33 B  text/html; charset=utf-8",
+            "- /gone.txt  4 B  text/plain; charset=utf-8",
+            "1 added, 1 removed, 1 changed, 7 unchanged, 1 with another time only; \
+             5 other names of these",
+        ]
+    );
+    let sizes = run.text().lines().last().expect("a line");
+    assert!(sizes.starts_with("content 73 B -> 103 B (+30 B), archive "), "{sizes}");
+}
+
+#[test]
+fn a_document_for_programs() {
+    let folder = releases();
+    let document = run(&folder, "diff a.pinion b.pinion --json").json();
+    assert_eq!(members(&document), ["after", "before", "built_in", "changes", "rules", "summary"]);
+    let index = change(&document, "/index.html");
+    assert_eq!(
+        members(index),
+        ["after", "aspects", "before", "change", "fields", "follows", "path"]
+    );
+    assert_eq!((&index["change"], &index["follows"]), (&"changed".into(), &false.into()));
+    assert!(index["aspects"].as_array().expect("a list").contains(&"content".into()));
+    assert_eq!(index["before"]["representations"][0]["bytes"], 35);
+    assert_eq!(index["after"]["representations"][0]["bytes"], 36);
+    assert_eq!(change(&document, "/")["follows"], true);
+    assert_eq!(change(&document, "/new.html")["before"], Value::Null);
+    assert_eq!(change(&document, "/gone.txt")["after"], Value::Null);
+    let touched = change(&document, "/same.html");
+    assert_eq!(
+        (&touched["change"], &touched["aspects"]),
+        (&"touched".into(), &json!(["modified"]))
+    );
+    let summary = &document["summary"];
+    for (name, figure) in [("added", 1), ("removed", 1), ("changed", 1), ("touched", 1)] {
+        assert_eq!(summary[name], figure, "{name}");
+    }
+    assert_eq!(summary["content_bytes"], json!({"before": 73, "after": 103}));
+    assert_eq!(summary["archive_bytes"]["after"], folder.read("b.pinion").len());
+}
+
+#[test]
+fn fields_and_codings_are_named() {
+    let folder = Folder::with_site();
+    builds(&folder, "a", "");
+    builds(&folder, "b", "--cache-control no-cache --no-security-headers --codings br");
+    let run = run(&folder, "diff a.pinion b.pinion");
+    let style = run.text().split("~ /style.css").nth(1).expect("a line");
+    let style = style.split("\n~ ").next().unwrap_or_default();
+    for told in [
+        "codings gzip ",
+        " -> br ",
+        "    Cache-Control: max-age=0, must-revalidate -> no-cache\n",
+        "    X-Content-Type-Options: nosniff -> none\n",
+    ] {
+        assert!(style.contains(told), "{style}");
+    }
+    assert!(!style.contains("content"), "{style}");
+    let built_in = "~ built-in pages\n    X-Content-Type-Options: nosniff -> none\n";
+    assert!(run.text().contains(built_in), "{}", run.text());
+}
+
+#[test]
+fn the_exit_status_is_asked_for() {
+    let folder = releases();
+    assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code").code, 1);
+    assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code --json").code, 1);
+    let same = run(&folder, "diff a.pinion a.pinion --exit-code");
+    assert_eq!((same.code, same.text()), (0, "the same archive\n"));
+    let document = run(&folder, "diff a.pinion a.pinion --json").json();
+    assert_eq!((&document["changes"], &document["summary"]["same"]), (&json!([]), &true.into()));
+}
+
+#[test]
+fn what_is_damaged_is_named_with_its_file() {
+    let folder = releases();
+    let mut bytes = folder.read("b.pinion");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    folder.write("b.pinion", &bytes);
+    run(&folder, "diff a.pinion b.pinion").refused(1, "b.pinion: digests section");
+    run(&folder, "diff none b.pinion").refused(1, "cannot open none");
+    let document = run(&folder, "diff a.pinion b.pinion --json").json();
+    assert_eq!(members(&document), ["after", "before", "changes", "error"]);
+}

@@ -1,0 +1,109 @@
+//! `pinion extract`: a folder again, and the same archive of it.
+
+use crate::folder::Folder;
+use crate::program::{build_site, members, run};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// Every file below a folder with its content and its time of modification in seconds.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>, u64)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let (path, metadata) = (entry.path(), entry.metadata().expect("its kind"));
+            if metadata.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
+            let modified = metadata.modified().expect("a time");
+            let seconds = modified.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+            found.push((name, fs::read(path).expect("a file"), seconds.as_secs()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_was_built_comes_back() {
+    let folder = Folder::with_site();
+    folder.write("site/a b/\u{fc}.txt", "umlaut");
+    folder.write("site/empty.css", "");
+    build_site(&folder);
+    let run = run(&folder, "extract site.pinion -o out --json");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let document = run.json();
+    assert_eq!(
+        members(&document),
+        [
+            "aliases",
+            "archive",
+            "bytes",
+            "fallback_pages",
+            "files",
+            "folder",
+            "redirects",
+            "refused",
+            "seconds"
+        ]
+    );
+    assert_eq!((&document["files"], &document["fallback_pages"]), (&6.into(), &0.into()));
+    assert_eq!(files(&folder.join("out")), files(&folder.join("site")));
+    let again = crate::program::run(&folder, "build out -o again.pinion");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(folder.read("again.pinion") == folder.read("site.pinion"));
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_kept() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    folder.write("out/mine.txt", "mine");
+    folder.write("out/style.css", "old");
+    let names = folder.names();
+    let on = |flags: &str| run(&folder, &format!("extract site.pinion -o {flags}"));
+    on("out").refused(1, "the folder is not empty; give -o another name, or --force");
+    on("site.pinion").refused(1, "no folder");
+    on("none/out").refused(1, "no such folder");
+    assert_eq!(folder.names(), names, "nothing is left behind");
+    assert_eq!(on("out --force").code, 0);
+    assert_eq!(folder.read("out/mine.txt"), b"mine");
+    assert_eq!(folder.read("out/style.css"), folder.read("site/style.css"));
+    fs::create_dir(folder.join("empty")).expect("a folder");
+    assert_eq!(on("empty").code, 0);
+    assert_eq!(files(&folder.join("empty")), files(&folder.join("site")));
+}
+
+/// What lies in the folder may be a trap.
+#[test]
+fn no_link_is_followed() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    fs::create_dir_all(folder.join("outside")).expect("a folder");
+    folder.write("outside.css", "mine");
+    fs::create_dir_all(folder.join("out")).expect("a folder");
+    symlink("../outside", folder.join("out/docs")).expect("a link");
+    symlink("../outside.css", folder.join("out/style.css")).expect("a link");
+    run(&folder, "extract site.pinion -o out --force").refused(1, "out/docs/index.html: ");
+    assert_eq!(fs::read_dir(folder.join("outside")).expect("a folder").count(), 0);
+    fs::remove_file(folder.join("out/docs")).expect("removed");
+    assert_eq!(run(&folder, "extract site.pinion -o out --force").code, 0);
+    assert_eq!(folder.read("outside.css"), b"mine");
+    assert_eq!(folder.read("out/style.css"), folder.read("site/style.css"));
+}
+
+#[test]
+fn a_damaged_body_leaves_no_folder() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    let mut bytes = folder.read("site.pinion");
+    // The first body begins on the second page.
+    bytes[4096] ^= 1;
+    folder.write("site.pinion", &bytes);
+    let names = folder.names();
+    run(&folder, "extract site.pinion -o out").refused(1, "does not match its check");
+    assert_eq!(folder.names(), names);
+}
