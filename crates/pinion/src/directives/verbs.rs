@@ -176,9 +176,9 @@ pub(crate) const ALL: &[VerbRow] = &[
             brief: "A verb, or pinion.toml; without it the page of the program",
         }],
         brief: "Write a page of the manual to stdout",
-        long: "The pages are for man(1): `pinion man serve | man -l -`. To install one, write it \
-               to a file: `pinion man serve > pinion-serve.1`, `pinion man pinion.toml > \
-               pinion.toml.5`.",
+        long: "The pages are for man(1): pipe one to `man -l -` to read it. To install one, write \
+               it to a file: `pinion man serve` to pinion-serve.1, `pinion man pinion.toml` to \
+               pinion.toml.5.",
     },
     VerbRow {
         verb: Verb::Completions,
