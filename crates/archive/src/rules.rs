@@ -3,7 +3,8 @@
 //!
 //! They are read when the archive is opened: hashed, validated and copied, so that a request walks
 //! over memory that nobody changes. Two tables are made of them then. Rules for one path only are
-//! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with.
+//! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with,
+//! and a request looks only at those gates that have its first byte behind the slash, or any.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,9 +18,11 @@ pub struct Rules {
     bytes: Box<[u8]>,
     /// Where each rule begins.
     starts: Box<[u32]>,
-    /// Of the rules with placeholders: what a path must begin with, and the rule's number.
+    /// Of the rules with placeholders: by the byte behind the slash, those for any byte last, and
+    /// then by their numbers.
     gates: Box<[Gate]>,
-    gated: Box<[u32]>,
+    /// Where the gates of each byte begin, and those for any.
+    gate_starts: Box<[usize]>,
     /// Of the others: hash of the path and number, sorted.
     exact: Box<[(u64, u32)]>,
 }
@@ -29,7 +32,12 @@ pub struct Rules {
 struct Gate {
     mask: u64,
     value: u64,
+    /// The rule's.
+    number: u32,
 }
+
+/// What stands for any byte, among the bytes behind the slash.
+const ANY_BYTE: usize = 256;
 
 impl Rules {
     /// How many there are.
@@ -71,15 +79,22 @@ impl Rules {
     #[inline]
     pub fn patterns(&self, path: &[u8], end: u32) -> impl Iterator<Item = Rule<'_>> + use<'_> {
         let word = first_bytes(path);
-        let open = self.gates.iter().zip(&self.gated);
-        let open = open.filter(move |(gate, _)| word & gate.mask == gate.value);
-        let before = open.map(|(_, &number)| number).take_while(move |&number| number < end);
-        before.filter_map(|number| self.get(number))
+        let byte = path.get(1).copied().unwrap_or_default();
+        let gates = in_order(self.gates_of(byte.into()), self.gates_of(ANY_BYTE));
+        let before = gates.take_while(move |gate| gate.number < end);
+        let open = before.filter(move |gate| word & gate.mask == gate.value);
+        open.filter_map(|gate| self.get(gate.number))
+    }
+
+    fn gates_of(&self, byte: usize) -> &[Gate] {
+        let start = self.gate_starts.get(byte).copied().unwrap_or_default();
+        let end = self.gate_starts.get(byte + 1).copied().unwrap_or_default();
+        self.gates.get(start..end).unwrap_or_default()
     }
 
     /// Validates a copy of the section. `offset` is where it begins in the file.
     pub(crate) fn parse(bytes: Box<[u8]>, offset: u64) -> Result<Rules, Damage> {
-        let (mut starts, mut gates, mut gated, mut exact) = (vec![], vec![], vec![], vec![]);
+        let (mut starts, mut gates, mut exact) = (vec![], vec![], vec![]);
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let damage = |fault| Damage { part: Part::Rule, offset: offset + at as u64, fault };
@@ -93,19 +108,18 @@ impl Rules {
             starts.push(at as u32);
             match exact_path(&rule) {
                 Some(path) => exact.push((xxh3_64(&path), number)),
-                None => {
-                    gates.push(Gate::of(&rule));
-                    gated.push(number);
-                }
+                None => gates.push(Gate::of(&rule)),
             }
             at += rule.bytes();
         }
         exact.sort_unstable();
+        gates.sort_unstable_by_key(|gate| (gate.byte(), gate.number));
+        let start = |byte| gates.partition_point(|gate| gate.byte() < byte);
         Ok(Rules {
             bytes,
             starts: starts.into(),
+            gate_starts: (0..=ANY_BYTE + 1).map(start).collect(),
             gates: gates.into(),
-            gated: gated.into(),
             exact: exact.into(),
         })
     }
@@ -131,8 +145,29 @@ impl Gate {
         }
         let known = lead.len().min(size_of::<u64>()) as u32;
         let mask = u64::MAX >> (u64::BITS - 8 * known);
-        Gate { mask, value: first_bytes(&lead) & mask }
+        Gate { mask, value: first_bytes(&lead) & mask, number: rule.number() }
     }
+
+    /// The byte behind the slash that a path must have.
+    fn byte(&self) -> usize {
+        let any = self.mask & 0xff00 == 0;
+        if any { ANY_BYTE } else { (self.value >> 8 & 0xff) as usize }
+    }
+}
+
+/// The gates of both lists by their numbers; each list is in order.
+#[inline]
+fn in_order<'g>(mut some: &'g [Gate], mut others: &'g [Gate]) -> impl Iterator<Item = &'g Gate> {
+    core::iter::from_fn(move || {
+        let list = match (some.first(), others.first()) {
+            (Some(gate), Some(other)) if other.number < gate.number => &mut others,
+            (None, _) => &mut others,
+            _ => &mut some,
+        };
+        let (first, rest) = list.split_first()?;
+        *list = rest;
+        Some(first)
+    })
 }
 
 /// The path of a rule without placeholders, None for any other.
