@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pinion_archive::limits::FALLBACK_DEPTH_MAX;
 use pinion_archive::{
@@ -24,6 +25,7 @@ use crate::keys;
 use crate::limits::SLOWEST;
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
+use crate::report::{FileReport, Report};
 use crate::source::{Source, Stamp};
 use crate::summary::{CodingSummary, Shadowed, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
@@ -39,6 +41,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     by_digest: HashMap<Digest, usize>,
     resources: Vec<Resource>,
     externals: Vec<File>,
+    /// For a report: what each resource loads.
+    assets: Vec<Vec<Box<[u8]>>>,
     pub(crate) summary: Summary,
 }
 
@@ -94,6 +98,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             by_digest: HashMap::new(),
             resources: Vec::new(),
             externals: Vec::new(),
+            assets: Vec::new(),
             summary: Summary { codings: codings.collect(), ..Summary::default() },
         })
     }
@@ -121,7 +126,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, codings, encoding } = product;
+        let Product { media, archive, digest, stamp, body, codings, encoding, assets } = product;
         let encoded = !matches!(codings, Codings::Untried);
         if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -135,6 +140,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let modified = self.modified(file, stamp.modified);
         self.resources.push(Resource { file, content, media, encoded, modified });
+        if self.options.report {
+            self.assets.push(assets);
+        }
         self.summary.files += 1;
         self.summary.source_bytes += stamp.bytes;
         if encoding.as_nanos() > 0 {
@@ -215,7 +223,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Some(capped)
     }
 
-    fn note_slow(&mut self, file: usize, encoding: std::time::Duration) {
+    fn note_slow(&mut self, file: usize, encoding: Duration) {
         let slowest = &self.summary.slowest;
         if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.encoding >= encoding)
         {
@@ -234,6 +242,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
         let plan = keys::plan(&keys);
+        self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let mut aliases = plan.aliases.iter().peekable();
         for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
             let purpose = match is_fingerprinted(key, resource.media.essence) {
@@ -271,6 +280,25 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.writer.fallback(&NewEntry { status: 404, ..page })?;
         self.summary.not_found_pages += 1;
         Ok(())
+    }
+
+    /// Where the bytes are. The resources are in the order of their keys.
+    fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Report {
+        let assets = std::mem::take(&mut self.assets);
+        let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
+            let content = self.contents.get(resource.content)?;
+            let codings = content.codings.as_deref().filter(|_| resource.encoded);
+            let coded = codings.unwrap_or_default().iter();
+            Some(FileReport {
+                key: (*key).into(),
+                essence: resource.media.essence,
+                bytes: content.identity.body.bytes(),
+                coded: coded.map(|stored| (stored.coding, stored.body.bytes())).collect(),
+                content: resource.content,
+                assets,
+            })
+        };
+        Report { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
     }
 
     /// The stored forms of a resource with their fields and tags.

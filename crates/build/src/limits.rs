@@ -78,3 +78,9 @@ pub const FILE_NAME_MAX_BYTES: usize = 255;
 /// Path of an extracted file below its folder: PATH_MAX of Linux is 4096, and the folder has a name
 /// too.
 pub const FILE_PATH_MAX_BYTES: usize = 3840;
+
+/// Files that one page is looked at for in a report: more than a browser would like to load.
+pub const ASSETS_MAX: usize = 1000;
+
+/// Rows of a table in a report: what deserves a look.
+pub const REPORT_ROWS_MAX: usize = 25;

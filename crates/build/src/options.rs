@@ -9,7 +9,7 @@ use pinion_http::date::UnixSeconds;
 
 use crate::limits::EXTERNAL_MIN_BYTES;
 
-/// How a folder becomes an archive. All but `threads`, `keep_going`, `force` and `now` is
+/// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `report` and `now` is
 /// input: it decides the bytes (and see the crate's promises for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -34,6 +34,8 @@ pub struct Options {
     pub cache_control: Option<String>,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
+    /// Whether the summary has a [`Report`](crate::Report).
+    pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
 }
@@ -53,6 +55,7 @@ impl Options {
             source_date_epoch: None,
             cache_control: None,
             security_fields: true,
+            report: false,
             external_min_bytes: None,
         }
     }
