@@ -337,7 +337,11 @@ fn private_files_are_never_served() {
         "sub/app.lua",
         "lib.priv.d/a.txt",
     ];
-    every_way(&site(&files), |server| {
+    let site = site(&files);
+    for rules in ["_redirects", "_headers", "sub/_redirects"] {
+        site.write(rules, "# rules, none of them");
+    }
+    every_way(&site, |server| {
         for file in &files[1..] {
             has_status(server, 404, &[&format!("/{file}")]);
         }

@@ -4,6 +4,7 @@
 mod bench;
 mod debian;
 mod fuzz;
+mod node;
 mod process;
 mod python;
 mod test;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{fuzz, process, python, tidy};
+use crate::{fuzz, node, process, python, tidy};
 use anyhow::{Context, Result, bail};
 use std::time::Instant;
 
@@ -10,6 +10,8 @@ const NEEDS: &[Need] = &[
     Need { package: "bsdutils", proof: Proof::Program("script") },
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
+    Need { package: "nodejs", proof: Proof::Program("node") },
+    Need { package: "npm", proof: Proof::Program("npm") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {
@@ -75,7 +77,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 
 fn needs() -> Result<()> {
     debian::install(NEEDS)?;
-    python::install()
+    python::install()?;
+    node::install()
 }
 
 /// Clippy over everything. The profile is that of the tests, so that both share what they can.

@@ -14,8 +14,8 @@ use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::index;
 use crate::layout::{
-    Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_SINGLE_PAGE, PLACE_EXTERNAL, RECORD_ALIGN_BYTES,
-    RecordHeader, RepresentationRow,
+    Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS,
+    INDEX_SINGLE_PAGE, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader, RepresentationRow,
 };
 use crate::limits::{FALLBACK_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
 use crate::open::Layout;
@@ -124,6 +124,17 @@ impl<'a> Archive<'a> {
     /// [`SINGLE_PAGE_KEY`](crate::layout::SINGLE_PAGE_KEY).
     pub fn has_single_page(&self) -> bool {
         self.layout.index.flags & INDEX_SINGLE_PAGE != 0
+    }
+
+    /// Whether a path without an entry leads to its other slash form, if that has one.
+    pub fn redirects_slashes(&self) -> bool {
+        self.layout.index.flags & INDEX_NO_SLASH_REDIRECTS == 0
+    }
+
+    /// Whether clients are told the entity tags of representations.
+    #[inline]
+    pub fn tells_etags(&self) -> bool {
+        self.layout.index.flags & INDEX_NO_ETAGS == 0
     }
 
     /// The rules that are left to be walked.

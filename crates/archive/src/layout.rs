@@ -75,6 +75,15 @@ pub const RECORD_HAS_VARIANT: u8 = 4;
 /// [`IndexHeader::flags`]: there is a single-page fallback, the entry [`SINGLE_PAGE_KEY`].
 pub const INDEX_SINGLE_PAGE: u64 = 1;
 
+/// [`IndexHeader::flags`]: a path does not lead to its other slash form.
+pub const INDEX_NO_SLASH_REDIRECTS: u64 = 2;
+
+/// [`IndexHeader::flags`]: the entity tags of representations are not told to clients.
+pub const INDEX_NO_ETAGS: u64 = 4;
+
+/// All flags of an index that have a meaning.
+pub const INDEX_FLAGS: u64 = INDEX_SINGLE_PAGE | INDEX_NO_SLASH_REDIRECTS | INDEX_NO_ETAGS;
+
 /// [`RuleHeader::flags`]: the rule applies although the path has an entry.
 pub const RULE_FORCED: u8 = 1;
 
@@ -202,7 +211,7 @@ pub struct IndexHeader {
     pub seed: U64,
     /// Bit *d* is set when a fallback page lives in a directory *d* levels below the root.
     pub fallback_depths: U64,
-    /// [`INDEX_SINGLE_PAGE`]; the other bits are zero.
+    /// Those of [`INDEX_FLAGS`]; the other bits are zero.
     pub flags: U64,
     /// Zero.
     pub reserved: [u8; 16],

@@ -105,6 +105,7 @@ pub use digests::Digests;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use layout::SectionKind;
+pub use lines::is_written_by_server;
 pub use open::{Layout, Section};
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;

@@ -9,9 +9,8 @@ use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
 use crate::digest::Digest;
 use crate::index;
 use crate::layout::{
-    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
-    INDEX_SINGLE_PAGE, IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind,
-    SectionRow,
+    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, INDEX_FLAGS,
+    IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow,
 };
 use crate::limits::{
     META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
@@ -309,7 +308,7 @@ fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
     if index::header_check(&header, section.offset) != header.check.get() {
         return Err(damage(Fault::Check).into());
     }
-    if header.reserved != [0; 16] || header.flags.get() & !INDEX_SINGLE_PAGE != 0 {
+    if header.reserved != [0; 16] || header.flags.get() & !INDEX_FLAGS != 0 {
         return Err(damage(Fault::Reserved).into());
     }
     let header_bytes = size_of::<IndexHeader>() as u64;

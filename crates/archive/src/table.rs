@@ -7,21 +7,19 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::damage::Fault;
 use crate::entry::{Entry, record_check};
 use crate::index;
-use crate::layout::{
-    Bucket, INDEX_SINGLE_PAGE, IndexHeader, RecordHeader, SECTION_ALIGN_BYTES, SectionKind,
-};
+use crate::layout::{Bucket, IndexHeader, RecordHeader, SECTION_ALIGN_BYTES, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
 use crate::sink::{Sink, write_section};
 use crate::span::padding;
 use crate::writer::WriteError;
 
-/// What the index header says about the answers to paths without an entry.
+/// What the index header says about the site as a whole.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Fallbacks {
+pub(crate) struct Whole {
     /// Bit *d*: a fallback page *d* levels below the root.
-    pub(crate) depths: u64,
-    /// Whether there is a single-page fallback.
-    pub(crate) single_page: bool,
+    pub(crate) fallback_depths: u64,
+    /// [`INDEX_FLAGS`](crate::layout::INDEX_FLAGS).
+    pub(crate) flags: u64,
 }
 
 /// Writes both sections. `records` are whole records one after the other, their checks not yet
@@ -30,7 +28,7 @@ pub(crate) fn write<W: Write + Seek>(
     sink: &mut Sink<W>,
     records: &mut [u8],
     entries: u64,
-    fallbacks: Fallbacks,
+    whole: Whole,
 ) -> Result<(), WriteError> {
     let index_start = sink.begin_section()?;
     let buckets = index::buckets_for(entries);
@@ -46,8 +44,8 @@ pub(crate) fn write<W: Write + Seek>(
         buckets: buckets.into(),
         entries: entries.into(),
         seed: seed.into(),
-        fallback_depths: fallbacks.depths.into(),
-        flags: if fallbacks.single_page { INDEX_SINGLE_PAGE } else { 0 }.into(),
+        fallback_depths: whole.fallback_depths.into(),
+        flags: whole.flags.into(),
         reserved: [0; 16],
         check: 0.into(),
     };

@@ -18,10 +18,10 @@ use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
 use crate::layout::{
-    ExternalRow, FALLBACK_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, MAGIC,
-    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
-    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind,
-    SectionRow, VARIANT_PREFIX,
+    ExternalRow, FALLBACK_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, INDEX_NO_ETAGS,
+    INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC, MODIFIED_NONE, PLACE_BODIES,
+    PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST, RecordHeader,
+    RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind, SectionRow, VARIANT_PREFIX,
 };
 use crate::limits::{
     FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX, RULES_MAX,
@@ -30,7 +30,7 @@ use crate::limits::{
 use crate::rule::{self, NewRule};
 use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
-use crate::table::{self, Fallbacks};
+use crate::table::{self, Whole};
 
 /// Writes one archive.
 pub struct Writer<W: Write + Seek> {
@@ -40,7 +40,7 @@ pub struct Writer<W: Write + Seek> {
     shared: Blocks,
     records: Vec<u8>,
     entries: u64,
-    fallbacks: Fallbacks,
+    whole: Whole,
     rules: Vec<u8>,
     rule_count: usize,
 }
@@ -181,7 +181,7 @@ impl<W: Write + Seek> Writer<W> {
             shared: Blocks::default(),
             records: Vec::new(),
             entries: 0,
-            fallbacks: Fallbacks::default(),
+            whole: Whole::default(),
             rules: Vec::new(),
             rule_count: 0,
         })
@@ -246,7 +246,7 @@ impl<W: Write + Seek> Writer<W> {
             return Err(WriteError::Entry { path: entry.path.into(), fault: Fault::Status });
         }
         self.record(FALLBACK_PREFIX, entry)?;
-        self.fallbacks.depths |= 1 << depth;
+        self.whole.fallback_depths |= 1 << depth;
         Ok(())
     }
 
@@ -254,8 +254,18 @@ impl<W: Write + Seek> Writer<W> {
     /// entry's path is of no meaning.
     pub fn single_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         self.record(b"", &NewEntry { path: SINGLE_PAGE_KEY, ..*entry })?;
-        self.fallbacks.single_page = true;
+        self.whole.flags |= INDEX_SINGLE_PAGE;
         Ok(())
+    }
+
+    /// Paths without an entry do not lead to their other slash form.
+    pub fn without_slash_redirects(&mut self) {
+        self.whole.flags |= INDEX_NO_SLASH_REDIRECTS;
+    }
+
+    /// Clients are not told the entity tags of representations.
+    pub fn without_etags(&mut self) {
+        self.whole.flags |= INDEX_NO_ETAGS;
     }
 
     /// Adds what answers clients that prefer JSON at the same path as an entry with
@@ -290,7 +300,7 @@ impl<W: Write + Seek> Writer<W> {
         let sink = &mut self.sink;
         write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
-        table::write(sink, &mut self.records, self.entries, self.fallbacks)?;
+        table::write(sink, &mut self.records, self.entries, self.whole)?;
         if !self.externals.is_empty() {
             write_externals(sink, &self.externals)?;
         }

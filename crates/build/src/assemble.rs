@@ -2,32 +2,28 @@
 //!
 //! Contents are stored as they come, each once. A resource is a content *with* a media type: equal
 //! bytes under another type share the stored bytes, but not fields, tag or codings. Entries are
-//! written at the end, when it is known which files there are.
+//! written at the end, when it is known which files there are (`entries`).
+
+mod entries;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use pinion_archive::limits::FALLBACK_DEPTH_MAX;
-use pinion_archive::{
-    BodyRef, Digest, ETag, EntryKind, External, NewEntry, NewRepresentation, WriteError, Writer,
-};
+use pinion_archive::{BodyRef, Digest, External, WriteError, Writer};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
 use crate::encode::Encoded;
 use crate::error::{BuildError, Problem, Reason};
-use crate::fields::{Block, Fields, Purpose};
-use crate::fingerprint::is_fingerprinted;
-use crate::keys;
+use crate::fields::Fields;
 use crate::limits::SLOWEST;
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
-use crate::report::{FileReport, Report};
+use crate::rules::Rules;
 use crate::source::{Source, Stamp};
-use crate::summary::{CodingSummary, Shadowed, Slow, Summary, Warning};
+use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
 use crate::work::{Body, Codings, Product};
 
@@ -35,14 +31,13 @@ use crate::work::{Body, Codings, Product};
 pub(crate) struct Assembly<'a, W: Write + Seek> {
     options: &'a Options,
     files: &'a [SourceFile],
+    rules: &'a Rules,
     writer: Writer<W>,
-    fields: Fields,
+    fields: Fields<'a>,
     contents: Vec<Content>,
     by_digest: HashMap<Digest, usize>,
     resources: Vec<Resource>,
     externals: Vec<File>,
-    /// For a report: what each resource loads.
-    assets: Vec<Vec<Box<[u8]>>>,
     pub(crate) summary: Summary,
 }
 
@@ -77,11 +72,18 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn new(
         options: &'a Options,
         files: &'a [SourceFile],
+        rules: &'a Rules,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
-        let fields = Fields::new(options)?;
+        let mut fields = Fields::new(options, &rules.fields.rules)?;
         let mut writer = Writer::new(out)?;
         fields.write_generated(&mut writer)?;
+        if !options.slash_redirects {
+            writer.without_slash_redirects();
+        }
+        if !options.etags {
+            writer.without_etags();
+        }
         let codings = options.codings.iter().map(|choice| CodingSummary {
             coding: choice.coding,
             level: choice.level,
@@ -92,13 +94,13 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(Assembly {
             options,
             files,
+            rules,
             writer,
             fields,
             contents: Vec::new(),
             by_digest: HashMap::new(),
             resources: Vec::new(),
             externals: Vec::new(),
-            assets: Vec::new(),
             summary: Summary { codings: codings.collect(), ..Summary::default() },
         })
     }
@@ -126,7 +128,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, codings, encoding, assets } = product;
+        let Product { media, archive, digest, stamp, body, codings, encoding } = product;
         let encoded = !matches!(codings, Codings::Untried);
         if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -140,9 +142,6 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let modified = self.modified(file, stamp.modified);
         self.resources.push(Resource { file, content, media, encoded, modified });
-        if self.options.report {
-            self.assets.push(assets);
-        }
         self.summary.files += 1;
         self.summary.source_bytes += stamp.bytes;
         if encoding.as_nanos() > 0 {
@@ -223,7 +222,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Some(capped)
     }
 
-    fn note_slow(&mut self, file: usize, encoding: Duration) {
+    fn note_slow(&mut self, file: usize, encoding: std::time::Duration) {
         let slowest = &self.summary.slowest;
         if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.encoding >= encoding)
         {
@@ -233,96 +232,6 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let path = self.path(file);
         self.summary.slowest.insert(place, Slow { path, encoding });
         self.summary.slowest.truncate(SLOWEST);
-    }
-
-    /// Writes entries and everything else.
-    pub(crate) fn finish(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
-        let resources = std::mem::take(&mut self.resources);
-        let files = self.files;
-        let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
-        let keys: Vec<&[u8]> = resources.iter().map(key).collect();
-        let plan = keys::plan(&keys);
-        self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
-        let mut aliases = plan.aliases.iter().peekable();
-        for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
-            let purpose = match is_fingerprinted(key, resource.media.essence) {
-                true => Purpose::Fingerprinted,
-                false => Purpose::Page,
-            };
-            let representations = self.representations(resource, purpose)?;
-            self.writer.entry(&entry(key, b"", resource, &representations))?;
-            if aliases.peek().is_some_and(|(file, _)| *file == number) {
-                let target = keys::escaped(key);
-                while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
-                    self.writer.entry(&entry(alias, &target, resource, &representations))?;
-                }
-            }
-        }
-        for &(number, folder) in &plan.not_found {
-            if let Some(resource) = resources.get(number) {
-                self.not_found(resource, folder)?;
-            }
-        }
-        self.summary.aliases = plan.aliases.len() as u64;
-        self.summary.shadowed = shadowed(&plan, &keys);
-        self.close()
-    }
-
-    fn not_found(&mut self, resource: &Resource, folder: &[u8]) -> Result<(), BuildError> {
-        let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
-        if depth > FALLBACK_DEPTH_MAX {
-            let path = self.path(resource.file);
-            self.summary.warnings.push(Warning::NotFoundTooDeep(path));
-            return Ok(());
-        }
-        let representations = self.representations(resource, Purpose::NotFound)?;
-        let page = entry(folder, b"", resource, &representations);
-        self.writer.fallback(&NewEntry { status: 404, ..page })?;
-        self.summary.not_found_pages += 1;
-        Ok(())
-    }
-
-    /// Where the bytes are. The resources are in the order of their keys.
-    fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Report {
-        let assets = std::mem::take(&mut self.assets);
-        let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
-            let content = self.contents.get(resource.content)?;
-            let codings = content.codings.as_deref().filter(|_| resource.encoded);
-            let coded = codings.unwrap_or_default().iter();
-            Some(FileReport {
-                key: (*key).into(),
-                essence: resource.media.essence,
-                bytes: content.identity.body.bytes(),
-                coded: coded.map(|stored| (stored.coding, stored.body.bytes())).collect(),
-                content: resource.content,
-                assets,
-            })
-        };
-        Report { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
-    }
-
-    /// The stored forms of a resource with their fields and tags.
-    fn representations(
-        &mut self,
-        resource: &Resource,
-        purpose: Purpose,
-    ) -> Result<Vec<NewRepresentation>, WriteError> {
-        let Some(content) = self.contents.get(resource.content) else { return Ok(Vec::new()) };
-        let media = resource.media;
-        let codings = content.codings.as_deref().filter(|_| resource.encoded).unwrap_or_default();
-        let varies = !codings.is_empty();
-        let field = media.field();
-        let mut representations = Vec::with_capacity(1 + codings.len());
-        for stored in std::iter::once(&content.identity).chain(codings) {
-            let block = Block { media, coding: stored.coding, varies, purpose };
-            representations.push(NewRepresentation {
-                coding: stored.coding,
-                shared: self.fields.id(&mut self.writer, block)?,
-                body: stored.body,
-                etag: ETag::of(&stored.digest, field.as_bytes(), stored.coding),
-            });
-        }
-        Ok(representations)
     }
 
     /// Ends the archive. What its meta section tells about the build depends on the input alone.
@@ -341,7 +250,6 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let (written, out) = self.writer.finish(&facts)?;
         self.summary.archive_bytes = written.total_bytes;
         self.summary.digest = written.digest;
-        self.summary.entries = self.summary.files + self.summary.aliases;
         self.summary.warnings.sort_unstable();
         Ok((self.summary, out, self.externals))
     }
@@ -388,37 +296,4 @@ fn store_codings<W: Write + Seek>(
         }
     }
     Ok(kept)
-}
-
-fn entry<'a>(
-    path: &'a [u8],
-    target: &'a [u8],
-    resource: &Resource,
-    representations: &'a [NewRepresentation],
-) -> NewEntry<'a> {
-    NewEntry {
-        kind: EntryKind::Resource,
-        status: 200,
-        path,
-        target,
-        keeps_query: false,
-        rules_first: false,
-        has_variant: false,
-        modified: resource.modified,
-        shared: None,
-        representations,
-    }
-}
-
-fn shadowed(plan: &keys::Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
-    let path = |file: usize| keys.get(file).map(|key| relative(key)).unwrap_or_default();
-    let url = |key: &[u8]| {
-        let mut url = PathBuf::from("/");
-        url.push(relative(key));
-        url
-    };
-    plan.shadowed
-        .iter()
-        .map(|&(key, file, by)| Shadowed { url: url(key), file: path(file), by: path(by) })
-        .collect()
 }

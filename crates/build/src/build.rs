@@ -11,13 +11,15 @@ use std::time::Instant;
 use crate::assemble::Assembly;
 use crate::encode::Encoders;
 use crate::error::BuildError;
+use crate::keys;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_BYTES};
 use crate::names::Names;
 use crate::options::Options;
 use crate::pipeline;
 use crate::progress::Progress;
+use crate::rules::{Rules, Site};
 use crate::summary::{Summary, Warning};
-use crate::walk::{FileId, SourceFile, walk};
+use crate::walk::{FileId, Found, SourceFile, walk};
 use crate::work::Work;
 
 /// An archive that was built.
@@ -63,11 +65,13 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
-    let mut assembly = Assembly::new(options, &found.files, out)?;
+    let rules = rules(source, options, &found)?;
+    let mut assembly = Assembly::new(options, &found.files, &rules, out)?;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     let unused = names.unused().map(|pattern| Warning::UnusedExclude(pattern.into()));
     assembly.summary.warnings.extend(unused);
+    assembly.summary.warnings.extend_from_slice(&rules.warnings);
     read_all(source, options, &found.files, lost, &mut assembly, progress)?;
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {
@@ -83,6 +87,24 @@ pub(crate) fn build_beside<W: Write + Seek>(
         ..summary
     };
     Ok(Built { summary, out, externals })
+}
+
+/// What the rules files say, checked against the paths of the files found: before anything is
+/// encoded, which takes its time.
+fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, BuildError> {
+    let mut rules = Rules::read(source, &found.rules)?;
+    let keys = || found.files.iter().map(|file| &*file.key);
+    if let Some(page) = &options.single_page
+        && !keys().any(|key| key == keys::of_path(page))
+    {
+        return Err(BuildError::SinglePage(page.clone()));
+    }
+    if !rules.redirects.is_empty() {
+        let keys: Vec<&[u8]> = keys().collect();
+        let plan = keys::plan(&keys, options.conventions());
+        rules.check(&Site::of(&keys, &plan, options))?;
+    }
+    Ok(rules)
 }
 
 fn read_all<W: Write + Seek>(

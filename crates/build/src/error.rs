@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::WriteError;
 
+use crate::rules::RuleError;
+
 /// Why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -20,6 +22,12 @@ pub enum BuildError {
     /// Files that cannot become resources, all of them.
     #[error("{}", problems_line(.0))]
     Problems(Vec<Problem>),
+    /// Rules files that cannot be understood: everything that is wrong in them.
+    #[error("{}", rules_line(.0))]
+    Rules(Vec<RuleError>),
+    /// The file for [`Options::single_page`](crate::Options::single_page) is not in the site.
+    #[error("{0:?} is no file of the site")]
+    SinglePage(String),
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error("more than {} files and folders", crate::limits::FILES_MAX)]
     TooManyFiles,
@@ -160,6 +168,14 @@ fn without_number(error: &io::Error) -> String {
         text.truncate(number);
     }
     text
+}
+
+fn rules_line(errors: &[RuleError]) -> String {
+    match errors {
+        [] => String::from("no error"),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
 }
 
 fn problems_line(problems: &[Problem]) -> String {

@@ -1,6 +1,6 @@
 //! The response fields of a site, as the archive's shared blocks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::io::{Seek, Write};
 
 use pinion_archive::{NewShared, Role, SharedId, WriteError, Writer};
@@ -10,6 +10,8 @@ use pinion_http::grammar::is_value_byte;
 use crate::error::BuildError;
 use crate::media::MediaType;
 use crate::options::Options;
+use crate::rules::headers::FieldRule;
+use crate::rules::{Changes, ChangesId, FieldList};
 
 /// The name changes with the content: kept for a year, which RFC 9111 readers take for ever, and
 /// not even asked about on reload (RFC 8246).
@@ -27,10 +29,15 @@ const SECURITY: [(&str, &str); 3] = [
 ];
 
 /// Makes shared blocks, each once.
-pub(crate) struct Fields {
+pub(crate) struct Fields<'r> {
+    /// Of what may be kept but has to be asked about.
     cache_control: String,
+    /// Whether answers have a `Cache-Control` of their own accord.
+    cached: bool,
     security: &'static [(&'static str, &'static str)],
-    known: HashMap<Block, SharedId>,
+    /// What `_headers` says.
+    pub(crate) changes: Changes<'r>,
+    known: HashMap<Block, (SharedId, String)>,
 }
 
 /// What the fields of a representation depend on.
@@ -41,12 +48,13 @@ pub(crate) struct Block {
     /// Whether the resource has other codings too.
     pub(crate) varies: bool,
     pub(crate) purpose: Purpose,
+    pub(crate) changes: ChangesId,
 }
 
 /// What a resource is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Under its own URL.
+    /// Under its own URL, or for URLs that do not exist but answer as if they did.
     Page,
     /// Under its own URL, which changes with its content.
     Fingerprinted,
@@ -54,8 +62,8 @@ pub(crate) enum Purpose {
     NotFound,
 }
 
-impl Fields {
-    pub(crate) fn new(options: &Options) -> Result<Fields, BuildError> {
+impl<'r> Fields<'r> {
+    pub(crate) fn new(options: &Options, rules: &'r [FieldRule]) -> Result<Fields<'r>, BuildError> {
         let cache_control = options.cache_control.as_deref().unwrap_or(REVALIDATED);
         let is_value = |&byte: &u8| is_value_byte(byte) && byte.is_ascii();
         if cache_control.is_empty() || !cache_control.as_bytes().iter().all(is_value) {
@@ -64,7 +72,9 @@ impl Fields {
         }
         Ok(Fields {
             cache_control: cache_control.to_owned(),
+            cached: options.cache_control_field,
             security: if options.security_fields { &SECURITY } else { &[] },
+            changes: Changes::new(rules),
             known: HashMap::new(),
         })
     }
@@ -81,60 +91,109 @@ impl Fields {
 
     /// The fields of responses that the server makes itself.
     pub(crate) fn write_generated<W: Write + Seek>(
-        &self,
+        &mut self,
         writer: &mut Writer<W>,
     ) -> Result<(), WriteError> {
-        for (role, status, cache_control) in [
-            (Role::Generated, 0, NEVER_CACHED),
-            (Role::SlashRedirect, 308, self.cache_control.as_str()),
-        ] {
-            let mut fields = vec![("Cache-Control", cache_control)];
-            fields.extend_from_slice(self.security);
-            let block =
-                NewShared { role, status, content_type: None, fields: &fields, not_modified: &[] };
-            writer.shared(&block)?;
-        }
+        let changes = self.changes.of_folder(b"/");
+        self.bodiless(writer, Role::Generated, 0, changes)?;
+        self.bodiless(writer, Role::SlashRedirect, 308, changes)?;
         Ok(())
     }
 
-    /// The fields of a representation. A 304 carries those of them that RFC 9110 §15.4.5 names;
-    /// the others come from the client's cache.
+    /// The fields of a redirect.
+    pub(crate) fn redirect<W: Write + Seek>(
+        &mut self,
+        writer: &mut Writer<W>,
+        status: u16,
+        changes: ChangesId,
+    ) -> Result<SharedId, WriteError> {
+        self.bodiless(writer, Role::Ordinary, status, changes)
+    }
+
+    /// The fields of a representation, and the media type among them. A 304 carries those of them
+    /// that RFC 9110 §15.4.5 names; the others come from the client's cache.
     pub(crate) fn id<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
         block: Block,
-    ) -> Result<SharedId, WriteError> {
-        if let Some(&id) = self.known.get(&block) {
-            return Ok(id);
-        }
-        let (status, cache_control) = match block.purpose {
-            Purpose::Page => (200, self.cache_control.as_str()),
-            Purpose::Fingerprinted => (200, FINGERPRINTED),
-            Purpose::NotFound => (404, NEVER_CACHED),
+    ) -> Result<(SharedId, &str), WriteError> {
+        let id = match self.known.entry(block) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(new) => {
+                let list = built_in(&self.cache_control, self.cached, self.security, block);
+                let list = FieldList::new(&list, self.changes.get(block.changes));
+                let media = match &list.content_type {
+                    Some(given) => given.clone(),
+                    None => block.media.field().into_owned(),
+                };
+                let id = writer.shared(&NewShared {
+                    role: Role::Ordinary,
+                    status: if block.purpose == Purpose::NotFound { 404 } else { 200 },
+                    content_type: Some(&media),
+                    fields: &list.all(),
+                    not_modified: &list.not_modified(),
+                })?;
+                new.insert((id, media))
+            }
         };
-        let mut cached = vec![("Cache-Control", cache_control)];
-        if block.varies {
-            cached.push(("Vary", "Accept-Encoding"));
-        }
-        let mut fields = Vec::with_capacity(8);
-        if block.coding != Coding::Identity {
-            fields.push(("Content-Encoding", block.coding.token()));
-        }
-        fields.extend_from_slice(&cached);
-        if block.purpose != Purpose::NotFound {
-            fields.push(("Accept-Ranges", "bytes"));
+        Ok((id.0, &id.1))
+    }
+
+    /// A block for answers whose body, if they have one, is not the site's.
+    fn bodiless<W: Write + Seek>(
+        &self,
+        writer: &mut Writer<W>,
+        role: Role,
+        status: u16,
+        changes: ChangesId,
+    ) -> Result<SharedId, WriteError> {
+        let cache_control = match role {
+            Role::Generated => NEVER_CACHED,
+            Role::SlashRedirect | Role::Ordinary => &self.cache_control,
+        };
+        let mut fields = Vec::with_capacity(4);
+        if self.cached {
+            fields.push(("Cache-Control", cache_control));
         }
         fields.extend_from_slice(self.security);
-        let id = writer.shared(&NewShared {
-            role: Role::Ordinary,
+        let list = FieldList::new(&fields, self.changes.get(changes));
+        writer.shared(&NewShared {
+            role,
             status,
-            content_type: Some(&block.media.field()),
-            fields: &fields,
-            not_modified: &cached,
-        })?;
-        self.known.insert(block, id);
-        Ok(id)
+            content_type: None,
+            fields: &list.all(),
+            not_modified: &[],
+        })
     }
+}
+
+/// The fields of a representation before `_headers` changes them.
+fn built_in<'f>(
+    cache_control: &'f str,
+    cached: bool,
+    security: &[(&'static str, &'static str)],
+    block: Block,
+) -> Vec<(&'static str, &'f str)> {
+    let mut fields = Vec::with_capacity(8);
+    if block.coding != Coding::Identity {
+        fields.push(("Content-Encoding", block.coding.token()));
+    }
+    if cached {
+        let cache_control = match block.purpose {
+            Purpose::Page => cache_control,
+            Purpose::Fingerprinted => FINGERPRINTED,
+            Purpose::NotFound => NEVER_CACHED,
+        };
+        fields.push(("Cache-Control", cache_control));
+    }
+    if block.varies {
+        fields.push(("Vary", "Accept-Encoding"));
+    }
+    if block.purpose != Purpose::NotFound {
+        fields.push(("Accept-Ranges", "bytes"));
+    }
+    fields.extend_from_slice(security);
+    fields
 }
 
 #[cfg(test)]
@@ -153,7 +212,7 @@ mod tests {
             ("größe", false),
         ] {
             let options = Options { cache_control: Some(value.to_owned()), ..Options::new(0) };
-            assert_eq!(Fields::new(&options).is_ok(), good, "{value:?}");
+            assert_eq!(Fields::new(&options, &[]).is_ok(), good, "{value:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Every file answers its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
 //! `/dir/name` by the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly that
 //! path. Two files that could answer one URL never fail a build: the order decides, and the one
-//! that lost is reported. A `404.html` answers for what does not exist in and below its folder;
-//! under its own path it is a page like any other.
+//! that lost is reported. Some names are pages for what does not exist in and below their folder
+//! ([`FALLBACK_NAMES`]); `404.html` is, under its own path, a page like any other.
 
 use std::collections::HashMap;
 
@@ -32,25 +32,63 @@ const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".tx
 /// The page for what does not exist.
 pub(crate) const NOT_FOUND_NAME: &[u8] = b"404.html";
 
+/// Names of pages for what is missing in and below a folder, best first, and their status. All but
+/// the last are for nothing else: they do not answer under their own name.
+const FALLBACK_NAMES: [(&[u8], u16); 4] =
+    [(b"_wildcard.", 200), (b"_200.", 200), (b"_404.", 404), (NOT_FOUND_NAME, 404)];
+
 /// Who answers what, beside each file its own path. Files are numbers in the list given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan<'a> {
     /// File and alias, sorted.
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
-    /// File and folder with a slash at its end, sorted.
-    pub(crate) not_found: Vec<(usize, &'a [u8])>,
+    /// Pages for what is missing, sorted.
+    pub(crate) fallbacks: Vec<Fallback<'a>>,
+    /// Files that do not answer under their own name, sorted.
+    pub(crate) hidden: Vec<usize>,
+    /// Pages for what is missing in a folder that has a better one, sorted.
+    pub(crate) second: Vec<usize>,
     /// URL, the file that lost it and the file that has it.
     pub(crate) shadowed: Vec<(&'a [u8], usize, usize)>,
 }
 
+/// A page for what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fallback<'a> {
+    pub(crate) file: usize,
+    /// With a slash at its end.
+    pub(crate) folder: &'a [u8],
+    pub(crate) status: u16,
+}
+
+/// Which conventions hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Conventions {
+    /// An index file answers for its folder.
+    pub(crate) index: bool,
+    /// A page answers without its extension.
+    pub(crate) clean_urls: bool,
+}
+
+impl Plan<'_> {
+    pub(crate) fn is_hidden(&self, file: usize) -> bool {
+        self.hidden.binary_search(&file).is_ok()
+    }
+}
+
 /// `keys` are different and begin with a slash.
-pub(crate) fn plan<'a>(keys: &[&'a [u8]]) -> Plan<'a> {
+pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> {
     let mut plan = Plan::default();
+    plan_fallbacks(keys, &mut plan);
     // URL → rank and file of who answers it so far; a file's own path has rank 0.
     let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::with_capacity(2 * keys.len());
-    best.extend(keys.iter().enumerate().map(|(file, &key)| (key, (0, file))));
-    for (file, &key) in keys.iter().enumerate() {
-        for (url, rank) in [index_url(key), clean_url(key)].into_iter().flatten() {
+    let mut shadowed = Vec::new();
+    let files = || keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
+    best.extend(files().map(|(file, &key)| (key, (0, file))));
+    for (file, &key) in files() {
+        let index = index_url(key).filter(|_| conventions.index);
+        let clean = clean_url(key).filter(|_| conventions.clean_urls);
+        for (url, rank) in [index, clean].into_iter().flatten() {
             let holder = best.entry(url).or_insert((rank, file));
             let (kept, lost) = if *holder <= (rank, file) {
                 (*holder, (rank, file))
@@ -59,20 +97,18 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]]) -> Plan<'a> {
             };
             *holder = kept;
             if kept != lost {
-                plan.shadowed.push((url, lost.1, kept.1));
+                shadowed.push((url, lost.1, kept.1));
             }
-        }
-        if let Some(folder) = key.strip_suffix(NOT_FOUND_NAME).filter(|dir| dir.ends_with(b"/")) {
-            plan.not_found.push((file, folder));
         }
     }
     // Whoever lost, lost to the one that has it in the end.
-    for (url, _, by) in &mut plan.shadowed {
+    for (url, _, by) in &mut shadowed {
         *by = best.get(url).map_or(*by, |&(_, file)| file);
     }
     plan.aliases.extend(best.iter().filter(|(_, (rank, _))| *rank > 0).map(|(u, (_, f))| (*f, *u)));
     plan.aliases.sort_unstable();
-    plan.shadowed.sort_unstable();
+    shadowed.sort_unstable();
+    plan.shadowed = shadowed;
     plan
 }
 
@@ -80,6 +116,38 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]]) -> Plan<'a> {
 pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
     names.iter().map(move |name| [url, name].concat())
+}
+
+/// Finds the pages for what is missing: the best of each folder.
+fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut Plan<'a>) {
+    let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::new();
+    for (file, &key) in keys.iter().enumerate() {
+        let (folder, name) = key.split_at(name_at(key));
+        let Some(rank) = fallback_rank(name) else { continue };
+        if rank + 1 < FALLBACK_NAMES.len() {
+            plan.hidden.push(file);
+        }
+        let holder = best.entry(folder).or_insert((rank, file));
+        let lost = (*holder).max((rank, file));
+        *holder = (*holder).min((rank, file));
+        if lost != *holder {
+            plan.second.push(lost.1);
+        }
+    }
+    let status = |rank: usize| FALLBACK_NAMES.get(rank).map_or(404, |(_, status)| *status);
+    let found =
+        best.iter().map(|(folder, &(rank, file))| Fallback { file, folder, status: status(rank) });
+    plan.fallbacks.extend(found);
+    plan.fallbacks.sort_unstable();
+    plan.second.sort_unstable();
+}
+
+/// The place of a name among those of pages for what is missing.
+fn fallback_rank(name: &[u8]) -> Option<usize> {
+    FALLBACK_NAMES.iter().position(|(known, _)| match known.last() {
+        Some(b'.') => name.len() > known.len() && name.starts_with(known),
+        _ => name == *known,
+    })
 }
 
 /// `/dir/` for an index file, and its rank.
@@ -101,6 +169,12 @@ fn clean_url(key: &[u8]) -> Option<(&[u8], usize)> {
 /// Where the last component begins.
 fn name_at(key: &[u8]) -> usize {
     key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)
+}
+
+/// The key of a file by its path below the source, with or without a slash or `./` in front.
+pub(crate) fn of_path(path: &str) -> Vec<u8> {
+    let below = path.strip_prefix("./").unwrap_or(path);
+    [b"/", below.strip_prefix('/').unwrap_or(below).as_bytes()].concat()
 }
 
 /// A path as it stands in a field: every byte that RFC 3986 does not allow in a path is escaped.
@@ -127,10 +201,16 @@ mod tests {
 
     use super::*;
 
+    const ALL: Conventions = Conventions { index: true, clean_urls: true };
+
     fn aliases(keys: &[&str]) -> Vec<String> {
+        aliases_with(keys, ALL)
+    }
+
+    fn aliases_with(keys: &[&str], conventions: Conventions) -> Vec<String> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let plan = plan(&keys);
+        let plan = plan(&keys, conventions);
         plan.aliases
             .iter()
             .map(|(file, url)| format!("{} {}", name(url), name(keys[*file])))
@@ -160,15 +240,42 @@ mod tests {
     #[test]
     fn who_lost_and_to_whom() {
         let keys: Vec<&[u8]> = vec![b"/a.txt", b"/a.htm", b"/a.html"];
-        assert_eq!(plan(&keys).shadowed, [(&b"/a"[..], 0, 2), (b"/a", 1, 2)]);
+        assert_eq!(plan(&keys, ALL).shadowed, [(&b"/a"[..], 0, 2), (b"/a", 1, 2)]);
         let keys: Vec<&[u8]> = vec![b"/a", b"/a.html"];
-        assert_eq!(plan(&keys).shadowed, [(&b"/a"[..], 1, 0)]);
+        assert_eq!(plan(&keys, ALL).shadowed, [(&b"/a"[..], 1, 0)]);
     }
 
     #[test]
-    fn not_found_pages() {
-        let keys: Vec<&[u8]> = vec![b"/404.html", b"/a/404.html", b"/a/x404.html", b"/b/404.htm"];
-        assert_eq!(plan(&keys).not_found, [(0, &b"/"[..]), (1, b"/a/")]);
+    fn conventions_can_be_left() {
+        let keys = ["/a/index.html", "/b.html"];
+        let index = Conventions { index: false, clean_urls: true };
+        assert_eq!(aliases_with(&keys, index), ["/a/index /a/index.html", "/b /b.html"]);
+        let clean = Conventions { index: true, clean_urls: false };
+        assert_eq!(aliases_with(&keys, clean), ["/a/ /a/index.html"]);
+    }
+
+    #[test]
+    fn pages_for_what_is_missing() {
+        let keys: Vec<&[u8]> = vec![
+            b"/200.png",
+            b"/404.html",
+            b"/404.png",
+            b"/_200.",
+            b"/a/404.html",
+            b"/a/_404.html",
+            b"/a/x404.html",
+            b"/b/_200.html",
+            b"/b/_200.txt",
+            b"/b/_404.html",
+            b"/b/_wildcard.html/x",
+            b"/c/404.htm",
+        ];
+        let plan = plan(&keys, ALL);
+        let found: Vec<_> = plan.fallbacks.iter().map(|f| (f.file, f.folder, f.status)).collect();
+        assert_eq!(found, [(1, &b"/"[..], 404), (5, b"/a/", 404), (7, b"/b/", 200)]);
+        assert_eq!(plan.hidden, [5, 7, 8, 9]);
+        assert_eq!(plan.second, [4, 8, 9]);
+        assert!(plan.aliases.iter().all(|(file, _)| !plan.is_hidden(*file)));
     }
 
     #[test]
@@ -201,7 +308,7 @@ mod tests {
             ),
         ) {
             let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-            let plan = plan(&keys);
+            let plan = plan(&keys, ALL);
             let found: BTreeMap<Vec<u8>, usize> =
                 plan.aliases.iter().map(|(file, url)| (url.to_vec(), *file)).collect();
             prop_assert_eq!(found.len(), plan.aliases.len(), "no URL twice");

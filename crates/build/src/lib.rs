@@ -6,20 +6,20 @@
 //! | Step | Module | Does |
 //! |---|---|---|
 //! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
-//! | 2 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
-//! | 3 | `source` | path → content that did not change while it was read |
-//! | 4 | `media` | name and content → media type |
-//! | 5 | `encode` | content → gzip, br, zstd, where that pays |
-//! | 6 | `assemble` | results → bodies, shared blocks, entities with their tags |
-//! | 7 | `keys` | paths → aliases: `/dir/`, `/name`; nearest not-found pages |
-//! | 8 | `place`, `publish` | a file appears under its name complete, or not at all |
+//! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
+//! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
+//! | 4 | `source` | path → content that did not change while it was read |
+//! | 5 | `media` | name and content → media type |
+//! | 6 | `encode` | content → gzip, br, zstd, where that pays |
+//! | 7 | `assemble` | results → bodies, shared blocks, entities with their tags |
+//! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
+//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
 //!
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
 //! kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
-//! names change with their content, `work` is what one worker does with one file (steps 3 to 5),
-//! [`Report`] shows where the bytes are.
+//! names change with their content, `work` is what one worker does with one file (steps 4 to 6).
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
 //! cores, the order in which a file system lists names. Input is: names, contents, modification
@@ -49,7 +49,7 @@ mod pipeline;
 mod place;
 mod progress;
 mod publish;
-mod report;
+pub mod rules;
 mod source;
 mod summary;
 mod walk;
@@ -63,5 +63,5 @@ pub use names::Names;
 pub use options::{CodingError, CodingLevel, Options, parse_codings};
 pub use progress::Progress;
 pub use publish::build_file;
-pub use report::Report;
-pub use summary::{CodingSummary, Shadowed, Slow, Summary, Warning};
+pub use rules::RuleError;
+pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -79,8 +79,8 @@ pub const FILE_NAME_MAX_BYTES: usize = 255;
 /// too.
 pub const FILE_PATH_MAX_BYTES: usize = 3840;
 
-/// Files that one page is looked at for in a report: more than a browser would like to load.
-pub const ASSETS_MAX: usize = 1000;
+/// A line of a rules file: as long as a request target may be.
+pub const RULE_LINE_MAX_BYTES: usize = 8 * 1024;
 
-/// Rows of a table in a report: what deserves a look.
-pub const REPORT_ROWS_MAX: usize = 25;
+/// A rules file: as much as all rules of an archive may take, compiled.
+pub const RULES_FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;

@@ -20,6 +20,26 @@ pub(crate) enum Verdict {
     Special,
 }
 
+/// A file with rules for the site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RulesFile {
+    Redirects,
+    Headers,
+}
+
+impl RulesFile {
+    pub(crate) const HEADERS: &str = "_headers";
+}
+
+/// What a name, exactly so written, says about the file's rules.
+pub(crate) fn rules_file(name: &[u8]) -> Option<RulesFile> {
+    match name {
+        b"_redirects" | b"_redirects.txt" => Some(RulesFile::Redirects),
+        _ if name == RulesFile::HEADERS.as_bytes() => Some(RulesFile::Headers),
+        _ => None,
+    }
+}
+
 /// Exact names that are left out.
 const SKIP_NAMES: [&[u8]; 2] = [b"Thumbs.db", b".DS_Store"];
 /// Endings that are left out.
@@ -27,7 +47,7 @@ const SKIP_SUFFIXES: [&[u8]; 6] = [b"~", b"#", b".log", b".tmp", b".temp", b".lo
 /// The one hidden name that is part of a site (RFC 8615).
 const WELL_KNOWN: &[u8] = b".well-known";
 /// Exact names that are never resources.
-const SPECIAL_NAMES: [&[u8]; 3] = [b"_redirects", b"_headers", b"pinion.toml"];
+const SPECIAL_NAMES: [&[u8]; 4] = [b"_redirects", b"_redirects.txt", b"_headers", b"pinion.toml"];
 /// Parts of names that are never resources.
 const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
@@ -97,11 +117,25 @@ impl Names {
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
     /// by those of the folders it lies in.
     pub fn may_be_part(&self, path: &Path) -> bool {
+        self.all(path, |verdict, _| verdict == Verdict::Take)
+    }
+
+    /// Whether a build depends on something at `path`: it can be part of the site, or has rules.
+    pub fn may_matter(&self, path: &Path) -> bool {
+        self.all(path, |verdict, name| match verdict {
+            Verdict::Take => true,
+            Verdict::Special => rules_file(name).is_some(),
+            Verdict::Skip => false,
+        })
+    }
+
+    /// Whether `holds` for the verdict about each component of a path.
+    fn all(&self, path: &Path, holds: impl Fn(Verdict, &[u8]) -> bool) -> bool {
         let mut key = Vec::new();
         path.iter().map(OsStr::as_bytes).all(|name| {
             key.push(b'/');
             key.extend_from_slice(name);
-            self.judge(&key, name) == Verdict::Take
+            holds(self.judge(&key, name), name)
         })
     }
 
@@ -192,6 +226,7 @@ mod tests {
             "x.priv.key",
             "keys.PRIV.d",
             "_redirects",
+            "_Redirects.txt",
             "_headers",
             "pinion.toml",
             "a.dyn.",
@@ -232,10 +267,24 @@ mod tests {
     fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
         let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()]).unwrap();
         for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
-            assert!(names.may_be_part(Path::new(path)), "{path}");
+            let path = Path::new(path);
+            assert!(names.may_be_part(path) && names.may_matter(path), "{}", path.display());
         }
         for path in [".git", ".git/index", "a/drafts/b/c.html", "old/x.md", "a.log", "x.lua/y"] {
-            assert!(!names.may_be_part(Path::new(path)), "{path}");
+            let path = Path::new(path);
+            assert!(!names.may_be_part(path) && !names.may_matter(path), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn rules_matter_and_are_no_part() {
+        let names = Names::new(&["drafts".to_owned()]).unwrap();
+        for path in ["_headers", "_redirects.txt", "a/_redirects"] {
+            let path = Path::new(path);
+            assert!(!names.may_be_part(path) && names.may_matter(path), "{}", path.display());
+        }
+        for path in ["_Headers", "drafts/_redirects", ".git/_redirects"] {
+            assert!(!names.may_matter(Path::new(path)), "{path}");
         }
     }
 

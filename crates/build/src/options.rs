@@ -7,9 +7,10 @@ use std::str::FromStr;
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
+use crate::keys::Conventions;
 use crate::limits::EXTERNAL_MIN_BYTES;
 
-/// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `report` and `now` is
+/// How a folder becomes an archive. All but `threads`, `keep_going`, `force` and `now` is
 /// input: it decides the bytes (and see the crate's promises for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -32,10 +33,20 @@ pub struct Options {
     pub source_date_epoch: Option<UnixSeconds>,
     /// `Cache-Control` of everything that has no fingerprint in its name; `None` is the default.
     pub cache_control: Option<String>,
+    /// Whether an index file answers for its folder (`/dir/`).
+    pub index: bool,
+    /// Whether a page answers without its extension too (`/name`).
+    pub clean_urls: bool,
+    /// Whether the slash form that does not exist leads to the one that does.
+    pub slash_redirects: bool,
+    /// Whether responses carry an `ETag`.
+    pub etags: bool,
+    /// Whether responses carry a `Cache-Control` unless `_headers` gives one.
+    pub cache_control_field: bool,
+    /// The file that answers navigations to what does not exist, by its path below the source.
+    pub single_page: Option<String>,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
-    /// Whether the summary has a [`Report`](crate::Report).
-    pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
 }
@@ -54,8 +65,13 @@ impl Options {
             now,
             source_date_epoch: None,
             cache_control: None,
+            index: true,
+            clean_urls: true,
+            slash_redirects: true,
+            etags: true,
+            cache_control_field: true,
+            single_page: None,
             security_fields: true,
-            report: false,
             external_min_bytes: None,
         }
     }
@@ -71,6 +87,12 @@ impl Options {
             external_min_bytes: Some(EXTERNAL_MIN_BYTES),
             ..Options::new(now)
         }
+    }
+}
+
+impl Options {
+    pub(crate) fn conventions(&self) -> Conventions {
+        Conventions { index: self.index, clean_urls: self.clean_urls }
     }
 }
 

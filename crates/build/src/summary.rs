@@ -1,14 +1,13 @@
 //! What a build did, in plain values: the binary prints them or makes JSON of them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinion_archive::Digest;
 use pinion_http::coding::Coding;
 
 use crate::error::{Problem, Shown};
-use crate::report::Report;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -23,8 +22,14 @@ pub struct Summary {
     pub entries: u64,
     /// Of those, index (`/dir/`) and clean (`/name`) URLs.
     pub aliases: u64,
-    /// Directories with a `404.html`.
+    /// Directories with a page for what is missing in them.
     pub not_found_pages: u64,
+    /// Rules of `_redirects` files.
+    pub redirect_rules: u64,
+    /// Of those, the ones that a request may have to be held against one by one.
+    pub walked_rules: u64,
+    /// Patterns of `_headers`.
+    pub field_rules: u64,
     /// Length of the archive.
     pub archive_bytes: u64,
     /// What names the archive: two builds with the same one gave the same bytes.
@@ -49,8 +54,6 @@ pub struct Summary {
     pub problems: Vec<Problem>,
     /// The files that took longest to encode, slowest first.
     pub slowest: Vec<Slow>,
-    /// Where the bytes are, when that was asked for.
-    pub report: Option<Report>,
     /// How long all of it took.
     pub elapsed: Duration,
 }
@@ -95,8 +98,41 @@ pub enum Warning {
     TooLargeToEncode(PathBuf),
     /// An exclude pattern that has left nothing out: misspelt, most likely.
     UnusedExclude(PathBuf),
-    /// A `404.html` too many levels below the root; it is a page like any other.
+    /// A page for what is missing, too many levels below the root; it is not used as one.
     NotFoundTooDeep(PathBuf),
+    /// A page for what is missing in a folder that has another one, which comes first.
+    SecondFallback(PathBuf),
+    /// A `_headers` below the root, where none is read.
+    HeadersBelowRoot(PathBuf),
+    /// A rule that does not do what it seems to.
+    Rule {
+        /// The file, below the source.
+        file: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What about it.
+        doubt: RuleDoubt,
+    },
+}
+
+/// Why a rule does not do what it seems to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleDoubt {
+    /// It never applies: a rule before it applies to all that it is about.
+    Covered {
+        /// That rule's file.
+        file: PathBuf,
+        /// And line.
+        line: usize,
+    },
+    /// It never applies: its path is a file's.
+    FileFirst,
+    /// What it is to send is not in the site.
+    Missing,
+    /// Its pattern names a host.
+    OtherHost,
+    /// It has no fields.
+    NoFields,
 }
 
 /// A file and how long its codings took.
@@ -124,7 +160,28 @@ impl fmt::Display for Warning {
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
             Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
+            Warning::SecondFallback(path) => (path, "not used, its folder has a page before it"),
+            Warning::HeadersBelowRoot(path) => (path, "not read, only the root's _headers is"),
+            Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),
         };
         write!(f, "{}: {what}", Shown(path))
+    }
+}
+
+impl RuleDoubt {
+    fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path, number: usize) -> fmt::Result {
+        write!(f, "{}:{number}: ", Shown(path))?;
+        match self {
+            RuleDoubt::Covered { file, line } if file == path => {
+                write!(f, "never applies, line {line} comes first")
+            }
+            RuleDoubt::Covered { file, line } => {
+                write!(f, "never applies, {}:{line} comes first", Shown(file))
+            }
+            RuleDoubt::FileFirst => f.write_str("never applies, there is a file; ! forces a rule"),
+            RuleDoubt::Missing => f.write_str("what it leads to is not in the site"),
+            RuleDoubt::OtherHost => f.write_str("applies to another host, left out"),
+            RuleDoubt::NoFields => f.write_str("has no fields; the next pattern's are its own"),
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::FILES_MAX;
-use crate::names::{Names, Verdict};
+use crate::names::{Names, Verdict, rules_file};
 
 /// Device and inode.
 pub(crate) type FileId = (u64, u64);
@@ -37,6 +37,8 @@ pub(crate) struct Found {
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
     pub(crate) special: Vec<PathBuf>,
+    /// Keys of the files with rules, sorted.
+    pub(crate) rules: Vec<Box<[u8]>>,
     /// Links that may be part of the site, wherever they lead; in no order.
     pub(crate) links: Vec<PathBuf>,
     /// Links to a folder that holds them.
@@ -88,6 +90,7 @@ pub(crate) fn walk(
         }
     }
     let mut found = walk.found;
+    found.rules.sort_unstable();
     for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
         paths.sort_unstable();
     }
@@ -151,16 +154,18 @@ impl Walk<'_> {
     fn look_at(&mut self, folder: &[u8], entry: &DirEntry) -> Option<Name> {
         let name = entry.file_name();
         let key = [folder, name.as_bytes()].concat();
+        let mut is_rules = false;
         match self.names.judge(&key, name.as_bytes()) {
             Verdict::Take => {}
             Verdict::Skip => {
                 self.found.skipped.push(relative(&key));
                 return None;
             }
-            Verdict::Special => {
+            Verdict::Special if rules_file(name.as_bytes()).is_none() => {
                 self.found.special.push(relative(&key));
                 return None;
             }
+            Verdict::Special => is_rules = true,
         }
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
             self.found.links.push(relative(&key));
@@ -172,6 +177,14 @@ impl Walk<'_> {
                 return None;
             }
         };
+        if is_rules {
+            if metadata.is_dir() {
+                self.found.special.push(relative(&key));
+            } else {
+                self.found.rules.push(key.into());
+            }
+            return None;
+        }
         let mut sorted_as = name.as_bytes().to_vec();
         let what = if metadata.is_dir() {
             sorted_as.push(b'/');

@@ -15,7 +15,6 @@ use crate::error::Reason;
 use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
-use crate::report::assets::assets;
 use crate::source::{Source, Stamp};
 use crate::walk::{SourceFile, relative};
 
@@ -41,8 +40,6 @@ pub(crate) struct Product {
     pub(crate) codings: Codings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
-    /// For a report: what a page loads.
-    pub(crate) assets: Vec<Box<[u8]>>,
 }
 
 /// Where the content is.
@@ -133,12 +130,7 @@ impl<'a> Work<'a> {
             Codings::Earlier
         };
         let encoding = begin.elapsed();
-        let assets = match self.options.report && media.essence == "text/html" {
-            true => assets(key, &content),
-            false => Vec::new(),
-        };
-        let body = Body::Held(content);
-        Product { media, archive, digest, stamp, body, codings, encoding, assets }
+        Product { media, archive, digest, stamp, body: Body::Held(content), codings, encoding }
     }
 
     fn is_external(&self, bytes: u64) -> bool {
@@ -169,7 +161,6 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         body: Body::Streamed(source),
         codings: Codings::Untried,
         encoding: Duration::ZERO,
-        assets: Vec::new(),
     })
 }
 
@@ -190,7 +181,6 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         body: Body::External(source),
         codings: Codings::Untried,
         encoding: Duration::ZERO,
-        assets: Vec::new(),
     })
 }
 

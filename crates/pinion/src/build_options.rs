@@ -24,7 +24,13 @@ pub(crate) fn options(
         threads: content.jobs,
         source_date_epoch: source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?,
         cache_control: content.cache_control.clone(),
-        security_fields: content.security_fields,
+        security_fields: !content.no_security_fields,
+        index: !content.no_index,
+        clean_urls: !content.no_clean_urls,
+        slash_redirects: !content.no_slash_redirects,
+        etags: !content.no_etag,
+        cache_control_field: !content.no_cache_control,
+        single_page: content.single_page.clone(),
         ..defaults
     })
 }
@@ -39,6 +45,8 @@ pub(crate) fn failure(error: BuildError) -> Failure {
         }
         BuildError::Occupied { .. } => anyhow!("{error}; give -o another name").into(),
         BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
+        BuildError::Rules(errors) => Failure::Rules(errors),
+        BuildError::SinglePage(_) => Failure::usage(format!("--single-page: {error}")),
         BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),
     }
@@ -62,18 +70,20 @@ mod tests {
 
     #[test]
     fn flags_win_over_defaults() {
-        let none = Content { security_fields: true, ..Content::default() };
-        let serving = options(&none, Options::serving).expect("options");
+        let serving = options(&Content::default(), Options::serving).expect("options");
         assert_eq!(serving.codings, Options::serving(0).codings);
         assert!(serving.security_fields && serving.external_min_bytes.is_some());
         let content = Content {
             codings: Some(Vec::new()),
             exclude: vec!["*.psd".to_owned()],
             cache_control: Some("no-cache".to_owned()),
+            no_security_fields: true,
+            no_index: true,
             ..Content::default()
         };
         let building = options(&content, Options::new).expect("options");
         assert!(building.codings.is_empty() && !building.security_fields);
+        assert!(!building.index && building.clean_urls);
         assert_eq!(building.exclude, ["*.psd"]);
         assert_eq!(building.cache_control.as_deref(), Some("no-cache"));
         assert_eq!(building.external_min_bytes, None);

@@ -86,6 +86,8 @@ pub(crate) enum Kind {
     },
     /// A file of the local file system; `-` where the long text says so.
     Path,
+    /// A file of the site, by its path below the folder.
+    SiteFile,
     /// Given or not.
     Switch,
 }
@@ -134,7 +136,7 @@ impl Kind {
             Self::Host => "HOST",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
-            Self::Path => "FILE",
+            Self::Path | Self::SiteFile => "FILE",
             Self::Switch => "",
         }
     }
@@ -151,6 +153,7 @@ impl Kind {
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
             Self::Path => "a path".to_owned(),
+            Self::SiteFile => "a path below the folder".to_owned(),
             Self::Switch => "given or not".to_owned(),
         }
     }

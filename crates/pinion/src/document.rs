@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
-use pinion_build::Problem;
+use pinion_build::{Problem, RuleError};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -55,6 +55,17 @@ impl Known {
         self.0.insert("error".to_owned(), reason.into());
         if let Failure::Problems(found) = failure {
             self.0.insert("problems".to_owned(), problems(found).into());
+        }
+        if let Failure::Rules(errors) = failure {
+            let error = |error: &RuleError| {
+                json!({
+                    "file": text(&error.file),
+                    "line": error.line,
+                    "column": error.column,
+                    "expected": error.expected,
+                })
+            };
+            self.0.insert("rule_errors".to_owned(), errors.iter().map(error).collect());
         }
         // The failure is told on stderr too; that stdout cannot take it is no other one.
         let _ = writeln!(io::stdout().lock(), "{}", Value::Object(self.0));

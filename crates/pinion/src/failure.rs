@@ -3,7 +3,7 @@
 
 use crate::config::Fault;
 use crate::terminal::counted;
-use pinion_build::Problem;
+use pinion_build::{Problem, RuleError};
 use pinion_engine::stderr;
 use std::fmt::Write as _;
 use std::io;
@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Problems(Vec<Problem>),
     /// What is wrong with a configuration file; nothing was started.
     Faults(Vec<Fault>),
+    /// Rules files of a folder that cannot be understood.
+    Rules(Vec<RuleError>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
     /// The verb has already said what is wrong with a configuration.
@@ -38,7 +40,9 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         self.tell();
         match self {
-            Self::Usage(_) | Self::Faults(_) | Self::ToldUsage => ExitCode::from(2),
+            Self::Usage(_) | Self::Faults(_) | Self::Rules(_) | Self::ToldUsage => {
+                ExitCode::from(2)
+            }
             Self::Failed(_) | Self::Problems(_) | Self::Told => ExitCode::from(1),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
@@ -59,6 +63,10 @@ impl Failure {
                 "nothing was built because of {}; --keep-going builds without",
                 counted(problems.len() as u64, "problem")
             )),
+            Self::Rules(errors) => {
+                let errors = counted(errors.len() as u64, "error");
+                Some(format!("nothing was built because of {errors} in rules files"))
+            }
             // Each fault is a whole line.
             Self::Faults(faults) => {
                 let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
@@ -72,6 +80,11 @@ impl Failure {
         if let Self::Problems(problems) = self {
             for problem in problems {
                 stderr::line(format_args!("pinion: {problem}"));
+            }
+        }
+        if let Self::Rules(errors) = self {
+            for error in errors {
+                stderr::line(format_args!("pinion: {error}"));
             }
         }
         if let Self::Faults(faults) = self {

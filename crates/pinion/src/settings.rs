@@ -66,8 +66,6 @@ pub(crate) struct Build {
     pub(crate) output: PathBuf,
     /// Replace a file that is no archive.
     pub(crate) force: bool,
-    /// Where the report goes.
-    pub(crate) report: Option<PathBuf>,
     /// What goes in, and how.
     pub(crate) content: Content,
     /// `--json`
@@ -83,8 +81,20 @@ pub(crate) struct Content {
     pub(crate) exclude: Vec<String>,
     /// Field value for resources without a fingerprint.
     pub(crate) cache_control: Option<String>,
-    /// Whether responses carry the security fields.
-    pub(crate) security_fields: bool,
+    /// Leave the security fields out.
+    pub(crate) no_security_fields: bool,
+    /// Folders are not answered by their index files.
+    pub(crate) no_index: bool,
+    /// Pages do not answer without their extension.
+    pub(crate) no_clean_urls: bool,
+    /// No redirect to the other slash form.
+    pub(crate) no_slash_redirects: bool,
+    /// No `ETag`.
+    pub(crate) no_etag: bool,
+    /// No `Cache-Control` but what `_headers` gives.
+    pub(crate) no_cache_control: bool,
+    /// The file for navigations to what does not exist.
+    pub(crate) single_page: Option<String>,
     /// Build without the files that cannot be read.
     pub(crate) keep_going: bool,
     /// Threads that compress.
@@ -150,8 +160,20 @@ impl Settings {
 }
 
 /// The flags that [`Content`] is made of.
-pub(crate) const CONTENT_FLAGS: &[&str] =
-    &["codings", "exclude", "cache-control", "no-security-headers", "keep-going", "jobs"];
+pub(crate) const CONTENT_FLAGS: &[&str] = &[
+    "codings",
+    "exclude",
+    "cache-control",
+    "no-cache-control",
+    "no-security-headers",
+    "no-index",
+    "no-clean-urls",
+    "no-slash-redirects",
+    "no-etag",
+    "single-page",
+    "keep-going",
+    "jobs",
+];
 
 /// An archive is written at many places of its file, which a pipe does not have.
 fn output(low: &Low) -> Result<PathBuf, Failure> {
@@ -169,7 +191,6 @@ fn build(low: &Low) -> Result<Build, Failure> {
         source: operand(low, "SRC")?,
         output: output(low)?,
         force: low.given("force"),
-        report: path(low, "report")?,
         content: content(low)?,
         json: low.given("json"),
     })
@@ -194,6 +215,11 @@ fn cat(low: &Low) -> Result<Cat, Failure> {
 }
 
 fn content(low: &Low) -> Result<Content, Failure> {
+    if low.given("cache-control") && low.given("no-cache-control") {
+        return Err(Failure::usage(
+            "--cache-control has no effect with --no-cache-control; leave out one of them",
+        ));
+    }
     let mut exclude = Vec::new();
     for glob in low.values("exclude") {
         exclude.push(read(row("exclude"), glob, |glob| Ok(glob.to_owned()))?);
@@ -202,7 +228,13 @@ fn content(low: &Low) -> Result<Content, Failure> {
         codings: single(low, "codings", values::codings)?,
         exclude,
         cache_control: field_value(low, "cache-control")?,
-        security_fields: !low.given("no-security-headers"),
+        no_security_fields: low.given("no-security-headers"),
+        no_index: low.given("no-index"),
+        no_clean_urls: low.given("no-clean-urls"),
+        no_slash_redirects: low.given("no-slash-redirects"),
+        no_etag: low.given("no-etag"),
+        no_cache_control: low.given("no-cache-control"),
+        single_page: single(low, "single-page", |text| Ok(text.to_owned()))?,
         keep_going: low.given("keep-going"),
         jobs: number(low, "jobs")?.and_then(NonZeroUsize::new),
     })

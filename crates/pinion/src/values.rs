@@ -63,8 +63,8 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
-        Kind::Glob | Kind::Path if text.is_empty() => Err("is empty".to_owned()),
-        Kind::Glob | Kind::Path => Ok(()),
+        Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
+        Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
         Kind::Switch => Err("takes no value".to_owned()),
     }
 }

@@ -190,6 +190,9 @@ impl<'x> Search<'_, '_, 'x> {
 
     /// Whether the path exists with a slash more or less at its end; then `text` has its location.
     fn other_slash_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
+        if !self.archive.redirects_slashes() {
+            return Ok(false);
+        }
         let other: &[u8] = match path {
             // An empty segment at the end is a segment, not the slash of another form.
             [b'/'] | [.., b'/', b'/'] => return Ok(false),

@@ -32,10 +32,10 @@ pub(crate) fn answer<'x>(
     text: &'x mut Vec<u8>,
     pieces: &'x mut Pieces<'x>,
 ) -> Result<Prepared<'x>, Damage> {
-    let Question { head, now, .. } = question;
+    let Question { archive, head, now } = question;
     let selected = select(question, &entry)?;
     let validators = Validators {
-        etag: Some(selected.representation.etag()),
+        etag: archive.tells_etags().then(|| selected.representation.etag().as_slice()),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
         last_modified: entry.modified().filter(|modified| modified <= now),
     };

@@ -34,7 +34,7 @@ pub(super) fn write<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Imported, ImportError> {
-    let fields = Fields::new(options)?;
+    let mut fields = Fields::new(options, &[])?;
     let mut writer = Writer::new(out)?;
     fields.write_generated(&mut writer)?;
     let codings = options.codings.iter().map(|choice| CodingSummary {
@@ -152,7 +152,7 @@ impl<'a> Content<'a> {
 struct Import<'p, 'a, W: Write + Seek> {
     plan: &'p Plan<'a>,
     options: &'p Options,
-    fields: Fields,
+    fields: Fields<'static>,
     writer: Writer<W>,
     imported: Imported,
 }

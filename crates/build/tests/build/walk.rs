@@ -164,7 +164,7 @@ fn what_is_left_out_is_in_the_summary() {
     assert_eq!(paths(&site.summary.skipped), [".git", "Thumbs.db", "draft.md", "secret"]);
     assert_eq!(
         paths(&site.summary.special),
-        ["_headers", "_redirects", "a/keys.priv.d", "a/menu.dyn.html", "app.lua", "pinion.toml",]
+        ["a/keys.priv.d", "a/menu.dyn.html", "app.lua", "pinion.toml"]
     );
 }
 
@@ -205,7 +205,7 @@ const NAMES: [&[u8]; 16] = [
     b".well-known",
     b"x.log",
     b"y~",
-    b"_headers",
+    b"_HEADERS",
     b"m.dyn.css",
     b"A B",
     b"\xff\xfe.css",
@@ -240,7 +240,7 @@ fn put(folder: &Folder, outside: &Folder, prefix: &[u8], tree: &BTreeMap<&'stati
 
 /// The keys of the site: every path whose components all are part of it, sorted as a whole.
 fn expected(prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>, keys: &mut Vec<Vec<u8>>) {
-    let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_headers", b"m.dyn.css"];
+    let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_HEADERS", b"m.dyn.css"];
     for (name, node) in tree.iter().filter(|(name, _)| !left_out.contains(name)) {
         let key = [prefix, b"/", name].concat();
         match node {

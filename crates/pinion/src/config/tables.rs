@@ -345,6 +345,7 @@ mod tests {
             Kind::Host => "*.a.org",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",
+            Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
         };
         (text.to_owned(), format!("\"{text}\""))

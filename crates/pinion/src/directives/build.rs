@@ -1,6 +1,6 @@
 //! The flags of a build. `pinion serve FOLDER` builds too and takes those that make sense there.
 
-use super::file::Table;
+use super::file::{Key, Table};
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
@@ -41,20 +41,6 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Without it only an archive or an empty file is replaced. A folder, pipe, socket or \
                device never is. `pinion extract` writes into a folder that is not empty only with \
                it: files of the same names are replaced, all others stay.",
-    },
-    Directive {
-        name: "report",
-        short: None,
-        verbs: &[Verb::Build],
-        file: None,
-        level: Level::Build,
-        kind: Kind::Path,
-        repeatable: false,
-        default: Default::Off,
-        change: Change::Restart,
-        brief: "Write a page that shows where the bytes are",
-        long: "One HTML file that needs no network: a map of the folders, bytes by type, what each \
-               coding saves, equal files, the largest pages with what they load.",
     },
     Directive {
         name: "codings",
@@ -98,6 +84,52 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
                for a year whatever is given here, and a not-found page is never stored.",
     },
+    // In a file `cache-control` is the key of its value.
+    switch(
+        "no-cache-control",
+        None,
+        "Leave Cache-Control out of every response",
+        "What `_headers` gives stays. Clients then decide by themselves how long to keep what.",
+    ),
+    switch(
+        "no-index",
+        Some(Table::Site.key("index")),
+        "Do not answer folders with their index files",
+        "Without it index.html and its like answer /folder/ too.",
+    ),
+    switch(
+        "no-clean-urls",
+        Some(Table::Site.key("clean-urls")),
+        "Do not answer pages without their extension",
+        "Without it /about.html answers /about too.",
+    ),
+    switch(
+        "no-slash-redirects",
+        Some(Table::Site.key("slash-redirects")),
+        "Do not redirect to the other slash form of a path",
+        "Without it /folder leads to /folder/ (308), and /about/ to /about, if only that exists.",
+    ),
+    switch(
+        "no-etag",
+        Some(Table::Site.key("etag")),
+        "Leave ETag out of every response",
+        "Clients then ask by the modification time whether what they have is still right.",
+    ),
+    Directive {
+        name: "single-page",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("single-page")),
+        level: Level::Site,
+        kind: Kind::SiteFile,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "The page that answers navigations to what does not exist",
+        long: "A path below the folder, such as index.html. Only somebody who goes to a page gets \
+               it (Sec-Fetch-Mode: navigate, or Accept names text/html); a style sheet or an image \
+               that is missing stays 404. It comes before a not-found page.",
+    },
     Directive {
         name: "no-security-headers",
         short: None,
@@ -139,3 +171,25 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "The archive does not depend on it.",
     },
 ];
+
+/// A switch of a site.
+const fn switch(
+    name: &'static str,
+    file: Option<Key>,
+    brief: &'static str,
+    long: &'static str,
+) -> Directive {
+    Directive {
+        name,
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file,
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief,
+        long,
+    }
+}

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((serve.access_log, serve.server_name), (None, None));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
-        assert!(site.content.security_fields && site.content_flag().is_none());
+        assert!(!site.content.no_security_fields && site.content_flag().is_none());
     }
 
     #[test]
@@ -241,7 +241,8 @@ mod tests {
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
              --codings br:4 --exclude a --exclude b --cache-control no-cache \
-             --no-security-headers --keep-going --jobs 2",
+             --no-security-headers --no-index --no-clean-urls --no-slash-redirects --no-etag \
+             --single-page index.html --keep-going --jobs 2",
         );
         assert_eq!(serve.path, Some("site".into()));
         assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
@@ -255,13 +256,17 @@ mod tests {
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch), (Memory::Copy, true));
-        assert!(CONTENT_FLAGS.iter().all(|flag| serve.low.given(flag)), "every flag is tried");
+        // But for the one that does not go with --cache-control.
+        let tried = |flag: &&str| serve.low.given(flag) || *flag == "no-cache-control";
+        assert!(CONTENT_FLAGS.iter().all(tried), "every flag is tried");
         let content = site.content;
         let brotli = CodingLevel { coding: Coding::Brotli, level: 4 };
         assert_eq!(content.codings, Some(vec![brotli]));
         assert_eq!(content.exclude, ["a", "b"]);
         assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
-        assert_eq!((content.keep_going, content.security_fields), (true, false));
+        assert!(content.keep_going && content.no_security_fields && content.no_index);
+        assert!(content.no_clean_urls && content.no_slash_redirects && content.no_etag);
+        assert_eq!(content.single_page.as_deref(), Some("index.html"));
         assert_eq!(content.jobs, NonZeroUsize::new(2));
     }
 }

@@ -42,6 +42,7 @@ fn json_is_the_only_thing_on_stdout() {
             "problems",
             "repeated_bytes",
             "repeated_files",
+            "rules",
             "seconds",
             "shadowed",
             "skipped",

@@ -129,7 +129,7 @@ impl Scope {
     pub(super) fn concerns(&self, real: &Path) -> bool {
         let is_in = |place: &Place| {
             let below = real.strip_prefix(&place.real);
-            below.is_ok_and(|below| self.names.may_be_part(&place.path.join(below)))
+            below.is_ok_and(|below| self.names.may_matter(&place.path.join(below)))
         };
         self.files.contains(real) || self.places.iter().any(is_in)
     }

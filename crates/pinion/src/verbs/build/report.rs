@@ -93,6 +93,11 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         "entries": summary.entries,
         "aliases": summary.aliases,
         "not_found_pages": summary.not_found_pages,
+        "rules": {
+            "redirects": summary.redirect_rules,
+            "walked": summary.walked_rules,
+            "headers": summary.field_rules,
+        },
         "repeated_files": summary.repeated_files,
         "repeated_bytes": summary.repeated_bytes,
         "codings": codings.collect::<Vec<_>>(),

@@ -1,0 +1,226 @@
+//! The end of an archive: which paths there are, what answers each, and with which fields.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::PathBuf;
+
+use pinion_archive::limits::FALLBACK_DEPTH_MAX;
+use pinion_archive::{ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
+
+use super::{Assembly, Resource};
+use crate::error::BuildError;
+use crate::fields::{Block, Purpose};
+use crate::fingerprint::is_fingerprinted;
+use crate::keys::{self, Fallback, Plan};
+use crate::rules::redirects::Redirect;
+use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_rule};
+use crate::summary::{Shadowed, Summary, Warning};
+use crate::walk::relative;
+
+/// The redirects and what they are held against.
+struct Paths<'s> {
+    compiled: Compiled<'s>,
+    site: Site<'s>,
+}
+
+impl<'a, W: Write + Seek> Assembly<'a, W> {
+    /// Writes entries and everything else.
+    pub(crate) fn finish(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
+        let resources = std::mem::take(&mut self.resources);
+        let files = self.files;
+        let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
+        let keys: Vec<&[u8]> = resources.iter().map(key).collect();
+        let plan = keys::plan(&keys, self.options.conventions());
+        let rules: &'a Rules = self.rules;
+        let paths = (!rules.redirects.is_empty()).then(|| Paths {
+            compiled: Compiled::new(&rules.redirects),
+            site: Site::of(&keys, &plan, self.options),
+        });
+        let mut aliases = plan.aliases.iter().peekable();
+        for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
+            if plan.is_hidden(number) {
+                continue;
+            }
+            self.answer(resource, key, key, paths.as_ref())?;
+            while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
+                self.answer(resource, key, alias, paths.as_ref())?;
+            }
+        }
+        for fallback in &plan.fallbacks {
+            if let Some(resource) = resources.get(fallback.file) {
+                self.fallback(resource, *fallback)?;
+            }
+        }
+        self.single_page(&resources, &keys)?;
+        if let Some(paths) = &paths {
+            self.write_rules(paths)?;
+        }
+        for second in plan.second.iter().filter_map(|&number| resources.get(number)) {
+            let path = self.path(second.file);
+            self.summary.warnings.push(Warning::SecondFallback(path));
+        }
+        self.summary.aliases = plan.aliases.len() as u64;
+        self.summary.entries += (resources.len() - plan.hidden.len() + plan.aliases.len()) as u64;
+        self.summary.field_rules = self.rules.fields.rules.len() as u64;
+        self.summary.shadowed = shadowed(&plan, &keys);
+        self.close()
+    }
+
+    /// Writes the entry of a path that the file `key` answers.
+    fn answer(
+        &mut self,
+        resource: &Resource,
+        key: &[u8],
+        path: &[u8],
+        paths: Option<&Paths<'_>>,
+    ) -> Result<(), WriteError> {
+        let verdict =
+            paths.map_or(Verdict::Keep, |paths| paths.compiled.verdict(path, &paths.site));
+        if let Verdict::Replace(number) = verdict {
+            let rules = self.rules;
+            return rules.redirects.get(number).map_or(Ok(()), |rule| self.redirect(rule, path));
+        }
+        let purpose = match is_fingerprinted(key, resource.media.essence) {
+            true => Purpose::Fingerprinted,
+            false => Purpose::Page,
+        };
+        let changes = self.fields.changes.of_path(path);
+        let representations = self.representations(resource, purpose, changes)?;
+        let target = if path == key { Vec::new() } else { keys::escaped(key) };
+        let entry = entry(path, &target, resource, &representations);
+        let rules_first = verdict == Verdict::RulesFirst;
+        self.writer.entry(&NewEntry { rules_first, ..entry })
+    }
+
+    /// Writes the entry of a path that a rule answers.
+    fn redirect(&mut self, rule: &Redirect, path: &[u8]) -> Result<(), WriteError> {
+        let (kind, shared) = if rule.is_redirect() {
+            let changes = self.fields.changes.of_path(path);
+            let shared = self.fields.redirect(&mut self.writer, rule.status, changes)?;
+            (EntryKind::Redirect, Some(shared))
+        } else {
+            (EntryKind::Rewrite, None)
+        };
+        self.writer.entry(&NewEntry {
+            kind,
+            status: rule.status,
+            path,
+            target: rule.only_target().unwrap_or_default(),
+            keeps_query: rule.keeps_query,
+            rules_first: false,
+            has_variant: false,
+            modified: None,
+            shared,
+            representations: &[],
+        })
+    }
+
+    /// Writes the page for what is missing in a folder.
+    fn fallback(
+        &mut self,
+        resource: &Resource,
+        Fallback { folder, status, .. }: Fallback<'_>,
+    ) -> Result<(), BuildError> {
+        let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
+        if depth > FALLBACK_DEPTH_MAX {
+            let path = self.path(resource.file);
+            self.summary.warnings.push(Warning::NotFoundTooDeep(path));
+            return Ok(());
+        }
+        let purpose = if status == 200 { Purpose::Page } else { Purpose::NotFound };
+        let changes = self.fields.changes.of_folder(folder);
+        let representations = self.representations(resource, purpose, changes)?;
+        let page = entry(folder, b"", resource, &representations);
+        self.writer.fallback(&NewEntry { status, ..page })?;
+        self.summary.not_found_pages += 1;
+        Ok(())
+    }
+
+    /// Writes the page for navigations to what does not exist.
+    fn single_page(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Result<(), BuildError> {
+        let Some(file) = &self.options.single_page else { return Ok(()) };
+        let key = keys::of_path(file);
+        let found = keys.binary_search(&&*key).ok().and_then(|number| resources.get(number));
+        let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
+        let changes = self.fields.changes.of_folder(b"/");
+        let representations = self.representations(resource, Purpose::Page, changes)?;
+        self.writer.single_page(&entry(b"/", b"", resource, &representations))?;
+        Ok(())
+    }
+
+    /// Writes the rules: those that are entries, and those that are walked.
+    fn write_rules(&mut self, paths: &Paths<'_>) -> Result<(), WriteError> {
+        let rules = &self.rules.redirects;
+        let placed = paths.compiled.place(&paths.site);
+        for (path, number) in &placed.entries {
+            if let Some(rule) = rules.get(*number) {
+                self.redirect(rule, path)?;
+            }
+        }
+        for rule in placed.walked.iter().filter_map(|&number| rules.get(number)) {
+            as_new_rule(rule, |rule| self.writer.rule(rule))?;
+        }
+        self.summary.entries += placed.entries.len() as u64;
+        self.summary.redirect_rules = rules.len() as u64;
+        self.summary.walked_rules = placed.walked.len() as u64;
+        Ok(())
+    }
+
+    /// The stored forms of a resource with their fields and tags.
+    fn representations(
+        &mut self,
+        resource: &Resource,
+        purpose: Purpose,
+        changes: ChangesId,
+    ) -> Result<Vec<NewRepresentation>, WriteError> {
+        let Some(content) = self.contents.get(resource.content) else { return Ok(Vec::new()) };
+        let media = resource.media;
+        let codings = content.codings.as_deref().filter(|_| resource.encoded).unwrap_or_default();
+        let varies = !codings.is_empty();
+        let mut representations = Vec::with_capacity(1 + codings.len());
+        for stored in std::iter::once(&content.identity).chain(codings) {
+            let block = Block { media, coding: stored.coding, varies, purpose, changes };
+            let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
+            representations.push(NewRepresentation {
+                coding: stored.coding,
+                shared,
+                body: stored.body,
+                etag: ETag::of(&stored.digest, content_type.as_bytes(), stored.coding),
+            });
+        }
+        Ok(representations)
+    }
+}
+
+fn entry<'a>(
+    path: &'a [u8],
+    target: &'a [u8],
+    resource: &Resource,
+    representations: &'a [NewRepresentation],
+) -> NewEntry<'a> {
+    NewEntry {
+        kind: EntryKind::Resource,
+        status: 200,
+        path,
+        target,
+        keeps_query: false,
+        rules_first: false,
+        has_variant: false,
+        modified: resource.modified,
+        shared: None,
+        representations,
+    }
+}
+
+fn shadowed(plan: &Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
+    let path = |file: usize| keys.get(file).map(|key| relative(key)).unwrap_or_default();
+    let url = |key: &[u8]| {
+        let mut url = PathBuf::from("/");
+        url.push(relative(key));
+        url
+    };
+    plan.shadowed
+        .iter()
+        .map(|&(key, file, by)| Shadowed { url: url(key), file: path(file), by: path(by) })
+        .collect()
+}

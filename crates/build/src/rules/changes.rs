@@ -1,0 +1,284 @@
+//! What `_headers` makes of the built-in fields of an answer.
+
+use std::collections::HashMap;
+
+use super::glob::Captured;
+use super::headers::{Change, FieldRule};
+
+/// The changes for each path or folder, equal ones once.
+pub(crate) struct Changes<'r> {
+    rules: &'r [FieldRule],
+    known: HashMap<Vec<Match>, ChangesId>,
+    sets: Vec<Vec<Change>>,
+}
+
+/// Number of a set of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ChangesId(usize);
+
+/// A rule that applies.
+#[derive(PartialEq, Eq, Hash)]
+struct Match {
+    rule: usize,
+    /// What its placeholders stand for, where that makes a difference.
+    captured: Option<Captured>,
+}
+
+impl<'r> Changes<'r> {
+    pub(crate) fn new(rules: &'r [FieldRule]) -> Changes<'r> {
+        Changes { rules, known: HashMap::new(), sets: Vec::new() }
+    }
+
+    /// For the answer under a URL, its path decoded.
+    pub(crate) fn of_path(&mut self, path: &[u8]) -> ChangesId {
+        let rules = self.rules.iter().enumerate();
+        let matches = rules.filter_map(|(rule, FieldRule { pattern, changes, .. })| {
+            let captured = pattern.captured(path)?;
+            let used = changes.iter().any(|change| match change {
+                Change::Give { value, .. } => pattern.is_used_in(value),
+                Change::Take { .. } => false,
+            });
+            Some(Match { rule, captured: used.then_some(captured) })
+        });
+        self.id(matches.collect())
+    }
+
+    /// For answers to any URL in and below a folder. What a placeholder would stand for differs
+    /// there; such lines are left out.
+    pub(crate) fn of_folder(&mut self, folder: &[u8]) -> ChangesId {
+        let rules = self.rules.iter().enumerate();
+        let covering = rules.filter(|(_, rule)| rule.pattern.covers_folder(folder));
+        let matches = covering.map(|(rule, _)| Match { rule, captured: None });
+        self.id(matches.collect())
+    }
+
+    pub(crate) fn get(&self, id: ChangesId) -> &[Change] {
+        self.sets.get(id.0).map_or(&[], Vec::as_slice)
+    }
+
+    fn id(&mut self, matches: Vec<Match>) -> ChangesId {
+        if let Some(&id) = self.known.get(&matches) {
+            return id;
+        }
+        let id = ChangesId(self.sets.len());
+        let mut set = Vec::new();
+        for Match { rule, captured } in &matches {
+            let Some(rule) = self.rules.get(*rule) else { continue };
+            let changes = rule.changes.iter();
+            set.extend(changes.filter_map(|change| filled(change, rule, captured.as_ref())));
+        }
+        self.sets.push(set);
+        self.known.insert(matches, id);
+        id
+    }
+}
+
+/// A line with its placeholders filled in; None when it has some and nothing was captured.
+fn filled(change: &Change, rule: &FieldRule, captured: Option<&Captured>) -> Option<Change> {
+    match (change, captured) {
+        (Change::Give { name, value }, Some(captured)) => {
+            let value = rule.pattern.filled(value, captured);
+            Some(Change::Give { name: name.clone(), value })
+        }
+        (Change::Give { value, .. }, None) if rule.pattern.is_used_in(value) => None,
+        (change, _) => Some(change.clone()),
+    }
+}
+
+/// The fields of an answer, but for its own: type, length, validators.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FieldList {
+    fields: Vec<Field>,
+    /// What `_headers` says its media type is.
+    pub(crate) content_type: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Field {
+    name: String,
+    value: String,
+    /// Whether a rule has given it.
+    given: bool,
+}
+
+impl FieldList {
+    /// The built-in fields, changed.
+    pub(crate) fn new(built_in: &[(&str, &str)], changes: &[Change]) -> FieldList {
+        let field = |&(name, value): &(&str, &str)| Field {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            given: false,
+        };
+        let mut list =
+            FieldList { fields: built_in.iter().map(field).collect(), content_type: None };
+        for change in changes {
+            match change {
+                Change::Give { name, value } => list.give(name, value),
+                Change::Take { name } => list.take(name, built_in),
+            }
+        }
+        list
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<(&str, &str)> {
+        self.fields.iter().map(Field::pair).collect()
+    }
+
+    /// Those of a 304: what RFC 9110 §15.4.5 asks for, and what rules have given, since a client
+    /// keeps the fields of its stored answer otherwise. None that describes the content.
+    pub(crate) fn not_modified(&self) -> Vec<(&str, &str)> {
+        let in_any = ["cache-control", "vary", "expires"];
+        let is = |field: &Field, names: &[&str]| {
+            names.iter().any(|name| field.name.eq_ignore_ascii_case(name))
+        };
+        let sent = self.fields.iter().filter(|field| {
+            is(field, &in_any) || (field.given && !is(field, &["content-language"]))
+        });
+        sent.map(Field::pair).collect()
+    }
+
+    fn give(&mut self, name: &str, value: &str) {
+        if name.eq_ignore_ascii_case("content-type") {
+            self.content_type = Some(value.to_owned());
+            return;
+        }
+        let known = self.fields.iter_mut().find(|field| field.name.eq_ignore_ascii_case(name));
+        match known {
+            // RFC 9110 §5.3: the one field whose lines cannot be joined.
+            Some(_) if name.eq_ignore_ascii_case("set-cookie") => self.push(name, value),
+            // Without its own the wrong coding would be taken from a cache.
+            Some(field) if field.given || name.eq_ignore_ascii_case("vary") => {
+                field.value.push_str(", ");
+                field.value.push_str(value);
+                field.given = true;
+            }
+            Some(field) => {
+                *field = Field { name: name.to_owned(), value: value.to_owned(), given: true };
+            }
+            None => self.push(name, value),
+        }
+    }
+
+    fn push(&mut self, name: &str, value: &str) {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.fields.push(Field { name, value, given: true });
+    }
+
+    fn take(&mut self, name: &str, built_in: &[(&str, &str)]) {
+        if name.eq_ignore_ascii_case("content-type") {
+            self.content_type = None;
+            return;
+        }
+        let stays = built_in.iter().find(|(known, _)| {
+            known.eq_ignore_ascii_case(name) && name.eq_ignore_ascii_case("vary")
+        });
+        self.fields.retain_mut(|field| {
+            if !field.name.eq_ignore_ascii_case(name) {
+                return true;
+            }
+            let Some((_, value)) = stays else { return false };
+            (field.value, field.given) = ((*value).to_owned(), false);
+            true
+        });
+    }
+}
+
+impl Field {
+    fn pair(&self) -> (&str, &str) {
+        (&self.name, &self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::headers::parse;
+    use super::*;
+
+    const BUILT_IN: [(&str, &str); 3] =
+        [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"), ("X-A", "a")];
+
+    fn with(text: &str, find: impl FnOnce(&mut Changes<'_>) -> ChangesId) -> FieldList {
+        let found = parse(Path::new("_headers"), text.as_bytes()).expect(text);
+        let mut changes = Changes::new(&found.rules);
+        let id = find(&mut changes);
+        FieldList::new(&BUILT_IN, changes.get(id))
+    }
+
+    fn lines(fields: &[(&str, &str)]) -> String {
+        fields.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let list = with(text, |changes| changes.of_path(b"/a/b"));
+        assert_eq!(lines(&list.all()), expected, "{text}");
+    }
+
+    #[test]
+    fn the_first_replaces_and_the_next_are_joined() {
+        let all = "Cache-Control: no-cache\nVary: Accept-Encoding\nX-A: a";
+        check("/b\n X-A: b", all);
+        check("/*\n x-a: b", "Cache-Control: no-cache\nVary: Accept-Encoding\nx-a: b");
+        check(
+            "/*\n Cache-Control: public\n X-B: 1\n\
+             /a/b\n cache-control: max-age=1\n X-B: 2\n X-b: 3",
+            "Cache-Control: public, max-age=1\nVary: Accept-Encoding\nX-A: a\nX-B: 1, 2, 3",
+        );
+    }
+
+    #[test]
+    fn what_is_taken_away_is_gone_until_it_is_given_again() {
+        check("/*\n ! X-A", "Cache-Control: no-cache\nVary: Accept-Encoding");
+        check(
+            "/*\n X-B: 1\n/a/*\n ! x-b\n ! cache-control\n X-B: 2",
+            "Vary: Accept-Encoding\nX-A: a\nX-B: 2",
+        );
+    }
+
+    #[test]
+    fn what_caches_need_stays() {
+        check(
+            "/*\n Vary: Origin\n ! X-A",
+            "Cache-Control: no-cache\nVary: Accept-Encoding, Origin",
+        );
+        check(
+            "/*\n Vary: Origin\n ! vary\n ! X-A",
+            "Cache-Control: no-cache\nVary: Accept-Encoding",
+        );
+        check(
+            "/*\n ! Cache-Control\n ! Vary\n ! X-A\n Set-Cookie: a=1\n Set-Cookie: b=2",
+            "Vary: Accept-Encoding\nSet-Cookie: a=1\nSet-Cookie: b=2",
+        );
+    }
+
+    #[test]
+    fn a_304_renews_what_was_given() {
+        let list = with("/*\n CSP: x\n Content-Language: de\n Content-Type: a/b", |changes| {
+            changes.of_path(b"/")
+        });
+        assert_eq!(list.content_type.as_deref(), Some("a/b"));
+        let expected = "Cache-Control: no-cache\nVary: Accept-Encoding\nCSP: x";
+        assert_eq!(lines(&list.not_modified()), expected);
+    }
+
+    #[test]
+    fn folders_get_what_covers_them() {
+        let text = "/*\n X-B: 1\n X-C: :splat\n/a/*\n X-D: 1\n/a/b\n X-E: 1";
+        let list = with(text, |changes| changes.of_folder(b"/a/"));
+        assert!(lines(&list.all()).ends_with("X-A: a\nX-B: 1\nX-D: 1"), "{list:?}");
+        let list = with(text, |changes| changes.of_path(b"/a/b"));
+        assert!(lines(&list.all()).ends_with("X-B: 1\nX-C: a/b\nX-D: 1\nX-E: 1"), "{list:?}");
+    }
+
+    #[test]
+    fn equal_sets_are_one() {
+        let found = parse(Path::new("_headers"), b"/*\n X: y\n/a*\n Z: :splat").expect("rules");
+        let mut changes = Changes::new(&found.rules);
+        assert_eq!(changes.of_path(b"/b"), changes.of_path(b"/c"));
+        assert_ne!(changes.of_path(b"/ab"), changes.of_path(b"/ac"));
+        assert_eq!(changes.of_path(b"/b"), changes.of_folder(b"/"));
+    }
+}

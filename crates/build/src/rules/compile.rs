@@ -1,0 +1,360 @@
+//! `_redirects` and the paths of a site → index entries, marks on entries, and the rules that are
+//! left to be walked.
+//!
+//! The meaning is in docs/rules.md. Three things keep what is compiled equal to it:
+//!
+//! * A rule becomes entries only if no rule before it can match its path; a rule behind it then
+//!   never gets a request for it.
+//! * An entry that a forced rule may come before is marked, unless that rule always does: then it
+//!   takes the entry's place. It does not when a rewrite may lead there, which means the file.
+//! * A rule that changes nothing by itself stays as long as it keeps a later one from matching.
+
+use std::collections::{HashMap, HashSet};
+
+use super::loops::leads_to_itself;
+use super::matching::{covers, matches};
+use super::redirects::{Redirect, TargetPart};
+use crate::keys::Plan;
+use crate::options::Options;
+
+/// What is told about a rule that did not fail the build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// A rule before it applies to all it is about: the number of that rule.
+    Covered(usize),
+    /// Its path is a file's, and files come before rules without `!`.
+    FileFirst,
+    /// What it is to send is not in the site.
+    Missing,
+}
+
+/// What becomes of the entry of a path that the site has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It answers.
+    Keep,
+    /// It answers unless a forced rule does.
+    RulesFirst,
+    /// The rule of that number answers in its place.
+    Replace(usize),
+}
+
+/// The paths of a site.
+pub(crate) struct Site<'s> {
+    /// Those that have an entry, by a file, index or clean URL.
+    pub(crate) paths: HashSet<&'s [u8]>,
+    /// Whether the slash form that exists is redirected to from the other.
+    pub(crate) slash_redirects: bool,
+}
+
+impl<'s> Site<'s> {
+    /// All that files with these keys answer, by the plan of them.
+    pub(crate) fn of(keys: &[&'s [u8]], plan: &Plan<'s>, options: &Options) -> Site<'s> {
+        let files = keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
+        let aliases = plan.aliases.iter().map(|&(_, alias)| alias);
+        let paths = files.map(|(_, &key)| key).chain(aliases).collect();
+        Site { paths, slash_redirects: options.slash_redirects }
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.paths.contains(path)
+    }
+}
+
+/// All rules, ready to be asked about paths.
+pub(crate) struct Compiled<'r> {
+    rules: &'r [Redirect],
+    /// Rules for one path only, by it.
+    exact: HashMap<Vec<u8>, Vec<usize>>,
+    patterns: Vec<usize>,
+    /// Whether a pattern is forced; whether an exact rule is.
+    forced: (bool, bool),
+    /// Rules that send a body.
+    rewrites: Vec<usize>,
+}
+
+/// Where the rules go.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Paths that the site does not have, and the rule that answers each.
+    pub(crate) entries: Vec<(Vec<u8>, usize)>,
+    /// Rules that are walked, in their order.
+    pub(crate) walked: Vec<usize>,
+    /// Rules and what is to be told about them.
+    pub(crate) doubts: Vec<(usize, Doubt)>,
+    /// Rules that lead to themselves.
+    pub(crate) loops: Vec<usize>,
+}
+
+impl<'r> Compiled<'r> {
+    pub(crate) fn new(rules: &'r [Redirect]) -> Compiled<'r> {
+        let mut exact: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        let (mut patterns, mut rewrites, mut forced) = (Vec::new(), Vec::new(), (false, false));
+        for (number, rule) in rules.iter().enumerate() {
+            if !rule.is_redirect() {
+                rewrites.push(number);
+            }
+            match rule.only_path() {
+                Some(path) => {
+                    exact.entry(path).or_default().push(number);
+                    forced.1 |= rule.force;
+                }
+                None => {
+                    patterns.push(number);
+                    forced.0 |= rule.force;
+                }
+            }
+        }
+        Compiled { rules, exact, patterns, forced, rewrites }
+    }
+
+    /// Decides about the entry of a path that the site has.
+    pub(crate) fn verdict(&self, path: &[u8], site: &Site<'_>) -> Verdict {
+        let exact = self.exact_at(path);
+        if !self.forced.0 && (!self.forced.1 || exact.is_empty()) {
+            return Verdict::Keep;
+        }
+        let matching = self.matching(path);
+        if !matching.iter().any(|&number| self.is_forced(number)) {
+            return Verdict::Keep;
+        }
+        match matching.as_slice() {
+            [only] if self.becomes_entry(*only, site) && !self.may_be_rewritten_to(path) => {
+                Verdict::Replace(*only)
+            }
+            _ => Verdict::RulesFirst,
+        }
+    }
+
+    /// Finds the place of every rule.
+    pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
+        let mut placed = Placed::default();
+        for (number, rule) in self.rules.iter().enumerate() {
+            if leads_to_itself(rule, |path| site.has(path)) {
+                placed.loops.push(number);
+            }
+            if let Some(earlier) = self.covered_by(number) {
+                placed.doubts.push((number, Doubt::Covered(earlier)));
+                continue;
+            }
+            if !rule.is_redirect() && rule.only_target().is_some_and(|target| !site.has(target)) {
+                placed.doubts.push((number, Doubt::Missing));
+            }
+            let is_entry = match rule.only_path() {
+                Some(path) => self.place_exact(number, &path, site, &mut placed),
+                None => false,
+            };
+            if !is_entry {
+                placed.walked.push(number);
+            }
+        }
+        placed
+    }
+
+    /// Makes entries of a rule about one path; false when it has to be walked.
+    fn place_exact(
+        &self,
+        number: usize,
+        path: &[u8],
+        site: &Site<'_>,
+        placed: &mut Placed,
+    ) -> bool {
+        let Some(rule) = self.rules.get(number) else { return false };
+        let forms = forms(path);
+        let there = forms.iter().any(|form| site.has(form));
+        let is_first = rule.is_unconditional() && self.matching(path) == [number];
+        if there && !rule.force && site.slash_redirects {
+            let guards = self.guards(number, path);
+            if !guards {
+                placed.doubts.push((number, Doubt::FileFirst));
+            }
+            return is_first && !guards;
+        }
+        if !is_first || !self.becomes_entry(number, site) {
+            return false;
+        }
+        let (old, new): (Vec<_>, Vec<_>) = forms.into_iter().partition(|form| site.has(form));
+        let stays = |form: &Vec<u8>| self.verdict(form, site) == Verdict::RulesFirst;
+        placed.entries.extend(new.into_iter().map(|form| (form, number)));
+        !old.iter().any(stays)
+    }
+
+    /// Whether a rule can stand in the index: it sends a location, or a body that is there.
+    fn becomes_entry(&self, number: usize, site: &Site<'_>) -> bool {
+        let Some(rule) = self.rules.get(number) else { return false };
+        let target = rule.only_target();
+        rule.is_unconditional()
+            && target.is_some_and(|target| rule.is_redirect() || site.has(target))
+    }
+
+    /// Whether a forced rule would get requests for the path if this one were not before it.
+    fn guards(&self, number: usize, path: &[u8]) -> bool {
+        let behind = self.about(path).into_iter().filter(|&later| later > number);
+        behind.into_iter().any(|later| self.is_forced(later))
+    }
+
+    /// The rules that can match a path, in order, up to the first that always does.
+    fn matching(&self, path: &[u8]) -> Vec<usize> {
+        let mut about = self.about(path);
+        let always =
+            |&number: &usize| self.rules.get(number).is_some_and(Redirect::is_unconditional);
+        if let Some(last) = about.iter().position(always) {
+            about.truncate(last + 1);
+        }
+        about
+    }
+
+    /// The rules whose path a path is, in order.
+    fn about(&self, path: &[u8]) -> Vec<usize> {
+        let mut about = self.exact_at(path).to_vec();
+        let patterns = self.patterns.iter().copied();
+        about.extend(patterns.filter(|&number| {
+            self.rules.get(number).is_some_and(|rule| matches(&rule.path, path))
+        }));
+        about.sort_unstable();
+        about
+    }
+
+    fn exact_at(&self, path: &[u8]) -> &[usize] {
+        let without = path.strip_suffix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(path);
+        self.exact.get(without).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_forced(&self, number: usize) -> bool {
+        self.rules.get(number).is_some_and(|rule| rule.force)
+    }
+
+    /// Whether a rewrite may look the path up. It means the file, whatever the rules say.
+    fn may_be_rewritten_to(&self, path: &[u8]) -> bool {
+        let leads_there = |rule: &Redirect| match rule.target.first() {
+            _ if rule.only_target() == Some(path) => true,
+            Some(TargetPart::Literal(begin)) if rule.target.len() > 1 => path.starts_with(begin),
+            _ => false,
+        };
+        self.rewrites.iter().any(|&number| self.rules.get(number).is_some_and(leads_there))
+    }
+
+    /// The first rule before this one that applies to everything it is about.
+    fn covered_by(&self, number: usize) -> Option<usize> {
+        let rule = self.rules.get(number)?;
+        let covers = |&earlier: &usize| {
+            earlier < number && self.rules.get(earlier).is_some_and(|other| covers(other, rule))
+        };
+        let same_path = match rule.only_path() {
+            Some(path) => self.exact_at(&path).iter().copied().find(covers),
+            None => None,
+        };
+        let pattern =
+            self.patterns.iter().copied().take_while(|&earlier| earlier < number).find(covers);
+        same_path.into_iter().chain(pattern).min()
+    }
+}
+
+/// A path and its other slash form.
+pub(super) fn forms(path: &[u8]) -> Vec<Vec<u8>> {
+    match path {
+        b"/" => vec![path.to_vec()],
+        _ => vec![path.to_vec(), [path, b"/"].concat()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::redirects::parse;
+    use super::*;
+
+    const FILES: [&[u8]; 4] = [b"/", b"/index.html", b"/file", b"/dir/"];
+
+    /// Entries, walked rules, doubts and loops of a file, in short; then the verdicts about files.
+    fn placed(text: &str) -> String {
+        let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
+        let site = Site { paths: HashSet::from(FILES), slash_redirects: true };
+        let compiled = Compiled::new(&rules);
+        let Placed { entries, walked, doubts, loops } = compiled.place(&site);
+        let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+        let entries = entries.iter().map(|(path, rule)| format!("{}={rule}", name(path)));
+        let walked = walked.iter().map(|rule| format!("walk {rule}"));
+        let doubts = doubts.iter().map(|(rule, doubt)| format!("{rule} {doubt:?}"));
+        let loops = loops.iter().map(|rule| format!("loop {rule}"));
+        let verdicts = FILES.iter().filter_map(|path| match compiled.verdict(path, &site) {
+            Verdict::Keep => None,
+            verdict => Some(format!("{} {verdict:?}", name(path))),
+        });
+        let all: Vec<String> = entries.chain(walked).chain(doubts).chain(loops).collect();
+        [all, verdicts.collect()].concat().join(", ")
+    }
+
+    #[test]
+    fn exact_rules_become_entries() {
+        assert_eq!(placed("/a /b"), "/a=0, /a/=0");
+        assert_eq!(placed("/a /file 200"), "/a=0, /a/=0");
+        assert_eq!(placed("/a /file 404"), "/a=0, /a/=0");
+        assert_eq!(placed("/a/ /b\n/b /c 302!"), "/a=0, /a/=0, /b=1, /b/=1");
+        assert_eq!(placed("/* /file\n/a /b"), "walk 0, 1 Covered(0)");
+        assert_eq!(placed("/a /b\n/* /x/:splat"), "/a=0, /a/=0, walk 1");
+        assert_eq!(placed("/a x=1 /b\n/a /c"), "walk 0, walk 1");
+        assert_eq!(placed("http://h/* /file\n/a /c"), "walk 0, walk 1");
+        assert_eq!(placed("/a /b\n/a /c"), "/a=0, /a/=0, 1 Covered(0)");
+        assert_eq!(placed("/a /none 200"), "walk 0, 0 Missing");
+    }
+
+    #[test]
+    fn files_come_first() {
+        assert_eq!(placed("/file /b"), "0 FileFirst");
+        assert_eq!(placed("/file/ /b\n/dir /c"), "0 FileFirst, 1 FileFirst");
+        assert_eq!(placed("/file /b\n/f* /c"), "walk 1, 0 FileFirst");
+        // Without the first rule, /file/ would be the second one's.
+        assert_eq!(placed("/file /b\n/f* /c 302!"), "walk 0, walk 1");
+        assert_eq!(placed("/* /index.html 200"), "walk 0");
+    }
+
+    #[test]
+    fn forced_rules_come_before_files() {
+        assert_eq!(placed("/file /b 301!"), "/file/=0, /file Replace(0)");
+        assert_eq!(placed("/dir/ /b 301!"), "/dir=0, /dir/ Replace(0)");
+        assert_eq!(placed("/f* /b 301!"), "walk 0, /file Replace(0)");
+        assert_eq!(placed("/file x=1 /b 301!"), "walk 0, /file RulesFirst");
+        assert_eq!(placed("/file x=1 /b\n/f* /c 301!"), "walk 0, walk 1, /file RulesFirst");
+        assert_eq!(placed("/file /none 200!"), "walk 0, 0 Missing, /file RulesFirst");
+        assert_eq!(
+            placed("http://h/* http://i/ 301!\n/file /c"),
+            "walk 0, walk 1, 1 FileFirst, \
+             / RulesFirst, /index.html RulesFirst, /file RulesFirst, /dir/ RulesFirst"
+        );
+    }
+
+    #[test]
+    fn a_rewrite_means_the_file() {
+        let text = "/file /b 301!\n/a /file 200";
+        assert_eq!(placed(text), "/file/=0, /a=1, /a/=1, walk 0, /file RulesFirst");
+    }
+
+    #[test]
+    fn rules_that_lead_to_themselves() {
+        for (text, is_loop) in [
+            ("/a /a", true),
+            ("/a /a/", true),
+            ("/a /a?x=1", true),
+            ("/a x=1 /a?y=1", false),
+            ("/a/* /a/:splat 302", true),
+            ("/a/* /a/b/:splat 302", false),
+            ("/a/* /a/b/:splat 302!", true),
+            ("/* /none 302", true),
+            ("/* /index.html 302", false),
+            ("/* /index.html 302!", true),
+            ("/* https://example.org/:splat 301!", false),
+            ("http://example.org/* https://example.org/:splat 301!", true),
+            ("http://example.org/* https://www.example.org/:splat 301!", false),
+            ("http://*.example.org/* https://example.org/:splat", false),
+            ("http://*.example.org/* https://www.example.org/:splat", true),
+            ("/:x/:y /:y/:x", false),
+            ("/:x /:x", true),
+            ("/a /a 200", false),
+            ("/a%20b /a%20b#c", true),
+        ] {
+            assert_eq!(placed(text).contains("loop 0"), is_loop, "{text}: {}", placed(text));
+        }
+    }
+}

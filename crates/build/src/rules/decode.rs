@@ -1,0 +1,52 @@
+//! Percent escapes in rules files.
+
+use pinion_http::grammar::hex_digit;
+
+use super::text::{Fault, Word};
+
+/// The bytes of a path, its escapes decoded.
+pub(super) fn decoded(word: Word<'_>) -> Result<Vec<u8>, Fault> {
+    let bytes = unescaped(word, |byte| byte)?;
+    let is_in_no_key = |byte: &&Byte| byte.value == 0 || (byte.escaped && byte.value == b'/');
+    if let Some(byte) = bytes.iter().find(is_in_no_key) {
+        let column = word.column_at(byte.offset);
+        return Err(Fault::new(column, "a path without %2F and %00, which are in no URL"));
+    }
+    Ok(bytes.into_iter().map(|byte| byte.value).collect())
+}
+
+/// The bytes of a key or value of a query; `+` is a space there.
+pub(super) fn query_decoded(word: Word<'_>) -> Result<Vec<u8>, Fault> {
+    let bytes = unescaped(word, |byte| if byte == b'+' { b' ' } else { byte })?;
+    Ok(bytes.into_iter().map(|byte| byte.value).collect())
+}
+
+struct Byte {
+    value: u8,
+    escaped: bool,
+    /// In the word.
+    offset: usize,
+}
+
+fn unescaped(word: Word<'_>, plain: fn(u8) -> u8) -> Result<Vec<Byte>, Fault> {
+    let mut bytes = Vec::with_capacity(word.text.len());
+    let mut rest = word.text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let offset = word.text.len() - rest.len();
+        if *first != b'%' {
+            bytes.push(Byte { value: plain(*first), escaped: false, offset });
+            rest = tail;
+            continue;
+        }
+        let digits = tail.split_first_chunk().and_then(|(&[high, low], behind)| {
+            Some((hex_digit(high)? << 4 | hex_digit(low)?, behind))
+        });
+        let Some((value, behind)) = digits else {
+            let expected = "two hexadecimal digits behind %; %25 is a percent sign";
+            return Err(Fault::new(word.column_at(offset), expected));
+        };
+        bytes.push(Byte { value, escaped: true, offset });
+        rest = behind;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,260 @@
+//! `_headers`: a pattern line, and below it the fields of the answers it is about.
+//!
+//! Lines fall apart as in npm's `@netlify/headers-parser`; what that parser drops in silence is an
+//! error here. docs/rules.md has the list.
+
+use std::path::Path;
+
+use pinion_archive::is_written_by_server;
+use pinion_archive::limits::RULES_MAX;
+use pinion_http::grammar::{is_token, is_value_byte};
+
+use super::glob::Glob;
+use super::text::{Fault, RuleError, Word, lines, trimmed};
+
+/// A pattern and its lines.
+#[derive(Clone, Debug)]
+pub struct FieldRule {
+    /// Its line, from 1.
+    pub line: usize,
+    /// What it is about.
+    pub pattern: Glob,
+    /// What it says, in the order of the file.
+    pub changes: Vec<Change>,
+}
+
+/// What a line says about the fields of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The field gets this value; names are equal without regard to case.
+    Give {
+        /// As it is written.
+        name: String,
+        /// May have placeholders of the pattern.
+        value: String,
+    },
+    /// `! Name`: what came before is taken away.
+    Take {
+        /// As it is written.
+        name: String,
+    },
+}
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub struct FieldRules {
+    /// In their order.
+    pub rules: Vec<FieldRule>,
+    /// Lines whose pattern names a host: none of this site's.
+    pub elsewhere: Vec<usize>,
+    /// Lines of patterns without a field below.
+    pub empty: Vec<usize>,
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// Everything that is wrong, in the order of the file.
+pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
+    let (mut found, mut errors) = (FieldRules::default(), Vec::new());
+    // Where the next field goes.
+    let mut place = Below::Nothing;
+    for (number, line) in lines(text) {
+        let read = line.and_then(|line| match Line::of(line)? {
+            Line::Path(pattern) => {
+                place.begin(&mut found, number, Some(pattern));
+                Ok(())
+            }
+            Line::Host => {
+                place.begin(&mut found, number, None);
+                Ok(())
+            }
+            Line::Change(change) => place.take(&mut found, line, change),
+        });
+        if let Err(fault) = read {
+            errors.push(fault.at(file, number));
+            place.excuse();
+        }
+        if found.rules.len() > RULES_MAX {
+            errors.push(Fault::new(1, format!("at most {RULES_MAX} patterns")).at(file, number));
+            break;
+        }
+    }
+    found.empty.extend(found.rules.iter().filter(|rule| rule.changes.is_empty()).map(|r| r.line));
+    found.rules.retain(|rule| !rule.changes.is_empty());
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
+
+/// What a line of fields stands below.
+enum Below {
+    Nothing,
+    /// The last rule.
+    Rule,
+    /// A pattern that is left out.
+    LeftOut,
+}
+
+impl Below {
+    fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<Glob>) {
+        match pattern {
+            Some(pattern) => {
+                found.rules.push(FieldRule { line, pattern, changes: Vec::new() });
+                *self = Below::Rule;
+            }
+            None => {
+                found.elsewhere.push(line);
+                *self = Below::LeftOut;
+            }
+        }
+    }
+
+    fn take(&self, found: &mut FieldRules, line: Word<'_>, change: Change) -> Result<(), Fault> {
+        match (self, found.rules.last_mut()) {
+            (Below::Rule, Some(rule)) => rule.changes.push(change),
+            (Below::LeftOut, _) => {}
+            _ => return Err(Fault::new(line.column, "a path before its fields")),
+        }
+        Ok(())
+    }
+
+    /// A pattern that is wrong is told once; its fields are not told too.
+    fn excuse(&mut self) {
+        if matches!(self, Below::Nothing) {
+            *self = Below::LeftOut;
+        }
+    }
+}
+
+enum Line {
+    Path(Glob),
+    Host,
+    Change(Change),
+}
+
+impl Line {
+    fn of(line: Word<'_>) -> Result<Line, Fault> {
+        if line.text.starts_with('/') {
+            return Glob::parse(line).map(Line::Path);
+        }
+        if line.text.starts_with("http://") || line.text.starts_with("https://") {
+            return Ok(Line::Host);
+        }
+        if let Some(behind) = line.text.strip_prefix('!') {
+            let name = trimmed(line.from(line.text.len() - behind.len()));
+            return field_name(name).map(|name| Line::Change(Change::Take { name }));
+        }
+        let Some((before, _)) = line.text.split_once(':') else {
+            return Err(Fault::new(line.column, "a path, Name: value, or ! Name"));
+        };
+        let name = trimmed(Word { text: before, ..line });
+        let value = trimmed(line.from(before.len() + 1));
+        let name = field_name(name)?;
+        if value.text.is_empty() {
+            return Err(Fault::new(value.column, "a value; `! Name` takes a field away"));
+        }
+        if let Some(at) = value.text.bytes().position(|byte| !is_value_byte(byte)) {
+            return Err(Fault::new(value.column_at(at), "no control character in a value"));
+        }
+        if name.eq_ignore_ascii_case("content-type") && !value.text.contains('/') {
+            return Err(Fault::new(value.column, "a media type such as text/html"));
+        }
+        Ok(Line::Change(Change::Give { name, value: value.text.to_owned() }))
+    }
+}
+
+/// Fields that the build or a flag decides, and why; beside those that the server writes itself.
+const DECIDED: [(&str, &str); 4] = [
+    ("accept-ranges", "another field: what can be asked for in parts is known to the server"),
+    ("basic-auth", "another field: a password in a published file is public"),
+    ("content-encoding", "another field: the codings of a body are known to the archive"),
+    ("server", "another field: pinion serve has --server-name for it"),
+];
+
+fn field_name(word: Word<'_>) -> Result<String, Fault> {
+    if !is_token(word.text.as_bytes()) {
+        return Err(Fault::new(word.column, "a field name: letters, digits and -"));
+    }
+    let decided = DECIDED.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
+    if let Some((_, expected)) = decided {
+        return Err(Fault::new(word.column, *expected));
+    }
+    if is_written_by_server(word.text.as_bytes()) {
+        let expected = format!("another field: {} is written by the server itself", word.text);
+        return Err(Fault::new(word.column, expected));
+    }
+    Ok(word.text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<FieldRules, Vec<RuleError>> {
+        parse(Path::new("_headers"), text.as_bytes())
+    }
+
+    fn shown(text: &str) -> Vec<String> {
+        let found = read(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
+        let rules = found.rules.iter().flat_map(|rule| {
+            rule.changes.iter().map(move |change| match change {
+                Change::Give { name, value } => format!("{} {name}={value}", rule.line),
+                Change::Take { name } => format!("{} !{name}", rule.line),
+            })
+        });
+        rules.collect()
+    }
+
+    #[test]
+    fn fields_belong_to_the_pattern_above() {
+        let text = "/*\n  X-A : b:c # d\n\n# no\n! X-B\n/b\nX-A: a ,b\n\tX-C:d";
+        assert_eq!(shown(text), ["1 X-A=b:c # d", "1 !X-B", "6 X-A=a ,b", "6 X-C=d"]);
+    }
+
+    #[test]
+    fn patterns_of_other_hosts_and_empty_ones_are_left_out() {
+        let found = read("https://a.pages.dev/*\n X-Robots-Tag: noindex\n/a\n/b\n X: y").unwrap();
+        assert_eq!((found.elsewhere, found.empty, found.rules.len()), (vec![1], vec![3], 1));
+    }
+
+    #[test]
+    fn every_error_has_its_place() {
+        for (text, expected) in [
+            ("X: y", "_headers:1:1: expected a path before its fields"),
+            ("/a\n  x", "_headers:2:3: expected a path, Name: value, or ! Name"),
+            ("/a\n  : x", "_headers:2:3: expected a field name"),
+            ("/a\n  X Y: x", "_headers:2:3: expected a field name"),
+            ("/a\n  X:", "_headers:2:5: expected a value"),
+            ("/a\n  X: a\u{1}b", "_headers:2:7: expected no control character"),
+            ("/a\n  ! ", "_headers:2:4: expected a field name"),
+            ("/a\n  ETag: \"x\"", "_headers:2:3: expected another field: ETag is written"),
+            ("/a\n  ! Content-Length", "_headers:2:5: expected another field"),
+            ("/a\n  Basic-Auth: a:b", "_headers:2:3: expected another field: a password"),
+            ("/a\n  Content-Type: html", "_headers:2:17: expected a media type"),
+            ("/a?b\n  X: y", "_headers:1:3: expected a path without ?"),
+            ("/a\n  X: y\n/%zz\n  Z: a", "_headers:3:2: expected two hexadecimal digits"),
+        ] {
+            let errors = read(text).expect_err(text);
+            assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+            assert!(errors[0].to_string().starts_with(expected), "{text}: {}", errors[0]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_parsed_or_refused_with_a_place(
+            text in "([/:*.a#!= \n-]|https://|X: y\n){0,60}",
+        ) {
+            let lines = text.split('\n').count();
+            match read(&text) {
+                Ok(found) => prop_assert!(found.rules.iter().all(|rule| !rule.changes.is_empty())),
+                Err(errors) => for error in errors {
+                    prop_assert!((1..=lines).contains(&error.line));
+                    let line = text.split('\n').nth(error.line - 1).unwrap();
+                    prop_assert!((1..=line.chars().count() + 1).contains(&error.column));
+                },
+            }
+        }
+    }
+}

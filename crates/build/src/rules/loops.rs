@@ -1,0 +1,82 @@
+//! Redirects that a client who follows them comes back to.
+
+use pinion_http::target::decode_path;
+
+use super::compile::forms;
+use super::matching::{covers_host, matches};
+use super::redirects::{Part, Redirect, TargetPart};
+
+/// Whether it is certain that who follows the rule is sent on by it again.
+///
+/// What `/docs/* /docs/latest/:splat` leads to may be a file, which comes first unless the rule is
+/// forced; `has` tells the paths of the site. What no path can have stands for the captures, so
+/// that what holds for it holds for all.
+pub(super) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> bool {
+    let same_host = match (&rule.target_host, &rule.host) {
+        (None, _) => true,
+        (Some(target), Some(host)) => covers_host(Some(host), Some(target)),
+        // It is not known which hosts the site has.
+        (Some(_), None) => false,
+    };
+    // A target with a query of its own may not have what the rule asks for.
+    let same_query = rule.query.is_empty() || rule.keeps_query;
+    if !rule.is_redirect() || !same_host || !same_query {
+        return false;
+    }
+    let (from, captures) = sample(&rule.path);
+    let Some(to) = target_path(rule, &captures) else { return false };
+    let same = without_slash(&to) == without_slash(&from);
+    let is_file = || forms(without_slash(&to)).iter().any(|form| has(form));
+    let comes_back = rule.force || (rule.only_target().is_some() && !is_file());
+    matches(&rule.path, &to) && (same || comes_back)
+}
+
+/// A path that the parts stand for, and what the captures in it are.
+fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let (mut path, mut captures) = (Vec::new(), Vec::new());
+    for part in parts {
+        path.push(b'/');
+        let unlike_any = [1, captures.len() as u8 + 1];
+        match part {
+            Part::Literal(segment) => path.extend_from_slice(segment),
+            Part::Capture => {
+                path.extend_from_slice(&unlike_any);
+                captures.push(unlike_any.to_vec());
+            }
+            Part::Rest(prefix) => {
+                path.extend_from_slice(prefix);
+                path.extend_from_slice(&unlike_any);
+                captures.push(unlike_any.to_vec());
+            }
+        }
+    }
+    (if path.is_empty() { vec![b'/'] } else { path }, captures)
+}
+
+/// The path of a redirect's target, decoded.
+fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    for part in &rule.target {
+        match part {
+            TargetPart::Literal(literal) => text.extend_from_slice(literal),
+            // What the query has cannot be part of a path that is certain.
+            TargetPart::Capture(number) => text.extend_from_slice(
+                captures.get(usize::from(*number)).map_or(&b"\x02"[..], Vec::as_slice),
+            ),
+        }
+    }
+    let mut path = text.as_slice();
+    if rule.target_host.is_some() {
+        let behind = path.windows(3).position(|three| three == b"://")? + 3;
+        path = path.get(behind..)?;
+        let end = path.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(path.len());
+        path = path.get(end..)?;
+    }
+    let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
+    let path = path.get(..end).filter(|path| !path.is_empty()).unwrap_or(b"/");
+    decode_path(path, &mut Vec::new()).ok().map(<[u8]>::to_vec)
+}
+
+fn without_slash(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(path)
+}

@@ -1,0 +1,239 @@
+//! Where a rule of `_redirects` leads.
+
+use pinion_http::target::is_uri_byte;
+
+use super::decode::decoded;
+use super::pattern::{SPLAT, Source, host_of, is_name_byte};
+use super::redirects::{Part, TargetPart};
+use super::text::{Fault, Word};
+use crate::keys::escaped;
+
+/// The names that a target may use, in the order of their numbers.
+pub(super) struct Captures<'s>(pub(super) &'s [String]);
+
+/// The right side of a rule.
+#[derive(Debug, Default)]
+pub(super) struct Target {
+    pub(super) parts: Vec<TargetPart>,
+    /// Lower case, without port.
+    pub(super) host: Option<Box<[u8]>>,
+    pub(super) keeps_query: bool,
+}
+
+impl Target {
+    /// The path that a rule is about, as it is.
+    pub(super) fn same_as(source: &Source) -> Target {
+        let mut parts = Parts::default();
+        for (part, number) in source.path.iter().zip(numbers(&source.path)) {
+            parts.literal(b"/");
+            match part {
+                Part::Literal(segment) => parts.literal(segment),
+                Part::Capture => parts.capture(number),
+                Part::Rest(prefix) => {
+                    parts.literal(prefix);
+                    parts.capture(number);
+                }
+            }
+        }
+        Target { parts: parts.finished(), ..Target::default() }
+    }
+
+    /// Reads `to`.
+    pub(super) fn parse(
+        folder: &[u8],
+        to: Word<'_>,
+        status: u16,
+        captures: &Captures<'_>,
+    ) -> Result<Target, Fault> {
+        if (300..400).contains(&status) {
+            return location(folder, to, captures);
+        }
+        let (prefix, path) = split_folder(folder, to);
+        if !path.text.starts_with('/') || path.text.starts_with("//") {
+            return Err(Fault::new(
+                to.column,
+                "a path of this site: answers of other servers are not supported",
+            ));
+        }
+        if let Some(at) = path.text.find(['?', '#']) {
+            let expected = "a path without ? and #: what is sent is a file of the site";
+            return Err(Fault::new(path.column_at(at), expected));
+        }
+        let mut parts = Parts::default();
+        parts.literal(prefix);
+        pieces(path, captures, |piece| {
+            match piece {
+                Piece::Capture(number) => parts.capture(number),
+                Piece::Text(text) => parts.literal(&decoded(text)?),
+            }
+            Ok(())
+        })?;
+        let dots = |segment: &str| segment == "." || segment == "..";
+        if path.text.split('/').any(dots) {
+            return Err(Fault::new(path.column, "a path without segments of dots"));
+        }
+        Ok(Target { parts: parts.finished(), ..Target::default() })
+    }
+}
+
+/// A target that clients are sent to.
+fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Target, Fault> {
+    let mut parts = Parts::default();
+    let (prefix, rest) = split_folder(folder, to);
+    parts.literal(&escaped(prefix));
+    if rest.text.starts_with("//") {
+        return Err(Fault::new(
+            rest.column,
+            "a path with one slash, or a URL with http:// or https://",
+        ));
+    }
+    let authority_at = ["http://", "https://"]
+        .iter()
+        .find(|begin| rest.text.starts_with(**begin))
+        .map(|begin| begin.len());
+    let mut host = None;
+    let mut path = rest;
+    if let Some(at) = authority_at {
+        let authority = rest.from(at);
+        let end = authority.text.find(['/', '?', '#']).unwrap_or(authority.text.len());
+        let name = authority.text.get(..end).unwrap_or_default();
+        host = Some(host_of(name).filter(|_| !name.contains('*')).ok_or_else(|| {
+            Fault::new(authority.column, "a host such as example.org, without placeholders")
+        })?);
+        path = rest.from(at + end);
+        parts.literal(rest.text.get(..at + end).unwrap_or_default().as_bytes());
+    }
+    pieces(path, captures, |piece| {
+        match piece {
+            Piece::Capture(number) => parts.capture(number),
+            Piece::Text(text) => {
+                // For its errors alone: what is escaped stays so.
+                super::decode::query_decoded(text)?;
+                parts.literal(&reference(text.text));
+            }
+        }
+        Ok(())
+    })?;
+    let keeps_query = !path.text.contains('?');
+    Ok(Target { parts: parts.finished(), host, keeps_query })
+}
+
+/// The folder of a relative target, without its slash, and what stands behind the dot.
+fn split_folder<'f, 't>(folder: &'f [u8], to: Word<'t>) -> (&'f [u8], Word<'t>) {
+    match to.text.starts_with("./") {
+        true => (folder.strip_suffix(b"/").unwrap_or(folder), to.from(1)),
+        false => (b"", to),
+    }
+}
+
+/// A piece of a target as it is written.
+enum Piece<'t> {
+    Text(Word<'t>),
+    Capture(u8),
+}
+
+/// Cuts a target at the placeholders it knows. A colon within a segment that none of them follows
+/// is a colon: `/wiki/Special:Search`.
+fn pieces<'t>(
+    to: Word<'t>,
+    captures: &Captures<'_>,
+    mut take: impl FnMut(Piece<'t>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = to.text.get(at..).and_then(|rest| rest.find(':')) {
+        let colon = at + found;
+        at = colon + 1;
+        let behind = to.text.get(at..).unwrap_or_default();
+        if let Some((number, name)) = captures.longest(behind) {
+            let before = to.from(start);
+            let text = before.text.get(..colon - start).unwrap_or_default();
+            if !text.is_empty() {
+                take(Piece::Text(Word { text, ..before }))?;
+            }
+            take(Piece::Capture(number))?;
+            at += name.len();
+            start = at;
+        } else {
+            let before = to.text.as_bytes().get(..colon).unwrap_or_default();
+            let begins = matches!(before.last(), None | Some(b'/' | b'='));
+            if begins && behind.bytes().next().is_some_and(is_name_byte) {
+                return Err(captures.unknown(to.column_at(colon)));
+            }
+        }
+    }
+    let rest = to.from(start);
+    if rest.text.is_empty() { Ok(()) } else { take(Piece::Text(rest)) }
+}
+
+impl<'s> Captures<'s> {
+    /// The longest name that `text` begins with as a whole word.
+    fn longest(&self, text: &str) -> Option<(u8, &'s str)> {
+        let is_whole = |name: &str| {
+            let behind = text.strip_prefix(name).and_then(|rest| rest.bytes().next());
+            text.starts_with(name)
+                && !behind.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        let named = (0..).zip(self.0.iter().map(String::as_str));
+        named.filter(|(_, name)| is_whole(name)).max_by_key(|(_, name)| name.len())
+    }
+
+    fn unknown(&self, column: usize) -> Fault {
+        let mut known: Vec<String> = self.0.iter().map(|name| format!(":{name}")).collect();
+        if known.is_empty() {
+            known.push(format!("none is there; :{SPLAT} is what a * at the end stands for"));
+        }
+        let known = known.join(", ");
+        Fault::new(column, format!("a placeholder of the path or query ({known})"))
+    }
+}
+
+/// The number that the capture of each part would have.
+fn numbers(path: &[Part]) -> impl Iterator<Item = u8> {
+    path.iter().scan(0, |next, part| {
+        let number = *next;
+        *next += u8::from(!matches!(part, Part::Literal(_)));
+        Some(number)
+    })
+}
+
+/// A piece of a URI reference: what may not stand in one is escaped, and an escape stays one.
+fn reference(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text.as_bytes() {
+        match byte {
+            b'%' | b'#' | b'[' | b']' => out.push(byte),
+            byte if is_uri_byte(byte) => out.push(byte),
+            byte => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    out
+}
+
+/// Parts of a target, literals next to each other as one.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<TargetPart>,
+    literal: Vec<u8>,
+}
+
+impl Parts {
+    fn literal(&mut self, bytes: &[u8]) {
+        self.literal.extend_from_slice(bytes);
+    }
+
+    fn capture(&mut self, number: u8) {
+        self.flush();
+        self.parts.push(TargetPart::Capture(number));
+    }
+
+    fn flush(&mut self) {
+        if !self.literal.is_empty() {
+            self.parts.push(TargetPart::Literal(std::mem::take(&mut self.literal).into()));
+        }
+    }
+
+    fn finished(mut self) -> Vec<TargetPart> {
+        self.flush();
+        self.parts
+    }
+}

@@ -1,0 +1,156 @@
+//! Lines and words of a rules file, with their places.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Shown;
+use crate::limits::RULE_LINE_MAX_BYTES;
+
+/// What is wrong in a rules file, and where. Displays as `_redirects:12:7: expected …`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleError {
+    /// The file, below the source.
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// What should stand there; follows the word "expected".
+    pub expected: String,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RuleError { file, line, column, expected } = self;
+        write!(f, "{}:{line}:{column}: expected {expected}", Shown(file))
+    }
+}
+
+/// A place in a line and what should stand there.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// In characters, from 1.
+    pub(super) column: usize,
+    pub(super) expected: String,
+}
+
+impl Fault {
+    pub(super) fn new(column: usize, expected: impl Into<String>) -> Fault {
+        Fault { column, expected: expected.into() }
+    }
+
+    /// In the given line of a file.
+    pub(super) fn at(self, file: &Path, line: usize) -> RuleError {
+        RuleError { file: file.to_owned(), line, column: self.column, expected: self.expected }
+    }
+}
+
+/// A piece of a line without white space around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word<'t> {
+    pub(super) text: &'t str,
+    /// Of its first character, from 1.
+    pub(super) column: usize,
+}
+
+impl<'t> Word<'t> {
+    /// Where the character at a byte offset stands.
+    pub(super) fn column_at(&self, offset: usize) -> usize {
+        self.column + self.text.get(..offset).map_or(0, |before| before.chars().count())
+    }
+
+    /// Just behind it.
+    pub(super) fn end(&self) -> usize {
+        self.column_at(self.text.len())
+    }
+
+    /// What stands behind the first `offset` bytes.
+    pub(super) fn from(&self, offset: usize) -> Word<'t> {
+        let text = self.text.get(offset..).unwrap_or_default();
+        Word { text, column: self.column_at(offset) }
+    }
+}
+
+/// The lines that say something, with their numbers from 1: white space around them is gone, empty
+/// ones and those that begin with `#` are left out.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>, Fault>)> {
+    let lines = text.split(|&byte| byte == b'\n').enumerate();
+    lines.filter_map(|(rank, bytes)| {
+        let line = match line(bytes) {
+            Ok(line) if line.text.is_empty() || line.text.starts_with('#') => return None,
+            line => line,
+        };
+        Some((rank + 1, line))
+    })
+}
+
+fn line(bytes: &[u8]) -> Result<Word<'_>, Fault> {
+    if bytes.len() > RULE_LINE_MAX_BYTES {
+        let expected = format!("a line of at most {RULE_LINE_MAX_BYTES} bytes");
+        return Err(Fault::new(1, expected));
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(trimmed(Word { text, column: 1 })),
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let column = 1 + String::from_utf8_lossy(before).chars().count();
+            Err(Fault::new(column, "UTF-8"))
+        }
+    }
+}
+
+/// Without white space around it.
+pub(super) fn trimmed(word: Word<'_>) -> Word<'_> {
+    let start = word.text.len() - word.text.trim_start_matches(is_space).len();
+    let word = word.from(start);
+    Word { text: word.text.trim_end_matches(is_space), ..word }
+}
+
+/// The words of a line.
+pub(super) fn words(line: Word<'_>) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    let mut column = line.column;
+    for piece in line.text.split(is_space) {
+        if !piece.is_empty() {
+            words.push(Word { text: piece, column });
+        }
+        column += piece.chars().count() + 1;
+    }
+    words
+}
+
+/// White space as JavaScript has it, whose parsers set the format: that of Unicode with the byte
+/// order mark and without NEL.
+fn is_space(c: char) -> bool {
+    c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_know_their_columns() {
+        let line = Word { text: "\u{feff}/ä  /b\t#c ", column: 1 };
+        let found: Vec<(&str, usize)> =
+            words(trimmed(line)).iter().map(|word| (word.text, word.column)).collect();
+        assert_eq!(found, [("/ä", 2), ("/b", 6), ("#c", 9)]);
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let text = b"\n  # a\r\n /b \r\n\n#\xff\nc\xff";
+        let found: Vec<_> = lines(text).collect();
+        assert!(matches!(found[0], (3, Ok(Word { text: "/b", column: 2 }))), "{found:?}");
+        assert!(matches!(&found[1], (5, Err(Fault { column: 2, .. }))), "{found:?}");
+        assert!(matches!(&found[2], (6, Err(Fault { column: 2, .. }))), "{found:?}");
+        assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn a_line_has_a_limit() {
+        let long = vec![b'a'; RULE_LINE_MAX_BYTES + 1];
+        assert!(matches!(lines(&long).next(), Some((1, Err(_)))));
+        assert!(matches!(lines(&long[1..]).next(), Some((1, Ok(_)))));
+    }
+}

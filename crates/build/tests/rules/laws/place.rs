@@ -1,0 +1,14 @@
+//! Where errors may stand.
+
+use std::path::Path;
+
+use pinion_build::RuleError;
+
+/// An error stands in its file, at a character or just behind the last one.
+pub(crate) fn has_place(error: &RuleError, file: &Path, text: &[u8]) {
+    assert_eq!(error.file, file);
+    assert!(!error.expected.is_empty());
+    let line = error.line.checked_sub(1).and_then(|rank| text.split(|&b| b == b'\n').nth(rank));
+    let line = String::from_utf8_lossy(line.expect("a line of the file"));
+    assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
+}

@@ -1,0 +1,37 @@
+//! The parsers that Netlify publishes, run by node (`tests/package.json` names their versions).
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// What the parser says about each text as a file: `{rules, errors}`. Rules of `_headers` tell
+/// which of `paths` they match.
+#[track_caller]
+pub(crate) fn parse(kind: &str, texts: &[String], paths: &[&str]) -> Vec<Value> {
+    let modules = modules();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules/netlify.mjs");
+    let mut node = Command::new("node")
+        .args([script.as_os_str(), modules.as_os_str(), kind.as_ref()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("node is there; cargo xtask test --only needs");
+    let input = json!({"texts": texts, "paths": paths}).to_string();
+    node.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("node reads it all");
+    let output = node.wait_with_output().expect("node ends");
+    assert!(output.status.success(), "node: {}", output.status);
+    let results: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(results.len(), texts.len());
+    results
+}
+
+/// Where `cargo xtask test --only needs` puts them: beside the folders of cargo's profiles.
+fn modules() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let target = test.ancestors().nth(3).expect("tests lie in target/PROFILE/deps");
+    let modules = target.join("node/node_modules");
+    assert!(modules.is_dir(), "{} is missing; cargo xtask test --only needs", modules.display());
+    modules
+}

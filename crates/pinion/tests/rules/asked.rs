@@ -1,0 +1,65 @@
+//! A client for an archive in memory, and its answers in the words of the interpreter.
+
+use pinion_archive::Layout;
+use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::limits::Limits;
+use pinion_http::prepared::{Piece, PreparedBody};
+use pinion_site::{Pieces, Work, answer};
+
+use crate::interpreter::{Answer, Request};
+
+/// Asks for a path, every byte of it that is no letter or digit escaped.
+pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Answer {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '/';
+    let path: String = request
+        .path
+        .bytes()
+        .map(|byte| match char::from(byte) {
+            c if plain(c) => c.to_string(),
+            _ => format!("%{byte:02x}"),
+        })
+        .collect();
+    let query = request.query.as_ref().map_or(String::new(), |query| format!("?{query}"));
+    let fields = if request.navigation { "\r\nSec-Fetch-Mode: navigate" } else { "" };
+    let host = &request.host;
+    let text = format!("GET {path}{query} HTTP/1.1\r\nHost: {host}{fields}\r\n\r\n");
+    said(layout, bytes, &text)
+}
+
+fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
+    let mut storage = HeadStorage::new();
+    let parsed = head::parse(request.as_bytes(), 0, &mut storage, &Limits::default());
+    let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
+    let mut work = Work::new();
+    let mut pieces = Pieces::new();
+    let archive = layout.view(bytes);
+    let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    if let Some(location) = &prepared.location {
+        let query = location.query.map_or(String::new(), |query| format!("?{}", text(query)));
+        return Answer::Redirect(prepared.status, text(location.path) + &query);
+    }
+    let body = match &prepared.body {
+        PreparedBody::None => String::new(),
+        PreparedBody::Bytes(bytes) => text(bytes),
+        PreparedBody::Archive(pieces) => pieces.iter().map(|piece| content(bytes, piece)).collect(),
+    };
+    match body.strip_prefix("fallback ") {
+        Some(folder) => Answer::Fallback(prepared.status, folder.to_owned()),
+        None if body == "single page" => Answer::SinglePage,
+        None if body.starts_with('/') => Answer::Page(prepared.status, body),
+        None => Answer::NotFound,
+    }
+}
+
+fn content(archive: &[u8], piece: &Piece<'_>) -> String {
+    let bytes = match piece {
+        Piece::Bytes(bytes) => bytes,
+        Piece::Archive(range) => {
+            let (start, bytes) = (range.offset as usize, range.bytes as usize);
+            &archive[start..start + bytes]
+        }
+        Piece::External(_) => panic!("small files are in the archive"),
+    };
+    String::from_utf8(bytes.to_vec()).expect("text")
+}

@@ -1,0 +1,298 @@
+//! A folder with rules, built and asked: what the plain interpreter says about its lines.
+//!
+//! `crates/site` compares the walk of rules with the interpreter, on archives in which every rule
+//! is walked. Here the builder has decided which become entries, which come before entries, and
+//! which are walked, and nobody may notice.
+
+mod asked;
+#[path = "../../../site/tests/site/interpreter.rs"]
+mod interpreter;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pinion_archive::Layout;
+use pinion_build::{BuildError, Options};
+use proptest::prelude::*;
+
+use crate::asked::ask;
+use crate::interpreter::{Answer, Request, Rule, Site, resolve};
+
+/// Files, and the other paths that each answers.
+const FILES: [(&str, &[&str]); 9] = [
+    ("/index.html", &["/", "/index"]),
+    ("/a.html", &["/a"]),
+    ("/b", &[]),
+    ("/ab/index.html", &["/ab/", "/ab/index"]),
+    ("/ab/a.css", &[]),
+    ("/a/b/a.html", &["/a/b/a"]),
+    ("/old.txt", &["/old"]),
+    ("/aa/bb", &[]),
+    ("/b b/%.html", &["/b b/%"]),
+];
+
+/// Pages for what is missing: file, folder, status.
+const FALLBACKS: [(&str, &str, u16); 3] =
+    [("/_200.html", "/", 200), ("/ab/_404.txt", "/ab/", 404), ("/a/_wildcard.html", "/a/", 200)];
+
+/// A folder in the file system and what the interpreter knows of it.
+#[derive(Clone, Debug)]
+struct Case {
+    files: BTreeSet<usize>,
+    fallbacks: BTreeSet<usize>,
+    rules: Vec<Rule>,
+    single_page: bool,
+}
+
+impl Case {
+    fn site(&self) -> Site {
+        let files = self.files.iter().map(|&number| FILES[number]);
+        let pages = files.flat_map(|(file, aliases)| aliases.iter().copied().chain([file]));
+        let fallbacks = self.fallbacks.iter().map(|&number| FALLBACKS[number]);
+        Site {
+            pages: pages.map(str::to_owned).collect(),
+            rules: self.rules.clone(),
+            fallbacks: fallbacks.map(|(_, folder, status)| (folder.to_owned(), status)).collect(),
+            single_page: self.single_page,
+        }
+    }
+
+    /// Builds it. The rules that lead to themselves, which no build takes, are taken out first.
+    fn build(&mut self) -> Vec<u8> {
+        let folder = Temporary::new();
+        for (file, _) in self.files.iter().map(|&number| FILES[number]) {
+            folder.write(file, file);
+        }
+        for (file, of, _) in self.fallbacks.iter().map(|&number| FALLBACKS[number]) {
+            folder.write(file, &format!("fallback {of}"));
+        }
+        let single_page = self.single_page.then(|| {
+            folder.write("/app.single", "single page");
+            "app.single".to_owned()
+        });
+        loop {
+            let lines: Vec<String> = self.rules.iter().map(line).collect();
+            folder.write("/_redirects", &lines.join("\n"));
+            let options = Options {
+                codings: Vec::new(),
+                single_page: single_page.clone(),
+                ..Options::new(0)
+            };
+            match pinion_build::build(&folder.0, &options, Cursor::new(Vec::new()), &()) {
+                Ok(built) => return built.out.into_inner(),
+                Err(BuildError::Rules(errors)) => {
+                    let looping = |expected: &str| expected.starts_with("another target");
+                    assert!(errors.iter().all(|error| looping(&error.expected)), "{errors:?}");
+                    let lost: BTreeSet<usize> = errors.iter().map(|error| error.line - 1).collect();
+                    let mut rank = 0..;
+                    self.rules.retain(|_| rank.next().is_none_or(|rank| !lost.contains(&rank)));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// A rule as people write it.
+fn line(rule: &Rule) -> String {
+    let host = if rule.host.is_empty() { String::new() } else { format!("https://{}", rule.host) };
+    let query: String = rule
+        .query
+        .iter()
+        .map(|(key, value)| format!(" {key}={}", value.replace(' ', "+")))
+        .collect();
+    let force = if rule.force { "!" } else { "" };
+    let escaped = |text: &str| text.replace('%', "%25").replace(' ', "%20");
+    let Rule { from, to, status, .. } = rule;
+    // The interpreter has targets of redirects ready for a field, and those of others decoded.
+    let to = if (300..400).contains(status) { to.clone() } else { escaped(to) };
+    format!("{host}{}{query} {to} {status}{force}", escaped(from))
+}
+
+/// A folder that is removed at the end.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Temporary {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pinion-rules-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        Temporary(folder)
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.0.join(Path::new(path).strip_prefix("/").expect("a slash at the front"));
+        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        fs::write(path, content).expect("written");
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _left_for_the_system = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let known: Vec<String> = FILES
+        .iter()
+        .flat_map(|(file, aliases)| aliases.iter().copied().chain([*file]))
+        .map(str::to_owned)
+        .collect();
+    let segment = prop_oneof!["[ab]{1,2}", Just("old".to_owned()), Just("x.css".to_owned())];
+    let made = proptest::collection::vec(segment, 0..4)
+        .prop_map(|segments| format!("/{}", segments.join("/")));
+    (prop_oneof![prop::sample::select(known), made], prop::bool::weighted(0.2)).prop_map(
+        |(path, slash)| if slash && !path.ends_with('/') { format!("{path}/") } else { path },
+    )
+}
+
+fn from() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => path(),
+        1 => Just("/*".to_owned()),
+        1 => Just("/a*".to_owned()),
+        1 => Just("/ab/*".to_owned()),
+        1 => Just("/:x".to_owned()),
+        1 => Just("/:x/*".to_owned()),
+        1 => Just("/a/:x/:y".to_owned()),
+    ]
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let host = prop_oneof![8 => Just(""), 1 => Just("example.org"), 1 => Just("*.example.org")];
+    let query = prop_oneof![
+        8 => Just(vec![]),
+        1 => Just(vec![("k", "a b")]),
+        1 => Just(vec![("k", ":q"), ("l", "1")]),
+    ];
+    let status = prop_oneof![4 => Just(301u16), 1 => Just(307), 3 => Just(200), 2 => Just(404)];
+    let target = (path(), prop::option::weighted(0.5, 0..4usize), 0..3usize);
+    (host, query, from(), target, status, any::<bool>()).prop_map(
+        |(host, query, from, (path, capture, query_of_target), status, force)| {
+            let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+            let query: Vec<_> = query.into_iter().map(owned).collect();
+            let names = ["x", "y", "splat", "q"].into_iter().filter(|name| match *name {
+                "splat" => from.contains('*'),
+                "q" => query.iter().any(|(_, value)| value == ":q"),
+                name => from.contains(&format!(":{name}")),
+            });
+            let names: Vec<&str> = names.collect();
+            let redirects = (300..400).contains(&status);
+            let mut to = if redirects { path.replace([' ', '%'], "-") } else { path };
+            if let Some(name) = capture.and_then(|number| names.get(number)) {
+                to = format!("{}/:{name}", to.trim_end_matches('/'));
+            }
+            if redirects {
+                to += ["", "?y=1", "#end"][query_of_target];
+            }
+            Rule { host: host.to_owned(), from, query, to, status, force }
+        },
+    )
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        proptest::collection::btree_set(0..FILES.len(), 0..FILES.len()),
+        proptest::collection::btree_set(0..FALLBACKS.len(), 0..FALLBACKS.len()),
+        proptest::collection::vec(rule(), 1..10),
+        any::<bool>(),
+    )
+        .prop_map(|(files, fallbacks, rules, single_page)| Case {
+            files,
+            fallbacks,
+            rules,
+            single_page,
+        })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let host = prop_oneof![
+        3 => Just("else.example"),
+        1 => Just("EXAMPLE.org:80"),
+        1 => Just("a.example.org"),
+    ];
+    let query = prop_oneof![
+        3 => Just(None),
+        1 => Just(Some("k=a+b".to_owned())),
+        1 => Just(Some("l=1&k=%41&z".to_owned())),
+    ];
+    (host, path(), query, any::<bool>()).prop_map(|(host, path, query, navigation)| Request {
+        host: host.to_owned(),
+        path,
+        query,
+        navigation,
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_folder_with_rules_answers_as_the_interpreter(
+        mut case in case(),
+        requests in proptest::collection::vec(request(), 1..60),
+    ) {
+        let bytes = case.build();
+        let mut site = case.site();
+        if case.single_page {
+            site.pages.insert("/app.single".to_owned());
+        }
+        let layout = Layout::open(&bytes).expect("sound");
+        // Every path of the rules and files too, not only those that were made up.
+        let exact = case.rules.iter().map(|rule| rule.from.clone());
+        let exact = exact.filter(|from| !from.contains([':', '*'])).chain(site.pages.clone());
+        let exact = exact.map(|path| Request {
+            host: "else.example".to_owned(),
+            path,
+            query: None,
+            navigation: false,
+        });
+        for request in requests.into_iter().chain(exact) {
+            let answer = ask(&layout, &bytes, &request);
+            let expected = match resolve(&site, &request) {
+                Answer::Page(_, path) if path == "/app.single" => Answer::SinglePage,
+                // A page says its file's name, and several paths have one file.
+                Answer::Page(status, path) => Answer::Page(status, file_of(&path)),
+                answer => answer,
+            };
+            prop_assert_eq!(answer, expected, "{:?}\n{}", request, lines(&case.rules));
+        }
+    }
+}
+
+/// The content of the page under a path.
+fn file_of(path: &str) -> String {
+    let has = |(file, aliases): &&(&str, &[&str])| *file == path || aliases.contains(&path);
+    FILES.iter().find(has).expect("a page of the site").0.to_owned()
+}
+
+fn lines(rules: &[Rule]) -> String {
+    rules.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What the files of a test answer must not change unnoticed.
+#[test]
+fn the_files_answer_what_the_table_says() {
+    let mut case = Case {
+        files: (0..FILES.len()).collect(),
+        fallbacks: BTreeSet::new(),
+        rules: Vec::new(),
+        single_page: false,
+    };
+    let bytes = case.build();
+    let layout = Layout::open(&bytes).expect("sound");
+    let mut answers = BTreeMap::new();
+    for (file, aliases) in FILES {
+        for path in aliases.iter().chain([&file]) {
+            let (host, path_asked) = ("a.example".to_owned(), (*path).to_owned());
+            let request = Request { host, path: path_asked, ..Request::default() };
+            answers.insert(*path, ask(&layout, &bytes, &request));
+            assert_eq!(answers[path], Answer::Page(200, file.to_owned()), "{path}");
+        }
+    }
+    assert_eq!(answers.len(), case.site().pages.len());
+}

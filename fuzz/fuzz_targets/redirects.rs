@@ -1,0 +1,9 @@
+//! `_redirects`: what holds for any text.
+#![no_main]
+
+#[path = "../../crates/build/tests/rules/laws/redirects.rs"]
+mod laws;
+#[path = "../../crates/build/tests/rules/laws/place.rs"]
+mod place;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| laws::check(data));
