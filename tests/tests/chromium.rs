@@ -182,3 +182,21 @@ fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
     let answers = answers.filter(|answer| answer.purpose != "Fetch");
     answers.map(|answer| answer.status).collect()
 }
+
+#[test]
+fn the_report_of_a_build_is_a_page_that_needs_nothing_else() {
+    let site = Folder::new("report");
+    let (archive, report) = (site.join("site.pinion"), site.join("report.html"));
+    build(&example(), &archive, &["--report", report.to_str().expect("a plain path")]);
+    site.write("favicon.ico", ICON);
+    let server = Start::site(site.path()).flags(&["--exclude", "*.pinion"]).start();
+    let mut browser = Browser::start();
+    let visit = browser.visit(&server.url("/report"));
+    assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
+    let others = visit.answers.iter().filter(|answer| !answer.url.ends_with("/favicon.ico"));
+    assert_eq!(others.count(), 1, "it loads something: {:?}", visit.answers);
+    assert_eq!(browser.evaluate("document.querySelectorAll('svg rect').length > 10"), true);
+    assert_eq!(browser.evaluate("document.querySelectorAll('h2').length"), 7);
+    fits(&mut browser, "the report");
+    server.stop();
+}

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pinion_archive::{BodyRef, Digest, External, WriteError, Writer};
 use pinion_http::coding::Coding;
@@ -21,6 +22,7 @@ use crate::fields::Fields;
 use crate::limits::SLOWEST;
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
+use crate::report::{FileReport, Report};
 use crate::rules::Rules;
 use crate::source::{Source, Stamp};
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
@@ -38,6 +40,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     by_digest: HashMap<Digest, usize>,
     resources: Vec<Resource>,
     externals: Vec<File>,
+    /// For a report: what each resource loads.
+    assets: Vec<Vec<Box<[u8]>>>,
     pub(crate) summary: Summary,
 }
 
@@ -101,6 +105,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             by_digest: HashMap::new(),
             resources: Vec::new(),
             externals: Vec::new(),
+            assets: Vec::new(),
             summary: Summary { codings: codings.collect(), ..Summary::default() },
         })
     }
@@ -128,7 +133,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, codings, encoding } = product;
+        let Product { media, archive, digest, stamp, body, codings, encoding, assets } = product;
         let encoded = !matches!(codings, Codings::Untried);
         if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -142,6 +147,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let modified = self.modified(file, stamp.modified);
         self.resources.push(Resource { file, content, media, encoded, modified });
+        if self.options.report {
+            self.assets.push(assets);
+        }
         self.summary.files += 1;
         self.summary.source_bytes += stamp.bytes;
         if encoding.as_nanos() > 0 {
@@ -222,7 +230,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Some(capped)
     }
 
-    fn note_slow(&mut self, file: usize, encoding: std::time::Duration) {
+    fn note_slow(&mut self, file: usize, encoding: Duration) {
         let slowest = &self.summary.slowest;
         if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.encoding >= encoding)
         {
@@ -232,6 +240,25 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let path = self.path(file);
         self.summary.slowest.insert(place, Slow { path, encoding });
         self.summary.slowest.truncate(SLOWEST);
+    }
+
+    /// Where the bytes are. The resources are in the order of their keys.
+    fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Report {
+        let assets = std::mem::take(&mut self.assets);
+        let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
+            let content = self.contents.get(resource.content)?;
+            let codings = content.codings.as_deref().filter(|_| resource.encoded);
+            let coded = codings.unwrap_or_default().iter();
+            Some(FileReport {
+                key: (*key).into(),
+                essence: resource.media.essence,
+                bytes: content.identity.body.bytes(),
+                coded: coded.map(|stored| (stored.coding, stored.body.bytes())).collect(),
+                content: resource.content,
+                assets,
+            })
+        };
+        Report { files: resources.iter().zip(keys).zip(assets).filter_map(file).collect() }
     }
 
     /// Ends the archive. What its meta section tells about the build depends on the input alone.

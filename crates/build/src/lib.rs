@@ -19,7 +19,8 @@
 //! kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
-//! names change with their content, `work` is what one worker does with one file (steps 4 to 6).
+//! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
+//! [`Report`] shows where the bytes are.
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
 //! cores, the order in which a file system lists names. Input is: names, contents, modification
@@ -49,6 +50,7 @@ mod pipeline;
 mod place;
 mod progress;
 mod publish;
+mod report;
 pub mod rules;
 mod source;
 mod summary;
@@ -63,5 +65,6 @@ pub use names::Names;
 pub use options::{CodingError, CodingLevel, Options, parse_codings};
 pub use progress::Progress;
 pub use publish::build_file;
+pub use report::Report;
 pub use rules::RuleError;
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -84,3 +84,9 @@ pub const RULE_LINE_MAX_BYTES: usize = 8 * 1024;
 
 /// A rules file: as much as all rules of an archive may take, compiled.
 pub const RULES_FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Files that one page is looked at for in a report: more than a browser would like to load.
+pub const ASSETS_MAX: usize = 1000;
+
+/// Rows of a table in a report: what deserves a look.
+pub const REPORT_ROWS_MAX: usize = 25;

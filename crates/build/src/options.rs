@@ -10,7 +10,7 @@ use pinion_http::date::UnixSeconds;
 use crate::keys::Conventions;
 use crate::limits::EXTERNAL_MIN_BYTES;
 
-/// How a folder becomes an archive. All but `threads`, `keep_going`, `force` and `now` is
+/// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `report` and `now` is
 /// input: it decides the bytes (and see the crate's promises for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -47,6 +47,8 @@ pub struct Options {
     pub single_page: Option<String>,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
+    /// Whether the summary has a [`Report`](crate::Report).
+    pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
 }
@@ -72,6 +74,7 @@ impl Options {
             cache_control_field: true,
             single_page: None,
             security_fields: true,
+            report: false,
             external_min_bytes: None,
         }
     }

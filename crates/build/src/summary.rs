@@ -8,6 +8,7 @@ use pinion_archive::Digest;
 use pinion_http::coding::Coding;
 
 use crate::error::{Problem, Shown};
+use crate::report::Report;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -54,6 +55,8 @@ pub struct Summary {
     pub problems: Vec<Problem>,
     /// The files that took longest to encode, slowest first.
     pub slowest: Vec<Slow>,
+    /// Where the bytes are, when that was asked for.
+    pub report: Option<Report>,
     /// How long all of it took.
     pub elapsed: Duration,
 }

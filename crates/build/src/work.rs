@@ -15,6 +15,7 @@ use crate::error::Reason;
 use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
+use crate::report::assets::assets;
 use crate::source::{Source, Stamp};
 use crate::walk::{SourceFile, relative};
 
@@ -40,6 +41,8 @@ pub(crate) struct Product {
     pub(crate) codings: Codings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
+    /// For a report: what a page loads.
+    pub(crate) assets: Vec<Box<[u8]>>,
 }
 
 /// Where the content is.
@@ -130,7 +133,12 @@ impl<'a> Work<'a> {
             Codings::Earlier
         };
         let encoding = begin.elapsed();
-        Product { media, archive, digest, stamp, body: Body::Held(content), codings, encoding }
+        let assets = match self.options.report && media.essence == "text/html" {
+            true => assets(key, &content),
+            false => Vec::new(),
+        };
+        let body = Body::Held(content);
+        Product { media, archive, digest, stamp, body, codings, encoding, assets }
     }
 
     fn is_external(&self, bytes: u64) -> bool {
@@ -161,6 +169,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         body: Body::Streamed(source),
         codings: Codings::Untried,
         encoding: Duration::ZERO,
+        assets: Vec::new(),
     })
 }
 
@@ -181,6 +190,7 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         body: Body::External(source),
         codings: Codings::Untried,
         encoding: Duration::ZERO,
+        assets: Vec::new(),
     })
 }
 

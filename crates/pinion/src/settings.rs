@@ -66,6 +66,8 @@ pub(crate) struct Build {
     pub(crate) output: PathBuf,
     /// Replace a file that is no archive.
     pub(crate) force: bool,
+    /// Where the report goes.
+    pub(crate) report: Option<PathBuf>,
     /// What goes in, and how.
     pub(crate) content: Content,
     /// `--json`
@@ -191,6 +193,7 @@ fn build(low: &Low) -> Result<Build, Failure> {
         source: operand(low, "SRC")?,
         output: output(low)?,
         force: low.given("force"),
+        report: path(low, "report")?,
         content: content(low)?,
         json: low.given("json"),
     })

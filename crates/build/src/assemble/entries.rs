@@ -31,6 +31,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
         let plan = keys::plan(&keys, self.options.conventions());
+        self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let rules: &'a Rules = self.rules;
         let paths = (!rules.redirects.is_empty()).then(|| Paths {
             compiled: Compiled::new(&rules.redirects),

@@ -43,6 +43,20 @@ pub(crate) const ROWS: &[Directive] = &[
                it: files of the same names are replaced, all others stay.",
     },
     Directive {
+        name: "report",
+        short: None,
+        verbs: &[Verb::Build],
+        file: None,
+        level: Level::Build,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Write a page that shows where the bytes are",
+        long: "One HTML file that needs no network: a map of the folders, bytes by type, what each \
+               coding saves, equal files, the largest pages with what they load.",
+    },
+    Directive {
         name: "codings",
         short: None,
         verbs: MAKE_AND_SERVE,

@@ -7,16 +7,22 @@ use crate::failure::Failure;
 use crate::progress::Watcher;
 use crate::settings::Build;
 use crate::terminal::Style;
-use pinion_build::{Options, build_file};
+use anyhow::Context as _;
+use pinion_build::{Options, Summary, build_file};
+use std::fs;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 /// Builds, and tells what was built.
 pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let options = build_options::options(&build.content, Options::new)?;
-    let options = Options { force: build.force, ..options };
+    let options = Options { force: build.force, report: build.report.is_some(), ..options };
     let watcher = Watcher::new(build.json)?;
     let result = build_file(&build.source, &options, &build.output, &watcher);
     watcher.clear();
+    if let (Ok(summary), Some(path)) = (&result, &build.report) {
+        write_report(summary, &build.output, path)?;
+    }
     match result {
         Ok(summary) if build.json => {
             writeln!(io::stdout().lock(), "{}", report::document(&build.output, &summary))?;
@@ -28,4 +34,12 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         }
         Err(error) => Err(build_options::failure(error)),
     }
+}
+
+/// The archive is there already; without its report something was asked for and not done.
+fn write_report(summary: &Summary, output: &Path, path: &Path) -> Result<(), Failure> {
+    let title = output.file_name().unwrap_or_default().to_string_lossy();
+    let page = summary.report.as_ref().map(|report| report.page(&title, summary));
+    let written = fs::write(path, page.unwrap_or_default());
+    Ok(written.with_context(|| format!("cannot write the report {}", path.display()))?)
 }

@@ -1,0 +1,337 @@
+//! The report as one HTML page: style inside, no script, nothing loaded.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use super::map::{GROUPS, group, svg};
+use super::{FileReport, PageReport, Report, Sum};
+use crate::limits::REPORT_ROWS_MAX;
+use crate::summary::Summary;
+
+/// Numbers beyond this are not counted one by one in a table.
+const ROWS: usize = REPORT_ROWS_MAX;
+
+pub(super) fn page(report: &Report, title: &str, summary: &Summary) -> String {
+    let mut page = Page(String::new());
+    // A string takes every write.
+    let _ = page.write(report, title, summary);
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn write(&mut self, report: &Report, title: &str, summary: &Summary) -> fmt::Result {
+        let title = escaped(title);
+        write!(
+            self.0,
+            "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport \
+             content=\"width=device-width\">\n<title>{title} · build report</title>\n<style>\n{}\
+             </style>\n<h1>{title}</h1>\n<p class=dim>{}</p>\n",
+            include_str!("page.css"),
+            summary.digest,
+        )?;
+        self.totals(report, summary)?;
+        self.map(report)?;
+        self.types(report)?;
+        self.codings(summary)?;
+        self.pages(report)?;
+        self.repeated(report)?;
+        self.slowest(summary)?;
+        self.largest(report)
+    }
+
+    fn totals(&mut self, report: &Report, summary: &Summary) -> fmt::Result {
+        let mut all = Sum::default();
+        report.files.iter().for_each(|file| all.add(file));
+        self.0.push_str("<dl>\n");
+        for (name, value) in [
+            ("Files", grouped(all.files)),
+            ("Folders", grouped(summary.folders)),
+            ("URLs", grouped(summary.entries)),
+            ("Bytes of the files", size(all.bytes)),
+            (
+                "Sent to a browser",
+                format!("{} ({})", size(all.sent_bytes), share(all.sent_bytes, all.bytes)),
+            ),
+            ("Not stored again", size(summary.repeated_bytes)),
+            ("Archive", size(summary.archive_bytes)),
+        ] {
+            writeln!(self.0, "<div><dt>{name}</dt><dd>{value}</dd></div>")?;
+        }
+        self.0.push_str("</dl>\n");
+        Ok(())
+    }
+
+    fn map(&mut self, report: &Report) -> fmt::Result {
+        self.0.push_str("<h2>Where the bytes are</h2>\n");
+        self.0.push_str(&svg(&report.files));
+        self.0.push_str("\n<ul class=legend>\n");
+        let mut bytes = [0; GROUPS.len()];
+        for file in &report.files {
+            bytes[group(file.essence)] += file.bytes;
+        }
+        let total = bytes.iter().sum();
+        for (number, name) in GROUPS.iter().enumerate().filter(|(number, _)| bytes[*number] > 0) {
+            let share = share(bytes[number], total);
+            writeln!(self.0, "<li><i class=t{number}></i>{name} {share}</li>")?;
+        }
+        self.0.push_str("</ul>\n");
+        Ok(())
+    }
+
+    fn types(&mut self, report: &Report) -> fmt::Result {
+        let types = report.by_type();
+        let most = types.first().map_or(1, |(_, sum)| sum.bytes.max(1));
+        self.begin("By type", &["Type", "", "Files", "Bytes", "Sent", ""])?;
+        for (essence, sum) in types.iter().take(ROWS) {
+            let width = 100.0 * sum.bytes as f64 / most as f64;
+            writeln!(
+                self.0,
+                "<tr><td>{}<td class=bar><i class=t{} style=\"width:{width:.1}%\"></i>\
+                 <td>{}<td>{}<td>{}<td>{}",
+                escaped(essence),
+                group(essence),
+                grouped(sum.files),
+                size(sum.bytes),
+                size(sum.sent_bytes),
+                share(sum.sent_bytes, sum.bytes),
+            )?;
+        }
+        self.end(types.len(), "types", "Sent: what a browser that takes every coding gets.")
+    }
+
+    fn codings(&mut self, summary: &Summary) -> fmt::Result {
+        if summary.codings.is_empty() {
+            return Ok(());
+        }
+        let head = ["Coding", "Level", "Contents", "Before", "Stored", "", "Saved"];
+        self.begin("What the codings save", &head)?;
+        for coding in &summary.codings {
+            let saved = coding.identity_bytes.saturating_sub(coding.stored_bytes);
+            writeln!(
+                self.0,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                coding.coding.token(),
+                coding.level,
+                grouped(coding.bodies),
+                size(coding.identity_bytes),
+                size(coding.stored_bytes),
+                share(coding.stored_bytes, coding.identity_bytes),
+                size(saved),
+            )?;
+        }
+        self.end(0, "", "Contents for which a coding does not pay are not counted.")
+    }
+
+    fn pages(&mut self, report: &Report) -> fmt::Result {
+        let pages = report.pages();
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let head = ["Page", "Itself", "Files it loads", "First visit"];
+        self.begin("Largest pages with what they load", &head)?;
+        for page in pages.iter().take(ROWS) {
+            self.0.push_str("<tr><td>");
+            self.page_name(page)?;
+            writeln!(
+                self.0,
+                "<td>{}<td>{}<td>{}",
+                size(page.file.sent_bytes()),
+                page.assets.len(),
+                size(page.sent_bytes)
+            )?;
+        }
+        let note = "As sent. What style sheets and scripts load by themselves is not counted.";
+        self.end(pages.len(), "pages", note)
+    }
+
+    /// The page's path; what it loads behind it, to be opened.
+    fn page_name(&mut self, page: &PageReport<'_>) -> fmt::Result {
+        let name = shown(&page.file.key);
+        if page.assets.is_empty() && page.missing.is_empty() {
+            return write!(self.0, "{name}");
+        }
+        write!(self.0, "<details><summary>{name}</summary><ul>")?;
+        for asset in &page.assets {
+            write!(
+                self.0,
+                "<li>{} <span class=dim>{}</span>",
+                shown(&asset.key),
+                size(asset.sent_bytes())
+            )?;
+        }
+        for key in &page.missing {
+            write!(self.0, "<li>{} <span class=dim>not among the files</span>", shown(key))?;
+        }
+        self.0.push_str("</ul></details>");
+        Ok(())
+    }
+
+    fn repeated(&mut self, report: &Report) -> fmt::Result {
+        let groups = report.repeated();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        self.begin("Equal files, stored once", &["Files", "Each", "Not stored again"])?;
+        for group in groups.iter().take(ROWS) {
+            let (first, others) = (&group[0], &group[1..]);
+            let times = group.len() as u64 - 1;
+            write!(
+                self.0,
+                "<tr><td><details><summary>{} and {times} more</summary><ul>",
+                shown(&first.key)
+            )?;
+            for file in others.iter().take(ROWS) {
+                write!(self.0, "<li>{}", shown(&file.key))?;
+            }
+            let bytes = first.bytes;
+            writeln!(self.0, "</ul></details><td>{}<td>{}", size(bytes), size(bytes * times))?;
+        }
+        self.end(groups.len(), "groups", "")
+    }
+
+    fn slowest(&mut self, summary: &Summary) -> fmt::Result {
+        if summary.slowest.is_empty() {
+            return Ok(());
+        }
+        self.begin("What took longest to encode", &["File", "Time of one core"])?;
+        for slow in &summary.slowest {
+            let path = slow.path.to_string_lossy();
+            writeln!(self.0, "<tr><td>{}<td>{}", escaped(&path), time(slow.encoding))?;
+        }
+        self.end(0, "", "")
+    }
+
+    fn largest(&mut self, report: &Report) -> fmt::Result {
+        let mut files: Vec<&FileReport> = report.files.iter().collect();
+        files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.key.cmp(&b.key)));
+        self.begin("Largest files", &["File", "Type", "Bytes", "Sent", ""])?;
+        for file in files.iter().take(ROWS) {
+            writeln!(
+                self.0,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}",
+                shown(&file.key),
+                escaped(file.essence),
+                size(file.bytes),
+                size(file.sent_bytes()),
+                share(file.sent_bytes(), file.bytes),
+            )?;
+        }
+        self.end(files.len(), "files", "")
+    }
+
+    fn begin(&mut self, title: &str, columns: &[&str]) -> fmt::Result {
+        write!(self.0, "<h2>{title}</h2>\n<div class=scroll><table>\n<thead><tr>")?;
+        columns.iter().try_for_each(|column| write!(self.0, "<th>{column}"))?;
+        self.0.push_str("\n<tbody>\n");
+        Ok(())
+    }
+
+    /// Ends a table, of whose rows there are `count`.
+    fn end(&mut self, count: usize, what: &str, note: &str) -> fmt::Result {
+        self.0.push_str("</table></div>\n");
+        let more = count.saturating_sub(ROWS);
+        if more > 0 || !note.is_empty() {
+            self.0.push_str("<p class=dim>");
+            if more > 0 {
+                write!(self.0, "And {} more {what}. ", grouped(more as u64))?;
+            }
+            writeln!(self.0, "{note}")?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(key: &[u8]) -> String {
+    escaped(&String::from_utf8_lossy(key)).into_owned()
+}
+
+/// Text that stays text between tags and in quoted attributes.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['<', '>', '&', '"']) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    Cow::Owned(text.replace('"', "&quot;"))
+}
+
+/// `1.5 MB`: three digits, powers of 1000.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// `25 %`
+pub(super) fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => String::new(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// `1 234 567`, with spaces that do not break.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(2 * digits.len());
+    for (rank, digit) in digits.chars().enumerate() {
+        if rank > 0 && (digits.len() - rank).is_multiple_of(3) {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
+        seconds => format!("{:.1} ms", seconds * 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        let sizes = [0, 999, 1000, 12_345, 999_499, 999_500, 1_234_567, u64::MAX];
+        let shown = sizes.map(size);
+        let expected =
+            ["0 B", "999 B", "1.00 kB", "12.3 kB", "999 kB", "1.00 MB", "1.23 MB", "18.4 EB"];
+        assert_eq!(shown, expected);
+        assert_eq!(grouped(1_234_567), "1\u{a0}234\u{a0}567");
+        assert_eq!((grouped(0), grouped(100)), ("0".to_owned(), "100".to_owned()));
+        assert_eq!((share(1, 4), share(0, 0)), ("25.0 %".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn names_are_text_and_nothing_else() {
+        let file = super::super::tests::file("/<img src=x onerror=alert(1)>.html", "text/html", 5);
+        let report = Report { files: vec![file] };
+        let page = page(&report, "a\"<b>", &Summary::default());
+        assert!(!page.contains("<img") && !page.contains("<b>"), "{page}");
+    }
+
+    /// Nothing that a page could load: it is read without network, from a disk, under any policy.
+    #[test]
+    fn it_needs_nothing_else() {
+        let report = Report { files: vec![super::super::tests::file("/a", "text/css", 5)] };
+        let page = page(&report, "site.pinion", &Summary::default());
+        for loading in ["<script", "<link", " src=", "url(", "@import", "http:", "https:"] {
+            assert!(!page.contains(loading), "{loading}");
+        }
+    }
+}
