@@ -401,6 +401,8 @@ https://preview.pages.example/*
         // Answers without a URL of their own, and redirects.
         is("/none", "x-frame-options", Some("DENY"));
         is("/none", "access-control-allow-origin", None);
+        // A rule for all that there is does not make what there is not stay in caches.
+        is("/none", "cache-control", Some("no-store"));
         is("/dir", "x-frame-options", Some("DENY"));
         is("/old", "cache-control", Some("public, max-age=60"));
         let cookies = curl(server, &[], "/movies/up%20&%20down").fields["set-cookie"].clone();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::glob::Captured;
 use super::headers::{Change, FieldRule};
+use crate::fields::NEVER_CACHED;
 
 /// The changes for each path or folder, equal ones once.
 pub(crate) struct Changes<'r> {
@@ -111,7 +112,13 @@ impl FieldList {
         };
         let mut list =
             FieldList { fields: built_in.iter().map(field).collect(), content_type: None };
-        for change in changes {
+        // Errors are never cached: a rule about all of a site means what can be found there.
+        let is_error = built_in.contains(&("Cache-Control", NEVER_CACHED));
+        let caches = ["cache-control", "expires"];
+        let applies = |change: &&Change| {
+            !(is_error && caches.iter().any(|name| change.name().eq_ignore_ascii_case(name)))
+        };
+        for change in changes.iter().filter(applies) {
             match change {
                 Change::Give { name, value } => list.give(name, value),
                 Change::Take { name } => list.take(name, built_in),
@@ -262,6 +269,16 @@ mod tests {
         assert_eq!(list.content_type.as_deref(), Some("a/b"));
         let expected = "Cache-Control: no-cache\nVary: Accept-Encoding\nCSP: x";
         assert_eq!(lines(&list.not_modified()), expected);
+    }
+
+    #[test]
+    fn errors_are_never_cached() {
+        let text = "/*\n Cache-Control: public\n ! cache-control\n Expires: never\n X-B: 1";
+        let found = parse(Path::new("_headers"), text.as_bytes()).expect("rules");
+        let mut changes = Changes::new(&found.rules);
+        let id = changes.of_folder(b"/");
+        let list = FieldList::new(&[("Cache-Control", NEVER_CACHED)], changes.get(id));
+        assert_eq!(lines(&list.all()), "Cache-Control: no-store\nX-B: 1");
     }
 
     #[test]

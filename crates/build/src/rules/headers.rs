@@ -40,6 +40,15 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The name of the field, as it is written.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Change::Give { name, .. } | Change::Take { name } => name,
+        }
+    }
+}
+
 /// What a file says.
 #[derive(Debug, Default)]
 pub struct FieldRules {
