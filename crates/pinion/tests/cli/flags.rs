@@ -20,7 +20,7 @@ const VERBS: [(&str, &str); 8] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 11] = [
+const WRONG: [(&str, &[&str]); 12] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
@@ -30,6 +30,7 @@ const WRONG: [(&str, &[&str]); 11] = [
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
+    ("--report", &[""]),
     ("--single-page", &[""]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
 ];
