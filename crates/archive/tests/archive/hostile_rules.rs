@@ -1,6 +1,6 @@
 //! Rules, variants and fallbacks made to mislead, every check in them right.
 
-use pinion_archive::layout::{RULE_KEEPS_QUERY, RuleHeader, SINGLE_PAGE_KEY};
+use pinion_archive::layout::{INDEX_FLAGS, RULE_KEEPS_QUERY, RuleHeader, SINGLE_PAGE_KEY};
 use pinion_archive::limits::{RULES_MAX, RULES_SECTION_MAX_BYTES};
 use pinion_archive::{
     Fault, Layout, NewEntry, NewRule, OpenError, Part, PathPart, SectionFault, SectionKind,
@@ -145,7 +145,8 @@ fn flags_and_the_entries_that_they_announce_go_together() {
     let forge = Forge::new().record(SINGLE_PAGE_KEY, |_, rest| rest[0] = b'S');
     let found = faults(&forge.bytes);
     assert!(found.contains(&(Part::IndexHeader, Fault::Unreachable)), "{found:?}");
-    let forge = Forge::new().index_header(|header| header.flags = 2.into());
+    let unknown = (INDEX_FLAGS + 1).next_power_of_two();
+    let forge = Forge::new().index_header(|header| header.flags = unknown.into());
     let error = Layout::open(&forge.bytes).expect_err("no such flag");
     assert!(matches!(error, OpenError::Damage(damage) if damage.fault == Fault::Reserved));
 }
