@@ -11,6 +11,15 @@ pub struct Authority<'a> {
     pub port: Option<u16>,
 }
 
+impl<'a> Authority<'a> {
+    /// The host without the dot that makes a name absolute: `example.org.` is `example.org` (RFC
+    /// 3986 §3.2.2).
+    #[must_use]
+    pub fn without_dot(&self) -> &'a [u8] {
+        self.host.strip_suffix(b".").unwrap_or(self.host)
+    }
+}
+
 /// The bytes are no `uri-host [ ":" port ]` of the `http` scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostError;

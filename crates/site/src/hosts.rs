@@ -115,8 +115,6 @@ pub struct Hosts {
     below: Box<[(Box<[u8]>, usize)]>,
     /// The site without hosts.
     rest: Option<usize>,
-    /// No site names any host, so that there is nothing to look for.
-    is_plain: bool,
 }
 
 impl Hosts {
@@ -137,8 +135,7 @@ impl Hosts {
             names.sort();
             names.dedup_by(|later, first| later.0 == first.0);
         }
-        let is_plain = exact.is_empty() && below.is_empty();
-        Self { exact: exact.into(), below: below.into(), rest, is_plain }
+        Self { exact: exact.into(), below: below.into(), rest }
     }
 
     /// The site that a request is for; none when no site answers for its host.
@@ -149,9 +146,10 @@ impl Hosts {
     #[inline]
     #[must_use]
     pub fn select(&self, authority: Option<&[u8]>) -> Option<usize> {
-        match (self.is_plain, authority) {
-            (true, _) | (_, None) => self.rest,
-            (false, Some(authority)) => self.named(authority).or(self.rest),
+        let nobody_is_named = self.exact.is_empty() && self.below.is_empty();
+        match authority {
+            Some(authority) if !nobody_is_named => self.named(authority).or(self.rest),
+            _ => self.rest,
         }
     }
 
@@ -162,8 +160,7 @@ impl Hosts {
     }
 
     fn named(&self, authority: &[u8]) -> Option<usize> {
-        let host = split(authority).ok()?.host;
-        let host = host.strip_suffix(b".").unwrap_or(host);
+        let host = split(authority).ok()?.without_dot();
         let mut lower = [0; HOST_MAX_BYTES];
         let lower = lower.get_mut(..host.len())?;
         lower.copy_from_slice(host);

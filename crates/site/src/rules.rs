@@ -37,7 +37,7 @@ pub(crate) struct Captures<'a> {
 impl<'a> Asked<'a> {
     pub(crate) fn new(path: &'a [u8], head: &RequestHead<'a>) -> Asked<'a> {
         let authority = head.authority.and_then(|authority| host::split(authority).ok());
-        let host = authority.map_or(&b""[..], |authority| authority.host);
+        let host = authority.map_or(&b""[..], |authority| authority.without_dot());
         Asked { path, host, query: head.target.query.unwrap_or_default() }
     }
 }

@@ -144,6 +144,7 @@ fn filled(to: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
 fn captures(rule: &Rule, request: &Request) -> Option<Captures> {
     let host = request.host.to_ascii_lowercase();
     let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _port)| host);
+    let host = host.strip_suffix('.').unwrap_or(host);
     let right_host = match rule.host.strip_prefix('*') {
         _ if rule.host.is_empty() => true,
         Some(domain) => host.strip_suffix(domain).is_some_and(|label| !label.is_empty()),

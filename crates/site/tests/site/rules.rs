@@ -227,6 +227,8 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
         Just("example.org"),
         Just("EXAMPLE.org:8080"),
         Just("www.example.org"),
+        Just("example.org."),
+        Just("www.Example.org.:80"),
         Just("elsewhere.example"),
     ];
     let query = prop_oneof![
