@@ -8,6 +8,8 @@
 
 use std::collections::HashMap;
 
+use pinion_http::target::{escape, is_path_byte};
+
 /// Names of folder indexes, best first.
 const INDEX_NAMES: [&[u8]; 14] = [
     b"_index.html",
@@ -179,17 +181,8 @@ pub(crate) fn of_path(path: &str) -> Vec<u8> {
 
 /// A path as it stands in a field: every byte that RFC 3986 does not allow in a path is escaped.
 pub(crate) fn escaped(key: &[u8]) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut text = Vec::with_capacity(key.len());
-    for &byte in key {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            text.push(byte);
-        } else {
-            let digits = [usize::from(byte >> 4), usize::from(byte & 15)];
-            text.push(b'%');
-            text.extend(digits.iter().filter_map(|&digit| HEX.get(digit)));
-        }
-    }
+    escape(&mut text, key.iter().copied(), is_path_byte);
     text
 }
 

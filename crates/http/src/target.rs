@@ -227,6 +227,24 @@ fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
     Ok((path, query))
 }
 
+/// Appends bytes, those that are not `plain` as percent escapes (RFC 3986 §2.1).
+pub fn escape(out: &mut Vec<u8>, bytes: impl Iterator<Item = u8>, plain: impl Fn(u8) -> bool) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in bytes {
+        if plain(byte) {
+            out.push(byte);
+        } else {
+            let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
+        }
+    }
+}
+
+/// `pchar` without the percent sign, and the slash (RFC 3986 §3.3): what needs no escape in a path.
+pub fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
+}
+
 /// Whether a byte may stand in a path or a query of a URI (RFC 3986 §3.3, §3.4). The others that a
 /// target may have are escaped wherever they are sent back.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Where a redirect leads.
 
 use pinion_http::prepared::Location;
-use pinion_http::target::is_uri_byte;
+use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
 /// Writes a decoded path as the path of a URI reference, `slash` behind it when asked for. False
 /// when it would read as something else: `//name` is the name of another host (RFC 3986 §4.2).
@@ -48,28 +48,6 @@ pub(crate) fn with_query<'x>(
 
 fn is_uri(query: &[u8]) -> bool {
     query.iter().all(|&byte| is_uri_byte(byte))
-}
-
-/// Appends bytes, those that are not `plain` as percent escapes.
-pub(crate) fn escape(
-    out: &mut Vec<u8>,
-    bytes: impl Iterator<Item = u8>,
-    plain: impl Fn(u8) -> bool,
-) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        if plain(byte) {
-            out.push(byte);
-        } else {
-            let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
-            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
-        }
-    }
-}
-
-/// `pchar` without the percent sign, and the slash (RFC 3986 §3.3).
-pub(crate) fn is_path_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::{Rule, TargetPart};
-use pinion_http::target::is_uri_byte;
+use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
 use crate::form;
-use crate::location::{escape, is_path_byte};
 use crate::rules::{Captured, Captures};
 
 /// The longest `Location` that a rule may give: twice what common clients take as a whole head. A
