@@ -20,7 +20,7 @@
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
-//! [`Report`] shows where the bytes are.
+//! [`Report`] shows where the bytes are, [`figures`] writes numbers.
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
 //! cores, the order in which a file system lists names. Input is: names, contents, modification
@@ -39,6 +39,7 @@ mod encode;
 mod error;
 mod extract;
 mod fields;
+pub mod figures;
 mod fingerprint;
 mod import;
 mod keys;

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 
 use super::FileReport;
-use super::page::{escaped, share, size};
+use super::page::escaped;
 use super::treemap::{Area, divide};
+use crate::figures::{percent, size};
 
 /// Of the drawing, in units of its own.
 const WIDTH: f64 = 1200.0;
@@ -125,7 +126,7 @@ impl Drawing {
             escaped(&path),
             escaped(what),
             size(bytes),
-            share(bytes, self.total),
+            percent(bytes, self.total),
         );
     }
 }

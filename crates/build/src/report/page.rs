@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::map::{GROUPS, group, svg};
 use super::{FileReport, PageReport, Report, Sum};
+use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
 use crate::summary::Summary;
 
@@ -47,13 +48,13 @@ impl Page {
         report.files.iter().for_each(|file| all.add(file));
         self.0.push_str("<dl>\n");
         for (name, value) in [
-            ("Files", grouped(all.files)),
-            ("Folders", grouped(summary.folders)),
-            ("URLs", grouped(summary.entries)),
+            ("Files", count(all.files)),
+            ("Folders", count(summary.folders)),
+            ("URLs", count(summary.entries)),
             ("Bytes of the files", size(all.bytes)),
             (
                 "Sent to a browser",
-                format!("{} ({})", size(all.sent_bytes), share(all.sent_bytes, all.bytes)),
+                format!("{} ({})", size(all.sent_bytes), percent(all.sent_bytes, all.bytes)),
             ),
             ("Not stored again", size(summary.repeated_bytes)),
             ("Archive", size(summary.archive_bytes)),
@@ -74,7 +75,7 @@ impl Page {
         }
         let total = bytes.iter().sum();
         for (number, name) in GROUPS.iter().enumerate().filter(|(number, _)| bytes[*number] > 0) {
-            let share = share(bytes[number], total);
+            let share = percent(bytes[number], total);
             writeln!(self.0, "<li><i class=t{number}></i>{name} {share}</li>")?;
         }
         self.0.push_str("</ul>\n");
@@ -93,10 +94,10 @@ impl Page {
                  <td>{}<td>{}<td>{}<td>{}",
                 escaped(essence),
                 group(essence),
-                grouped(sum.files),
+                count(sum.files),
                 size(sum.bytes),
                 size(sum.sent_bytes),
-                share(sum.sent_bytes, sum.bytes),
+                percent(sum.sent_bytes, sum.bytes),
             )?;
         }
         self.end(types.len(), "types", "Sent: what a browser that takes every coding gets.")
@@ -115,10 +116,10 @@ impl Page {
                 "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
                 coding.coding.token(),
                 coding.level,
-                grouped(coding.bodies),
+                count(coding.bodies),
                 size(coding.identity_bytes),
                 size(coding.stored_bytes),
-                share(coding.stored_bytes, coding.identity_bytes),
+                percent(coding.stored_bytes, coding.identity_bytes),
                 size(saved),
             )?;
         }
@@ -216,7 +217,7 @@ impl Page {
                 escaped(file.essence),
                 size(file.bytes),
                 size(file.sent_bytes()),
-                share(file.sent_bytes(), file.bytes),
+                percent(file.sent_bytes(), file.bytes),
             )?;
         }
         self.end(files.len(), "files", "")
@@ -229,14 +230,14 @@ impl Page {
         Ok(())
     }
 
-    /// Ends a table, of whose rows there are `count`.
-    fn end(&mut self, count: usize, what: &str, note: &str) -> fmt::Result {
+    /// Ends a table that has so many `rows` in all.
+    fn end(&mut self, rows: usize, what: &str, note: &str) -> fmt::Result {
         self.0.push_str("</table></div>\n");
-        let more = count.saturating_sub(ROWS);
+        let more = rows.saturating_sub(ROWS);
         if more > 0 || !note.is_empty() {
             self.0.push_str("<p class=dim>");
             if more > 0 {
-                write!(self.0, "And {} more {what}. ", grouped(more as u64))?;
+                write!(self.0, "And {} more {what}. ", count(more as u64))?;
             }
             writeln!(self.0, "{note}")?;
         }
@@ -257,43 +258,6 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace('"', "&quot;"))
 }
 
-/// `1.5 MB`: three digits, powers of 1000.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {}", UNITS[unit])
-}
-
-/// `25 %`
-pub(super) fn share(part: u64, whole: u64) -> String {
-    match whole {
-        0 => String::new(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
-    }
-}
-
-/// `1 234 567`, with spaces that do not break.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(2 * digits.len());
-    for (rank, digit) in digits.chars().enumerate() {
-        if rank > 0 && (digits.len() - rank).is_multiple_of(3) {
-            text.push('\u{a0}');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn time(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
@@ -304,18 +268,6 @@ fn time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_readable() {
-        let sizes = [0, 999, 1000, 12_345, 999_499, 999_500, 1_234_567, u64::MAX];
-        let shown = sizes.map(size);
-        let expected =
-            ["0 B", "999 B", "1.00 kB", "12.3 kB", "999 kB", "1.00 MB", "1.23 MB", "18.4 EB"];
-        assert_eq!(shown, expected);
-        assert_eq!(grouped(1_234_567), "1\u{a0}234\u{a0}567");
-        assert_eq!((grouped(0), grouped(100)), ("0".to_owned(), "100".to_owned()));
-        assert_eq!((share(1, 4), share(0, 0)), ("25.0 %".to_owned(), String::new()));
-    }
 
     #[test]
     fn names_are_text_and_nothing_else() {
