@@ -88,13 +88,6 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         if !options.etags {
             writer.without_etags();
         }
-        let codings = options.codings.iter().map(|choice| CodingSummary {
-            coding: choice.coding,
-            level: choice.level,
-            bodies: 0,
-            identity_bytes: 0,
-            stored_bytes: 0,
-        });
         Ok(Assembly {
             options,
             files,
@@ -106,7 +99,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             resources: Vec::new(),
             externals: Vec::new(),
             assets: Vec::new(),
-            summary: Summary { codings: codings.collect(), ..Summary::default() },
+            summary: Summary {
+                codings: CodingSummary::none_of(&options.codings),
+                ..Summary::default()
+            },
         })
     }
 

@@ -8,6 +8,7 @@ use pinion_archive::Digest;
 use pinion_http::coding::Coding;
 
 use crate::error::{Problem, Shown};
+use crate::options::CodingLevel;
 use crate::report::Report;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
@@ -74,6 +75,20 @@ pub struct CodingSummary {
     pub identity_bytes: u64,
     /// Their bytes as stored.
     pub stored_bytes: u64,
+}
+
+impl CodingSummary {
+    /// Nothing so far, for each coding.
+    pub(crate) fn none_of(codings: &[CodingLevel]) -> Vec<CodingSummary> {
+        let none = |choice: &CodingLevel| CodingSummary {
+            coding: choice.coding,
+            level: choice.level,
+            bodies: 0,
+            identity_bytes: 0,
+            stored_bytes: 0,
+        };
+        codings.iter().map(none).collect()
+    }
 }
 
 /// A URL that two files could have answered.

@@ -42,9 +42,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             if plan.is_hidden(number) {
                 continue;
             }
-            self.answer(resource, key, key, paths.as_ref())?;
+            let mut forms = None;
+            self.answer(resource, key, key, paths.as_ref(), &mut forms)?;
             while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
-                self.answer(resource, key, alias, paths.as_ref())?;
+                self.answer(resource, key, alias, paths.as_ref(), &mut forms)?;
             }
         }
         for fallback in &plan.fallbacks {
@@ -67,13 +68,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.close()
     }
 
-    /// Writes the entry of a path that the file `key` answers.
+    /// Writes the entry of a path that the file `key` answers. `forms` are those of its last path:
+    /// most have the same fields.
     fn answer(
         &mut self,
         resource: &Resource,
         key: &[u8],
         path: &[u8],
         paths: Option<&Paths<'_>>,
+        forms: &mut Option<(ChangesId, Vec<NewRepresentation>)>,
     ) -> Result<(), WriteError> {
         let verdict =
             paths.map_or(Verdict::Keep, |paths| paths.compiled.verdict(path, &paths.site));
@@ -86,9 +89,12 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             false => Purpose::Page,
         };
         let changes = self.fields.changes.of_path(path);
-        let representations = self.representations(resource, purpose, changes)?;
+        if !matches!(forms, Some((known, _)) if *known == changes) {
+            *forms = Some((changes, self.representations(resource, purpose, changes)?));
+        }
+        let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
         let target = if path == key { Vec::new() } else { keys::escaped(key) };
-        let entry = entry(path, &target, resource, &representations);
+        let entry = entry(path, &target, resource, forms);
         let rules_first = verdict == Verdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
     }

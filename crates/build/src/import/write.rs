@@ -37,14 +37,8 @@ pub(super) fn write<W: Write + Seek>(
     let mut fields = Fields::new(options, &[])?;
     let mut writer = Writer::new(out)?;
     fields.write_generated(&mut writer)?;
-    let codings = options.codings.iter().map(|choice| CodingSummary {
-        coding: choice.coding,
-        level: choice.level,
-        bodies: 0,
-        identity_bytes: 0,
-        stored_bytes: 0,
-    });
-    let imported = Imported { codings: codings.collect(), ..Imported::default() };
+    let imported =
+        Imported { codings: CodingSummary::none_of(&options.codings), ..Imported::default() };
     let contents = Contents::of(&plan);
     let mut import = Import { plan: &plan, options, fields, writer, imported };
     let stored = import.contents(&contents, progress)?;
