@@ -86,6 +86,9 @@ fn the_order_is_exact_file_then_index_then_clean_url() {
                 ("/style.css", "style.css", None),
             ],
         );
+        // The archive keeps them under keys that no request can name.
+        has_status(server, 400, &["file:/_headers"]);
+        has_status(server, 404, &["/file:/_headers", "//file:/_headers"]);
         has_status(
             server,
             404,

@@ -114,6 +114,10 @@ pub const VARIANT_PREFIX: &[u8] = b"json:";
 /// Key of the page that answers navigations to paths without an entry.
 pub const SINGLE_PAGE_KEY: &[u8] = b"spa:/";
 
+/// Keys of files that were read and not published, such as rules: this, then the path of the file.
+/// They are [private](crate::EntryKind::Private), for tools that make the folder again.
+pub const FILE_PREFIX: &[u8] = b"file:";
+
 /// Slots of one [`Bucket`].
 pub const BUCKET_SLOTS: usize = 7;
 

@@ -18,10 +18,11 @@ use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
 use crate::layout::{
-    ExternalRow, FALLBACK_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, INDEX_NO_ETAGS,
-    INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC, MODIFIED_NONE, PLACE_BODIES,
-    PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST, RecordHeader,
-    RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind, SectionRow, VARIANT_PREFIX,
+    ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
+    INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC, MODIFIED_NONE,
+    PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST,
+    RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind, SectionRow,
+    VARIANT_PREFIX,
 };
 use crate::limits::{
     FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX, RULES_MAX,
@@ -275,6 +276,15 @@ impl<W: Write + Seek> Writer<W> {
             return Err(WriteError::NotAPath(entry.path.into()));
         }
         self.record(VARIANT_PREFIX, entry)
+    }
+
+    /// Adds a file that was read and is not published, under the path it had. Its kind is
+    /// [private](EntryKind::Private), whatever the entry says.
+    pub fn file(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        if entry.path.first() != Some(&b'/') {
+            return Err(WriteError::NotAPath(entry.path.into()));
+        }
+        self.record(FILE_PREFIX, &NewEntry { kind: EntryKind::Private, ..*entry })
     }
 
     /// Adds a rule behind those before it: the first one that matches applies.

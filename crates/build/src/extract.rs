@@ -80,7 +80,9 @@ pub struct Extracted {
     pub bytes: u64,
     /// Of the files, those that are there for paths that do not exist.
     pub fallback_pages: u64,
-    /// Lines of `_redirects`.
+    /// Files of rules, kept as they were written or made of redirects.
+    pub rules_files: u64,
+    /// Lines of a `_redirects` that was made of redirects, in an archive without such files.
     pub redirects: u64,
     /// Further names of files, which a build makes anew.
     pub aliases: u64,
@@ -107,7 +109,7 @@ pub fn extract(
         layout: Layout::new(*archive)?,
         digests: archive.digests()?,
         progress,
-        redirects: String::new(),
+        lines: Lines::default(),
         extracted: Extracted::default(),
     };
     extraction.look()?;
@@ -125,15 +127,24 @@ struct Extraction<'a> {
     layout: Layout<'a>,
     digests: Digests<'a>,
     progress: &'a dyn Progress,
-    /// The lines of `_redirects`.
-    redirects: String,
+    lines: Lines,
     extracted: Extracted,
+}
+
+/// What redirects and rules become in an archive that has kept no file of theirs.
+#[derive(Default)]
+struct Lines {
+    /// Of `_redirects`.
+    text: String,
+    /// Redirects that no line can say.
+    refused: Vec<Refusal>,
 }
 
 impl Extraction<'_> {
     /// Looks at every entry without writing anything.
     fn look(&mut self) -> Result<(), ExtractError> {
         let (mut files, mut bytes) = (0, 0);
+        let mut has_file = false;
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             if redirects::is_line(&entry) {
@@ -145,6 +156,7 @@ impl Extraction<'_> {
                 Ok(Some(_)) => {
                     files += 1;
                     bytes += entry.representation(0).map_or(0, |form| form.bytes());
+                    has_file |= layout::is_redirects_file(&entry);
                 }
                 Ok(None) => {}
                 Err(refusal) => self.extracted.refused.push(refusal),
@@ -154,10 +166,15 @@ impl Extraction<'_> {
             let line = redirects::line_of_rule(&rule);
             self.line(format!("rule {}", rule.number()).as_bytes(), Some(line));
         }
+        if has_file {
+            // The redirects are those of files that the archive has kept.
+            (self.lines, self.extracted.redirects) = (Lines::default(), 0);
+        }
         if self.extracted.redirects > RULES_MAX as u64 {
             let path = REDIRECTS.escape_ascii().to_string();
-            self.extracted.refused.push(Refusal { path, reason: RefusalReason::TooManyLines });
+            self.lines.refused.push(Refusal { path, reason: RefusalReason::TooManyLines });
         }
+        self.extracted.refused.append(&mut self.lines.refused);
         self.progress.found(files, bytes);
         Ok(())
     }
@@ -165,12 +182,12 @@ impl Extraction<'_> {
     fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) {
         match line {
             Some(Ok(line)) => {
-                self.redirects.push_str(&line);
+                self.lines.text.push_str(&line);
                 self.extracted.redirects += 1;
             }
             Some(Err(what)) => {
                 let path = path.escape_ascii().to_string();
-                self.extracted.refused.push(Refusal { path, reason: RefusalReason::Line(what) });
+                self.lines.refused.push(Refusal { path, reason: RefusalReason::Line(what) });
             }
             None => {}
         }
@@ -184,7 +201,9 @@ impl Extraction<'_> {
                     let body = self.body(&entry)?;
                     tree.write(&path, body, entry.modified())?;
                     let bytes = body.len() as u64;
-                    self.extracted.files += 1;
+                    let is_rules = layout::is_rules_file(&entry);
+                    self.extracted.rules_files += u64::from(is_rules);
+                    self.extracted.files += u64::from(!is_rules);
                     self.extracted.bytes += bytes;
                     self.extracted.fallback_pages += u64::from(layout::is_fallback(&entry));
                     self.progress.advanced(self.extracted.files, self.extracted.bytes);
@@ -197,8 +216,9 @@ impl Extraction<'_> {
                 return Err(ExtractError::Cancelled);
             }
         }
-        if !self.redirects.is_empty() {
-            tree.write(REDIRECTS, self.redirects.as_bytes(), None)?;
+        if !self.lines.text.is_empty() {
+            tree.write(REDIRECTS, self.lines.text.as_bytes(), None)?;
+            self.extracted.rules_files += 1;
         }
         Ok(())
     }

@@ -51,6 +51,9 @@ pub(crate) struct Rules {
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) fields: FieldRules,
     pub(crate) warnings: Vec<Warning>,
+    /// The files themselves, with their keys: the archive keeps them, so that it can become the
+    /// folder again.
+    pub(crate) files: Vec<(Box<[u8]>, Vec<u8>)>,
 }
 
 impl Rules {
@@ -86,6 +89,7 @@ impl Rules {
                     Ok(found) => rules.fields = found,
                     Err(found) => errors.extend(found),
                 }
+                rules.files.push((key.clone(), text));
                 continue;
             }
             let depth = std::cmp::Reverse(folder.iter().filter(|&&byte| byte == b'/').count());
@@ -98,6 +102,7 @@ impl Rules {
                 Vec::new()
             });
             by_depth.insert((depth, folder), found);
+            rules.files.push((key.clone(), text));
         }
         rules.redirects = by_depth.into_values().flatten().collect();
         if rules.redirects.len() > RULES_MAX

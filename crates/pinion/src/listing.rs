@@ -1,7 +1,7 @@
 //! An entry of an archive as the verbs show it.
 
 use crate::calendar;
-use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::layout::{FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{
     Archive, Damage, Entry, PathPart, QueryValue, Representation, Rule, TargetPart,
 };
@@ -149,6 +149,9 @@ fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
     }
     if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
         return ("variant", path);
+    }
+    if let Some(path) = key.strip_prefix(FILE_PREFIX) {
+        return (entry.kind().name(), path);
     }
     if key == SINGLE_PAGE_KEY { ("single-page", b"/") } else { (entry.kind().name(), key) }
 }

@@ -5,13 +5,16 @@ use std::io::{Seek, Write};
 use std::path::PathBuf;
 
 use pinion_archive::limits::FALLBACK_DEPTH_MAX;
-use pinion_archive::{ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
+use pinion_archive::{Digest, ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
+use pinion_http::coding::Coding;
+use pinion_http::date::UnixSeconds;
 
 use super::{Assembly, Resource};
 use crate::error::BuildError;
 use crate::fields::{Block, Purpose};
 use crate::fingerprint::is_fingerprinted;
 use crate::keys::{self, Fallback, Plan};
+use crate::media::MediaType;
 use crate::rules::redirects::Redirect;
 use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_rule};
 use crate::summary::{Shadowed, Summary, Warning};
@@ -54,6 +57,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             }
         }
         self.single_page(&resources, &keys)?;
+        self.rules_files()?;
         if let Some(paths) = &paths {
             self.write_rules(paths)?;
         }
@@ -94,7 +98,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
         let target = if path == key { Vec::new() } else { keys::escaped(key) };
-        let entry = entry(path, &target, resource, forms);
+        let entry = entry(path, &target, resource.modified, forms);
         let rules_first = verdict == Verdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
     }
@@ -137,7 +141,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let purpose = if status == 200 { Purpose::Page } else { Purpose::NotFound };
         let changes = self.fields.changes.of_folder(folder);
         let representations = self.representations(resource, purpose, changes)?;
-        let page = entry(folder, b"", resource, &representations);
+        let page = entry(folder, b"", resource.modified, &representations);
         self.writer.fallback(&NewEntry { status, ..page })?;
         self.summary.not_found_pages += 1;
         Ok(())
@@ -151,7 +155,24 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
         let changes = self.fields.changes.of_folder(b"/");
         let representations = self.representations(resource, Purpose::Page, changes)?;
-        self.writer.single_page(&entry(b"/", b"", resource, &representations))?;
+        self.writer.single_page(&entry(b"/", b"", resource.modified, &representations))?;
+        Ok(())
+    }
+
+    /// Keeps the rules files, so that the archive can become the folder again.
+    fn rules_files(&mut self) -> Result<(), WriteError> {
+        let changes = self.fields.changes.none();
+        for (key, text) in &self.rules.files {
+            let digest = Digest::of(text);
+            let body = self.writer.body(&digest, text)?;
+            let media = MediaType::of(b"/rules.txt", text);
+            let (purpose, coding) = (Purpose::Page, Coding::Identity);
+            let block = Block { media, coding, varies: false, purpose, changes };
+            let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
+            let etag = ETag::of(&digest, content_type.as_bytes(), coding);
+            let form = NewRepresentation { coding, shared, body, etag };
+            self.writer.file(&entry(key, b"", None, &[form]))?;
+        }
         Ok(())
     }
 
@@ -202,7 +223,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 fn entry<'a>(
     path: &'a [u8],
     target: &'a [u8],
-    resource: &Resource,
+    modified: Option<UnixSeconds>,
     representations: &'a [NewRepresentation],
 ) -> NewEntry<'a> {
     NewEntry {
@@ -213,7 +234,7 @@ fn entry<'a>(
         keeps_query: false,
         rules_first: false,
         has_variant: false,
-        modified: resource.modified,
+        modified,
         shared: None,
         representations,
     }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::Path;
 
-use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::layout::{FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Scratch};
 use pinion_http::target;
 
 use crate::keys;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media;
-use crate::names::Names;
+use crate::names::{Names, RulesFile, rules_file};
 use crate::walk::relative;
 
 /// An entry that cannot become a file.
@@ -90,6 +90,21 @@ pub(super) fn is_fallback(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(FALLBACK_PREFIX)
 }
 
+/// Whether the entry is a file of rules as it was written.
+pub(super) fn is_rules_file(entry: &Entry<'_>) -> bool {
+    entry.path().starts_with(FILE_PREFIX)
+}
+
+/// Whether the entry is a `_redirects`, or one of another folder.
+pub(super) fn is_redirects_file(entry: &Entry<'_>) -> bool {
+    is_rules_file(entry) && kind_of_rules(entry.path()) == Some(RulesFile::Redirects)
+}
+
+/// What a key says about the rules in its file.
+fn kind_of_rules(key: &[u8]) -> Option<RulesFile> {
+    key.rsplit(|&byte| byte == b'/').next().and_then(rules_file)
+}
+
 /// Whether a build makes the entry because of a flag: folder listings and the single page.
 fn is_of_flags(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(VARIANT_PREFIX)
@@ -124,6 +139,8 @@ impl<'a> Layout<'a> {
             }
         } else if is_of_flags(entry) {
             return Ok(Ok(None));
+        } else if is_rules_file(entry) && kind_of_rules(entry.path()).is_some() {
+            entry.path().strip_prefix(FILE_PREFIX).unwrap_or_default().to_vec()
         } else if !is_page(entry) {
             return refuse(RefusalReason::Kind);
         } else if reader.is_alias(entry, scratch)? {
@@ -138,7 +155,12 @@ impl<'a> Layout<'a> {
         if let Some(reason) = wrong_name(&path) {
             return refuse(reason);
         }
-        if !is_fallback(entry) && !names.may_be_part(&relative(&path)) {
+        let is_read = match entry.path().first() {
+            Some(b'/') => names.may_be_part(&relative(&path)),
+            // Named by the build, or kept because it was read.
+            _ => is_fallback(entry) || names.may_matter(&relative(&path)),
+        };
+        if !is_read {
             return refuse(RefusalReason::LeftOut);
         }
         if reader.lies_in_file(&path, above, scratch)? {

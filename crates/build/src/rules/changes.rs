@@ -53,6 +53,11 @@ impl<'r> Changes<'r> {
         self.id(matches.collect())
     }
 
+    /// No changes at all.
+    pub(crate) fn none(&mut self) -> ChangesId {
+        self.id(Vec::new())
+    }
+
     pub(crate) fn get(&self, id: ChangesId) -> &[Change] {
         self.sets.get(id.0).map_or(&[], Vec::as_slice)
     }

@@ -77,6 +77,27 @@ fn odd_names_come_back() {
     comes_back(&folder);
 }
 
+#[test]
+fn rules_come_back_as_they_were_written() {
+    let redirects = "# Old addresses.\n/old/* /a?b=:splat 302\n/b   /a\t# said twice\n";
+    let fields = "# For all.\n/*\n  X-A: 1\n/a\n  ! X-A\n  Content-Type: text/x\n";
+    let folder = Folder::with(&[
+        ("_redirects", redirects),
+        ("_headers", fields),
+        ("c/_redirects.txt", "./d ./e\n"),
+        ("a.html", "a"),
+        ("c/e.css", "e"),
+        ("c/_404.html", "none"),
+    ]);
+    comes_back(&folder);
+    let (site, out) = (built(&folder), Folder::new());
+    let done = extracted(&site.bytes, out.path(), false).expect("a folder");
+    assert_eq!((done.files, done.rules_files, done.redirects), (3, 3, 0), "{done:?}");
+    for (name, text) in [("_redirects", redirects), ("_headers", fields)] {
+        assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
@@ -86,12 +107,16 @@ proptest! {
             ("[xy]{0,3}", 0..3_u64),
             0..12,
         ),
+        redirects in prop::collection::vec("/(old|b|c/d|c/\\*) /(new|a)( (302|200|404))?", 0..4),
+        fields in prop::collection::vec("/(\\*|a|b/\\*)\n (X-A: 1|! Vary|Content-Type: a/b)", 0..4),
     ) {
         let folder = Folder::new();
         for (name, (content, modified)) in &files {
             folder.file(name, content.repeat(200));
             folder.modified(name, *modified);
         }
+        folder.file("_redirects", redirects.join("\n"));
+        folder.file("_headers", fields.join("\n"));
         comes_back(&folder);
     }
 }

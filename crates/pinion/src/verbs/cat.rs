@@ -7,6 +7,7 @@ use crate::settings::Cat;
 use crate::terminal::shown;
 use anyhow::anyhow;
 use pinion_archive::base64::{self, Alphabet};
+use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Entry, Scratch};
 use pinion_http::coding::Coding;
 use pinion_http::target;
@@ -37,7 +38,8 @@ pub(crate) fn run(cat: &Cat) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Finds a path as it stands in the archive, else as a client would write it.
+/// Finds a path as it stands in the archive, else as a client would write it, else a file that no
+/// client gets.
 fn load(
     archive: &Archive<'_>,
     path: &[u8],
@@ -47,10 +49,8 @@ fn load(
         return Ok(true);
     }
     let mut decoded = Vec::new();
-    match target::decode_path(path, &mut decoded) {
-        Ok(key) => archive.load(key, scratch),
-        Err(_) => Ok(false),
-    }
+    let Ok(key) = target::decode_path(path, &mut decoded) else { return Ok(false) };
+    Ok(archive.load(key, scratch)? || archive.load(&[FILE_PREFIX, key].concat(), scratch)?)
 }
 
 fn body<'a>(file: &'a ArchiveFile, entry: &Entry<'_>, coding: Coding) -> Result<&'a [u8], Failure> {

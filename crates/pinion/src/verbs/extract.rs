@@ -70,6 +70,7 @@ fn document(settings: &Extract, extracted: &Extracted) -> Value {
         "fallback_pages": extracted.fallback_pages,
         "aliases": extracted.aliases,
         "redirects": extracted.redirects,
+        "rules_files": extracted.rules_files,
         "refused": extracted.refused.iter().map(refusal).collect::<Vec<_>>(),
         "seconds": extracted.elapsed.as_secs_f64(),
     })

@@ -47,6 +47,7 @@ fn what_was_built_comes_back() {
             "folder",
             "redirects",
             "refused",
+            "rules_files",
             "seconds"
         ]
     );
@@ -55,6 +56,23 @@ fn what_was_built_comes_back() {
     let again = crate::program::run(&folder, "build out -o again.pinion");
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(folder.read("again.pinion") == folder.read("site.pinion"));
+}
+
+#[test]
+fn rules_files_are_kept_and_are_no_pages() {
+    let folder = Folder::with_site();
+    let text = "# all\n/*\n  X-A: 1\n";
+    folder.write("site/_headers", text);
+    build_site(&folder);
+    assert_eq!(run(&folder, "cat site.pinion /_headers").stdout, text.as_bytes());
+    let listed = run(&folder, "ls site.pinion --json").json();
+    let mut all = listed["entries"].as_array().expect("entries").iter();
+    let entry = all.find(|entry| entry["path"] == "/_headers").expect("it is listed");
+    assert_eq!(entry["kind"], "private");
+    assert_eq!(run(&folder, "verify site.pinion").code, 0);
+    let done = run(&folder, "extract site.pinion -o out --json").json();
+    assert_eq!(done["rules_files"], 1);
+    assert_eq!(folder.read("out/_headers"), text.as_bytes());
 }
 
 #[test]
