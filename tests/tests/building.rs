@@ -100,8 +100,7 @@ fn a_full_disk_leaves_the_old_archive_and_says_why() {
         assert!(said.starts_with("pinion: ") && said.lines().count() == 1, "{said:?}");
         assert!(said.contains("File too large"), "{said:?}");
         assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
-        let hidden = fs::read_dir(folder.path()).expect("the folder").count();
-        assert_eq!(hidden, 2, "litter beside the site and the archive");
+        assert_eq!(drafts(&folder), 0, "litter beside the site and the archive");
 
         let killed = build_with_room(&folder, room, false);
         assert_eq!(killed.status.code(), None, "ended by a signal");
@@ -114,12 +113,117 @@ fn a_full_disk_leaves_the_old_archive_and_says_why() {
 }
 
 /// What a build that was killed has left behind, hidden.
+fn draft_paths(folder: &Folder) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder.path()).expect("the folder").flatten();
+    let is_draft = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        name.starts_with(b".site.pinion.") && name.ends_with(b".tmp")
+    };
+    entries.filter(is_draft).map(|entry| entry.path()).collect()
+}
+
+fn drafts(folder: &Folder) -> usize {
+    draft_paths(folder).len()
+}
+
 fn remove_drafts(folder: &Folder) {
-    for entry in fs::read_dir(folder.path()).expect("the folder").flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(b".site.pinion.") {
-            fs::remove_file(entry.path()).expect("removed");
+    for path in draft_paths(folder) {
+        fs::remove_file(path).expect("removed");
+    }
+}
+
+/// The summary of a build of `site` below `folder`.
+fn told(folder: &Folder, flags: &[&str]) -> serde_json::Value {
+    let mut command = Command::new(pinion());
+    command.args(["build", "site", "-o", "site.pinion", "--json"]).args(flags);
+    let ended = output(command.current_dir(folder.path()));
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    serde_json::from_slice(&ended.stdout).expect("JSON")
+}
+
+/// Sets the times of all files back; when their status changed cannot be set, so it is waited for.
+fn settle(folder: &Folder) {
+    touch(&folder.join("site"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800));
+    thread::sleep(Duration::from_secs(4));
+}
+
+#[test]
+fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
+    const KILLS: u32 = 30;
+    let folder = Folder::new("shared");
+    write_site(&folder, "site", "first");
+    settle(&folder);
+    told(&folder, &[]);
+    let second = told(&folder, &[]);
+    assert_eq!(second["unread_files"], second["files"], "{second}");
+    for kill in 0..KILLS {
+        folder.write("site/changing.html", format!("<p>edition {kill}</p>").repeat(50));
+        let builds: Vec<_> = (0..3)
+            .map(|_| {
+                let mut command = Command::new(pinion());
+                command.args(["build", "site", "-o", "site.pinion"]).stderr(Stdio::null());
+                command.current_dir(folder.path()).spawn().expect("pinion starts")
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(u64::from(kill) * 2));
+        for (number, mut build) in builds.into_iter().enumerate() {
+            if number < 2 {
+                build.kill().expect("killed, or ended before");
+            }
+            build.wait().expect("its end");
         }
     }
+    let last = told(&folder, &[]);
+    let anew = told(&folder, &["--no-reuse"]);
+    assert_eq!(last["digest"], anew["digest"]);
+    // The kills have cost nothing: all but what changes was known.
+    assert_eq!(last["unread_files"], second["files"], "{last}");
+}
+
+/// Builds `site` onto a file system with so much room; gives the exit status, what was said, and
+/// the names that are there afterwards.
+fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<String>) {
+    const SCRIPT: &str = "mount -t tmpfs -o size=$1 none out || exit 9; \
+        \"$0\" build site -o out/site.pinion; echo $?; ls -A out";
+    let mut unshare = program("unshare", "util-linux");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT]);
+    unshare.arg(pinion()).arg(bytes.to_string()).current_dir(folder.path());
+    let ended = output(&mut unshare);
+    let said = String::from_utf8(ended.stderr).expect("text");
+    let listed = String::from_utf8(ended.stdout).expect("text");
+    let mut lines = listed.lines().map(str::to_owned);
+    let status = lines.next().and_then(|status| status.parse().ok());
+    (status.unwrap_or_else(|| panic!("{said}")), said, lines.collect())
+}
+
+/// The archive does not fit, or it fits alone, or its fingerprints fit too.
+#[test]
+fn a_disk_that_is_all_but_full() {
+    const PAGE_BYTES: usize = 4096;
+    let folder = Folder::new("nearly-full");
+    for number in 0..200 {
+        folder.write(format!("site/a/long/way/down/to/page{number}.html"), "x".repeat(number));
+    }
+    fs::create_dir(folder.join("out")).expect("made");
+    settle(&folder);
+    told(&folder, &[]);
+    let pages = fs::read(folder.join("site.pinion")).expect("the archive").len() / PAGE_BYTES;
+    let mut seen = [0; 3];
+    for spare in 0..16 {
+        let (status, said, names) = build_on_small_disk(&folder, (pages + spare) * PAGE_BYTES);
+        let warned = said.contains("file of fingerprints");
+        match (status, names.as_slice()) {
+            (1, []) => {
+                assert!(said.contains("No space left on device"), "{said}");
+                seen[0] += 1;
+            }
+            (0, [archive]) if archive == "site.pinion" && warned => seen[1] += 1,
+            (0, [_, _]) if !warned => seen[2] += 1,
+            other => panic!("{spare} pages to spare: {other:?}, {said}"),
+        }
+    }
+    assert!(seen.iter().all(|&times| times > 0), "{seen:?}");
 }
 
 /// The archive that this command line makes of `site` below `folder`.

@@ -1,7 +1,9 @@
 //! The bodies section as it is written: each content once, a digest of each.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
+
+use hashbrown::HashTable;
 
 use crate::digest::Digest;
 use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
@@ -9,23 +11,29 @@ use crate::limits::PAGE_ALIGNED_BODY_MIN_BYTES;
 use crate::sink::Sink;
 use crate::writer::WriteError;
 
-/// A body that can be named in an entry: stored in the archive, or registered as external.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BodyRef {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) external: Option<u32>,
+/// A body that can be named in an entry: stored in the archive, or registered as external. Its
+/// writer knows the rest: [`Writer::bytes_of`](crate::Writer::bytes_of).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BodyRef(pub(crate) Which);
+
+/// A number among its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Which {
+    /// Without bytes: there is nothing to have a digest of.
+    Empty,
+    /// Rank in the digests section.
+    Stored(u32),
+    /// Rank in the externals section.
+    External(u32),
 }
 
 impl BodyRef {
-    /// Length in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// The number of the external file that holds it, None when it is in the archive.
     pub fn external(&self) -> Option<u32> {
-        self.external
+        match self.0 {
+            Which::External(number) => Some(number),
+            Which::Empty | Which::Stored(_) => None,
+        }
     }
 }
 
@@ -41,13 +49,19 @@ pub struct External {
 /// Reads are made in pieces of this size when a body is streamed.
 const COPY_BYTES: usize = 128 * 1024;
 
-/// What was stored so far.
+/// What was stored so far: 48 bytes for each body, and a place in the table.
 #[derive(Default)]
 pub(crate) struct Bodies {
-    known: HashMap<Digest, BodyRef>,
-    /// Streamed bodies that turned out to be others than announced: nothing refers to them, but
-    /// their bytes are in the file.
-    unused: Vec<DigestRow>,
+    /// By rising offset, because that is how they are written. Streamed bodies that turned out to
+    /// be others than announced are among them: nothing refers to them, but their bytes are in
+    /// the file.
+    rows: Vec<DigestRow>,
+    /// Numbers of rows, found by digest.
+    known: HashTable<u32>,
+    /// Contents come from outside; their digests must not fill one corner of the table.
+    hasher: RandomState,
+    /// Where the body without bytes is, once there is one.
+    empty: Option<u64>,
     pub(crate) stored: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) repeated: u64,
@@ -56,7 +70,11 @@ pub(crate) struct Bodies {
 
 impl Bodies {
     pub(crate) fn known(&self, digest: &Digest) -> Option<BodyRef> {
-        self.known.get(digest).copied()
+        let found = self.known.find(self.hasher.hash_one(digest), |&number| {
+            self.row(number).is_some_and(|row| row.digest == digest.0)
+        });
+        let empty = || self.empty.filter(|_| *digest == Digest::of(b"")).map(|_| Which::Empty);
+        found.map(|&number| Which::Stored(number)).or_else(empty).map(BodyRef)
     }
 
     pub(crate) fn store<W: Write + Seek>(
@@ -64,13 +82,13 @@ impl Bodies {
         sink: &mut Sink<W>,
         digest: &Digest,
         body: &[u8],
-    ) -> io::Result<BodyRef> {
+    ) -> Result<BodyRef, WriteError> {
         if let Some(known) = self.repeat(digest) {
             return Ok(known);
         }
         let offset = self.begin(sink, body.len() as u64)?;
         sink.write(body)?;
-        Ok(self.end(digest, offset, body.len() as u64))
+        self.end(digest, offset, body.len() as u64)
     }
 
     /// Streams a body. When it turns out to be another one than announced, the bytes stay in the
@@ -90,13 +108,29 @@ impl Bodies {
         let copied = copy(sink, bytes, from, &mut hasher);
         let stored = Digest(*hasher.finalize().as_bytes());
         let failure = match copied {
-            Ok(()) if stored == *digest => return Ok(self.end(digest, offset, bytes)),
+            Ok(()) if stored == *digest => return self.end(digest, offset, bytes),
             Ok(()) => WriteError::BodyChanged,
             Err(error) => error,
         };
         let bytes = sink.position() - offset;
-        self.unused.push(digest_row(&stored, offset, bytes));
+        if bytes > 0 {
+            self.rows.push(digest_row(&stored, offset, bytes));
+        }
         Err(failure)
+    }
+
+    /// Where a body is and how long it is, from the first byte of the file.
+    pub(crate) fn place(&self, number: u32) -> Option<(u64, u64)> {
+        self.row(number).map(|row| (row.offset.get(), row.bytes.get()))
+    }
+
+    pub(crate) fn digest(&self, number: u32) -> Option<Digest> {
+        self.row(number).map(|row| Digest(row.digest))
+    }
+
+    /// Where the body without bytes is.
+    pub(crate) fn empty(&self) -> u64 {
+        self.empty.unwrap_or_default()
     }
 
     /// Pads up to where a body of that length begins.
@@ -106,29 +140,40 @@ impl Bodies {
         Ok(sink.position())
     }
 
-    fn end(&mut self, digest: &Digest, offset: u64, bytes: u64) -> BodyRef {
-        let body = BodyRef { offset, bytes, external: None };
-        self.known.insert(*digest, body);
+    fn end(&mut self, digest: &Digest, offset: u64, bytes: u64) -> Result<BodyRef, WriteError> {
         self.stored += 1;
         self.stored_bytes += bytes;
-        body
+        if bytes == 0 {
+            self.empty = Some(offset);
+            return Ok(BodyRef(Which::Empty));
+        }
+        let number = u32::try_from(self.rows.len()).map_err(|_| WriteError::TooLarge)?;
+        self.rows.push(digest_row(digest, offset, bytes));
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        let hash = |number: &u32| {
+            let row = rows.get(*number as usize);
+            hasher.hash_one(row.map(|row| Digest(row.digest)).unwrap_or_default())
+        };
+        self.known.insert_unique(hasher.hash_one(digest), number, hash);
+        Ok(BodyRef(Which::Stored(number)))
     }
 
     fn repeat(&mut self, digest: &Digest) -> Option<BodyRef> {
         let known = self.known(digest)?;
         self.repeated += 1;
-        self.repeated_bytes += known.bytes;
+        if let Which::Stored(number) = known.0 {
+            self.repeated_bytes += self.place(number).map_or(0, |(_, bytes)| bytes);
+        }
         Some(known)
     }
 
+    fn row(&self, number: u32) -> Option<&DigestRow> {
+        self.rows.get(usize::try_from(number).ok()?)
+    }
+
     /// A row for everything in the section, by rising offset.
-    pub(crate) fn into_digests(self) -> Vec<DigestRow> {
-        let known = self.known.iter();
-        let known = known.map(|(digest, body)| digest_row(digest, body.offset, body.bytes));
-        let mut rows: Vec<DigestRow> =
-            known.chain(self.unused).filter(|row| row.bytes.get() > 0).collect();
-        rows.sort_unstable_by_key(|row| row.offset.get());
-        rows
+    pub(crate) fn digests(&self) -> &[DigestRow] {
+        &self.rows
     }
 }
 

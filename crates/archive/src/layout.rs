@@ -17,6 +17,7 @@
 //!        │ rules      RuleHeader + host + path + query  │ hashed and copied at open
 //!        │            + target, each                    │
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
+//!        │ origins    OriginRow × n                     │ read by builds alone
 //!        └──────────────────────────────────────────────┘
 //! ```
 //!
@@ -118,6 +119,9 @@ pub const SINGLE_PAGE_KEY: &[u8] = b"spa:/";
 /// They are [private](crate::EntryKind::Private), for tools that make the folder again.
 pub const FILE_PREFIX: &[u8] = b"file:";
 
+/// [`OriginRow::stored`] of a form that did not pay.
+pub const ORIGIN_NOT_KEPT: u32 = u32::MAX;
+
 /// Slots of one [`Bucket`].
 pub const BUCKET_SLOTS: usize = 7;
 
@@ -142,6 +146,8 @@ impl SectionKind {
     pub const DIGESTS: SectionKind = SectionKind(7);
     /// Redirects and rewrites by pattern or condition, in their order.
     pub const RULES: SectionKind = SectionKind(16);
+    /// What encoder made which stored body of which content.
+    pub const ORIGINS: SectionKind = SectionKind(21);
     /// Not written yet. What signs the archive's digest cannot be part of it.
     pub const SIGNATURES: SectionKind = SectionKind(19);
 
@@ -160,6 +166,7 @@ impl SectionKind {
             18 => "dictionaries",
             19 => "signatures",
             20 => "previous assets",
+            21 => "origins",
             _ => "unknown",
         }
     }
@@ -367,6 +374,26 @@ pub struct RuleHeader {
     pub reserved: U16,
 }
 
+/// What came of one encoder and one content. The rows rise by content, method and level.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct OriginRow {
+    /// Row of the content in the digests section.
+    pub content: U32,
+    /// Row of its coded form there, or [`ORIGIN_NOT_KEPT`].
+    pub stored: U32,
+    /// Coding of that form.
+    pub coding: u8,
+    /// What encoded: 1 libdeflate, 2 zopfli, 3 brotli, 4 zstd.
+    pub method: u8,
+    /// Level, on the method's own scale.
+    pub level: u8,
+    /// Changes when the method at that level gives other bytes.
+    pub edition: u8,
+}
+
 const _: () = {
     assert!(size_of::<FileHeader>() == 128);
     assert!(size_of::<SectionRow>() == 64);
@@ -378,6 +405,7 @@ const _: () = {
     assert!(size_of::<ExternalRow>() == 32);
     assert!(size_of::<DigestRow>() == 48);
     assert!(size_of::<RuleHeader>() == 16);
+    assert!(size_of::<OriginRow>() == 12);
     let table_bytes = crate::limits::SECTIONS_MAX * size_of::<SectionRow>();
     assert!(size_of::<FileHeader>() + table_bytes == HEADER_PAGE_BYTES);
     assert!(crate::limits::PATH_MAX_BYTES <= u16::MAX as usize);

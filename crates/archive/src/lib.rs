@@ -20,6 +20,8 @@
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
+//! | `origins` | what encoder made a stored body: what a later build may take over |
+//! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
 //! | [`base64`] | bytes as text
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
@@ -86,6 +88,8 @@ pub mod layout;
 pub mod limits;
 mod lines;
 mod open;
+mod origins;
+mod outline;
 mod rule;
 mod rules;
 mod shared;
@@ -107,6 +111,8 @@ pub use entry::{Entry, EntryKind, Representation};
 pub use layout::SectionKind;
 pub use lines::is_written_by_server;
 pub use open::{Layout, Section};
+pub use origins::NewOrigin;
+pub use outline::Outline;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
 pub use shared::{Role, SharedBlock, SharedId};

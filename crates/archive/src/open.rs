@@ -147,7 +147,7 @@ fn short(bytes: &[u8]) -> OpenError {
 }
 
 /// A copy of the header page that has the right magic, version and check.
-fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
+pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
     if !bytes.starts_with(&MAGIC) {
         // An archive cut short within its first 8 bytes is still told apart from other files.
         let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
@@ -169,7 +169,10 @@ fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
 
 /// The rows of the table, inside the file, aligned, in order, apart from each other, and the digest
 /// they give the archive.
-fn section_table(header: &FileHeader, table: &[u8]) -> Result<(Digest, Vec<Section>), OpenError> {
+pub(crate) fn section_table(
+    header: &FileHeader,
+    table: &[u8],
+) -> Result<(Digest, Vec<Section>), OpenError> {
     let found = header.sections.get();
     let count = usize::try_from(found).unwrap_or(usize::MAX);
     if count > SECTIONS_MAX {

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::archive::external_check;
 use crate::blocks::{Blocks, NewShared};
-use crate::bodies::{Bodies, BodyRef, External};
+use crate::bodies::{Bodies, BodyRef, External, Which};
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
@@ -28,6 +28,7 @@ use crate::limits::{
     FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX, RULES_MAX,
     RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
+use crate::origins::{NewOrigin, Origins};
 use crate::rule::{self, NewRule};
 use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
@@ -38,6 +39,7 @@ pub struct Writer<W: Write + Seek> {
     sink: Sink<W>,
     bodies: Bodies,
     externals: Vec<External>,
+    origins: Origins,
     shared: Blocks,
     records: Vec<u8>,
     entries: u64,
@@ -179,6 +181,7 @@ impl<W: Write + Seek> Writer<W> {
             sink,
             bodies: Bodies::default(),
             externals: Vec::new(),
+            origins: Origins::default(),
             shared: Blocks::default(),
             records: Vec::new(),
             entries: 0,
@@ -197,7 +200,7 @@ impl<W: Write + Seek> Writer<W> {
     /// caller computes it, on as many threads as it likes.
     pub fn body(&mut self, digest: &Digest, body: &[u8]) -> Result<BodyRef, WriteError> {
         debug_assert_eq!(*digest, Digest::of(body));
-        Ok(self.bodies.store(&mut self.sink, digest, body)?)
+        self.bodies.store(&mut self.sink, digest, body)
     }
 
     /// Like [`body`](Self::body) for content that should not be held in memory: reads exactly
@@ -217,7 +220,40 @@ impl<W: Write + Seek> Writer<W> {
     pub fn external(&mut self, external: External) -> Result<BodyRef, WriteError> {
         let number = u32::try_from(self.externals.len()).map_err(|_| WriteError::TooLarge)?;
         self.externals.push(external);
-        Ok(BodyRef { offset: 0, bytes: external.bytes, external: Some(number) })
+        Ok(BodyRef(Which::External(number)))
+    }
+
+    /// Length of a body of this archive.
+    pub fn bytes_of(&self, body: BodyRef) -> u64 {
+        self.place_of(body).1
+    }
+
+    /// Digest of a body that is stored in this archive; zeros for an external one.
+    pub fn digest_of(&self, body: BodyRef) -> Digest {
+        match body.0 {
+            Which::Empty => Digest::of(b""),
+            Which::Stored(number) => self.bodies.digest(number).unwrap_or_default(),
+            Which::External(_) => Digest::default(),
+        }
+    }
+
+    /// Notes what encoder was tried on a content, and what came of it. Neither is external, and a
+    /// content without bytes has no origins. A second note about the same content, method, level
+    /// and edition changes nothing.
+    pub fn origin(&mut self, origin: &NewOrigin) {
+        self.origins.add(origin);
+    }
+
+    /// Offset and length.
+    fn place_of(&self, body: BodyRef) -> (u64, u64) {
+        match body.0 {
+            Which::Empty => (self.bodies.empty(), 0),
+            Which::Stored(number) => self.bodies.place(number).unwrap_or_default(),
+            Which::External(number) => {
+                let external = self.externals.get(number as usize);
+                (0, external.map_or(0, |external| external.bytes))
+            }
+        }
     }
 
     /// Stores a shared block, or finds the equal one.
@@ -317,8 +353,11 @@ impl<W: Write + Seek> Writer<W> {
         if !self.rules.is_empty() {
             write_section(sink, SectionKind::RULES, true, &[&self.rules])?;
         }
-        let digests = self.bodies.into_digests();
-        write_section(sink, SectionKind::DIGESTS, true, &[digests.as_bytes()])?;
+        write_section(sink, SectionKind::DIGESTS, true, &[self.bodies.digests().as_bytes()])?;
+        let origins = self.origins.into_rows();
+        if !origins.is_empty() {
+            write_section(sink, SectionKind::ORIGINS, false, &[origins.as_bytes()])?;
+        }
         summary.total_bytes = self.sink.position();
         summary.digest = Digest::of_archive(self.sink.rows());
         let page = header_page(self.sink.rows(), summary.total_bytes);
@@ -380,7 +419,8 @@ impl<W: Write + Seek> Writer<W> {
         let rows_start = start + size_of::<RecordHeader>() + text_bytes;
         self.records.resize(rows_start, 0);
         for representation in entry.representations {
-            self.records.extend_from_slice(row(representation).as_bytes());
+            let row = row(representation, self.place_of(representation.body));
+            self.records.extend_from_slice(row.as_bytes());
         }
         let rows = self.records.get_mut(rows_start..).unwrap_or_default();
         if let Ok(rows) = <[RepresentationRow]>::mut_from_bytes(rows) {
@@ -404,16 +444,16 @@ fn flags(entry: &NewEntry<'_>) -> u8 {
         | flag(entry.has_variant, RECORD_HAS_VARIANT)
 }
 
-fn row(representation: &NewRepresentation) -> RepresentationRow {
-    let body = representation.body;
+fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> RepresentationRow {
+    let external = representation.body.external();
     RepresentationRow {
-        offset: body.offset.into(),
-        bytes: body.bytes.into(),
+        offset: offset.into(),
+        bytes: bytes.into(),
         etag: representation.etag.0,
         coding: representation.coding.number(),
-        place: if body.external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
+        place: if external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
         shared: representation.shared.0.into(),
-        external: body.external.unwrap_or(0).into(),
+        external: external.unwrap_or(0).into(),
     }
 }
 

@@ -6,28 +6,30 @@
 
 mod entries;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pinion_archive::{BodyRef, Digest, External, WriteError, Writer};
-use pinion_http::coding::Coding;
+use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::date::UnixSeconds;
 
+use crate::codings::{self, CodingLevel};
+use crate::contents::{ContentId, Contents, Form};
 use crate::encode::Encoded;
 use crate::error::{BuildError, Problem, Reason};
 use crate::fields::Fields;
 use crate::limits::SLOWEST;
+use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
 use crate::report::{FileReport, Report};
 use crate::rules::Rules;
 use crate::source::{Source, Stamp};
+use crate::stamps::Notes;
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
-use crate::work::{Body, Codings, Product};
+use crate::work::{Body, Codings, Product, Tried};
 
 /// An archive that is being written.
 pub(crate) struct Assembly<'a, W: Write + Seek> {
@@ -36,47 +38,49 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     rules: &'a Rules,
     writer: Writer<W>,
     fields: Fields<'a>,
-    contents: Vec<Content>,
-    by_digest: HashMap<Digest, usize>,
+    contents: Contents,
     resources: Vec<Resource>,
+    /// Every type that a resource has.
+    types: Vec<MediaType>,
     externals: Vec<File>,
     /// For a report: what each resource loads.
     assets: Vec<Vec<Box<[u8]>>>,
+    /// What stands for the content of each of them.
+    states: Vec<Digest>,
+    /// None when nobody asked for them, or when they could not be written.
+    pub(crate) notes: Option<Notes>,
     pub(crate) summary: Summary,
-}
-
-/// A content and its stored forms.
-struct Content {
-    identity: Stored,
-    /// Its codings that were worth keeping; None as long as only files of a type that is not
-    /// encoded have it.
-    codings: Option<Vec<Stored>>,
-}
-
-/// Stored bytes.
-#[derive(Clone, Copy)]
-struct Stored {
-    coding: Coding,
-    digest: Digest,
-    body: BodyRef,
 }
 
 /// A file that is part of the archive.
 struct Resource {
     /// Its number in the list of files.
-    file: usize,
-    content: usize,
-    media: MediaType,
-    /// Whether the codings of its content are its own too.
-    encoded: bool,
-    modified: Option<UnixSeconds>,
+    file: u32,
+    content: ContentId,
+    /// Its number in the list of types.
+    media: u16,
+    /// The list of codings that are its own; None for types that are not encoded.
+    list: Option<ListId>,
+    /// [`NEVER`] for none.
+    modified: UnixSeconds,
 }
+
+impl Resource {
+    fn modified(&self) -> Option<UnixSeconds> {
+        Some(self.modified).filter(|&modified| modified != NEVER)
+    }
+}
+
+/// Stands for no time of modification.
+const NEVER: UnixSeconds = UnixSeconds::MIN;
 
 impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn new(
         options: &'a Options,
+        lists: &Lists<'_>,
         files: &'a [SourceFile],
         rules: &'a Rules,
+        notes: Option<Notes>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
         let mut fields = Fields::new(options, &rules.fields.rules)?;
@@ -94,15 +98,14 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             rules,
             writer,
             fields,
-            contents: Vec::new(),
-            by_digest: HashMap::new(),
+            contents: Contents::default(),
             resources: Vec::new(),
+            types: Vec::new(),
             externals: Vec::new(),
             assets: Vec::new(),
-            summary: Summary {
-                codings: CodingSummary::none_of(&options.codings),
-                ..Summary::default()
-            },
+            states: Vec::new(),
+            notes,
+            summary: Summary { codings: CodingSummary::none_of(lists.all()), ..Summary::default() },
         })
     }
 
@@ -129,24 +132,33 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, codings, encoding, assets } = product;
-        let encoded = !matches!(codings, Codings::Untried);
-        if matches!(body, Body::Streamed(_)) && !is_packed(media.essence) {
+        let Product { media, archive, digest, stamp, body, unread, codings, encoding, assets } =
+            product;
+        let large = matches!(body, Body::Streamed(_) | Body::Distant(_));
+        if large && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
         }
-        let content = match self.content(digest, stamp, body, codings)? {
+        let in_archive = !matches!(body, Body::External(_));
+        let content = match self.content(digest, stamp, body)? {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
         };
+        let list = self.codings(content, stamp, codings)?;
         if archive {
             self.summary.warnings.push(Warning::Archive(self.path(file)));
         }
-        let modified = self.modified(file, stamp.modified);
-        self.resources.push(Resource { file, content, media, encoded, modified });
+        let modified = self.modified(file, stamp.modified).unwrap_or(NEVER);
+        if in_archive {
+            self.note(file, &stamp, &digest, media, archive);
+        }
+        let number = u32::try_from(file).map_err(|_| WriteError::TooLarge)?;
+        let media = self.number_of(media)?;
+        self.resources.push(Resource { file: number, content, media, list, modified });
         if self.options.report {
             self.assets.push(assets);
         }
         self.summary.files += 1;
+        self.summary.unread_files += u64::from(unread);
         self.summary.source_bytes += stamp.bytes;
         if encoding.as_nanos() > 0 {
             self.note_slow(file, encoding);
@@ -154,45 +166,80 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         Ok(Ok(()))
     }
 
-    /// The number of a content, stored if it is new.
+    /// A content, stored if it is new.
     fn content(
         &mut self,
         digest: Digest,
         stamp: Stamp,
         body: Body,
-        codings: Codings,
-    ) -> Result<Result<usize, Reason>, BuildError> {
-        let known = self.by_digest.get(&digest).copied();
-        let content = if let Some(known) = known {
+    ) -> Result<Result<ContentId, Reason>, BuildError> {
+        let stored = self.writer.known(&digest);
+        if let Some(known) = self.contents.find(stored, &digest) {
             self.summary.repeated_files += 1;
             self.summary.repeated_bytes += stamp.bytes;
-            known
-        } else {
-            let body = match self.identity(&digest, stamp, body)? {
-                Ok(body) => body,
-                Err(reason) => return Ok(Err(reason)),
-            };
-            let identity = Stored { coding: Coding::Identity, digest, body };
-            self.by_digest.insert(digest, self.contents.len());
-            self.contents.push(Content { identity, codings: None });
-            self.contents.len() - 1
-        };
-        let Some(Content { codings: stored, .. }) = self.contents.get_mut(content) else {
-            unreachable!("the number is that of a content in the list");
-        };
-        match (codings, stored) {
-            (Codings::Tried(encoded), stored @ None) => {
-                let kept = store_codings(&mut self.writer, &mut self.summary, stamp, &encoded)?;
-                *stored = Some(kept);
-            }
-            (Codings::Earlier, None) => unreachable!("the file that claimed it came earlier"),
-            (Codings::Tried(_) | Codings::Earlier, Some(stored)) => {
-                let repeated: u64 = stored.iter().map(|stored| stored.body.bytes()).sum();
-                self.summary.repeated_bytes += repeated;
-            }
-            (Codings::Untried, _) => {}
+            return Ok(Ok(known));
         }
-        Ok(Ok(content))
+        Ok(match self.identity(&digest, stamp, body)? {
+            Ok(identity) => Ok(self.contents.add(identity, digest)?),
+            Err(reason) => Err(reason),
+        })
+    }
+
+    /// Stores what came of the codings of a content, unless an earlier file has brought it. Gives
+    /// the list that they are of.
+    fn codings(
+        &mut self,
+        content: ContentId,
+        stamp: Stamp,
+        codings: Codings,
+    ) -> Result<Option<ListId>, WriteError> {
+        let (list, tried) = match codings {
+            Codings::Untried => return Ok(None),
+            Codings::Earlier(list) => (list, Vec::new()),
+            Codings::Tried(list, tried) => (list, tried),
+        };
+        if let Some(known) = self.contents.forms(content, list) {
+            let bytes = known.iter().map(|form| self.writer.bytes_of(form.body));
+            self.summary.repeated_bytes += bytes.sum::<u64>();
+            return Ok(Some(list));
+        }
+        let mut forms = Vec::with_capacity(tried.len());
+        for Tried { choice, form, reused } in tried {
+            self.summary.reused_codings += u64::from(reused);
+            let stored = match form {
+                Some(encoded) => Some(self.form(choice, stamp, &encoded)?),
+                None => None,
+            };
+            if let Some(content) = self.contents.body(content) {
+                self.writer.origin(&NewOrigin {
+                    content,
+                    stored: stored.map(|form| form.body),
+                    coding: choice.coding(),
+                    method: choice.method as u8,
+                    level: choice.level,
+                    edition: choice.method.edition(),
+                });
+            }
+            forms.extend(stored);
+        }
+        self.contents.add_forms(content, list, &forms)?;
+        Ok(Some(list))
+    }
+
+    /// Stores a content in a coding.
+    fn form(
+        &mut self,
+        choice: CodingLevel,
+        stamp: Stamp,
+        encoded: &Encoded,
+    ) -> Result<Form, WriteError> {
+        let body = self.writer.body(&encoded.digest, &encoded.stored)?;
+        if let Some(count) = self.summary.codings.iter_mut().find(|count| count.choice == choice) {
+            count.bodies += 1;
+            count.identity_bytes += stamp.bytes;
+            count.stored_bytes += encoded.stored.len() as u64;
+        }
+        Ok(Form { coding: choice.coding(), body })
     }
 
     /// Stores the content itself.
@@ -205,13 +252,48 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         match body {
             Body::Held(content) => Ok(Ok(self.writer.body(digest, &content)?)),
             Body::Streamed(source) => stream(&mut self.writer, digest, stamp, source),
+            Body::Distant(mut older) => {
+                let body = self.writer.body_from(digest, stamp.bytes, &mut older);
+                streamed(body)
+            }
             Body::External(source) => {
                 let modified_ns = stamp.modified_in_ns();
                 let body = self.writer.external(External { bytes: stamp.bytes, modified_ns })?;
                 self.externals.push(source.into_file());
+                self.states.push(*digest);
                 self.summary.external_files += 1;
                 Ok(Ok(body))
             }
+        }
+    }
+
+    /// The number of a type. There are some hundred, and most files have one of the last few.
+    fn number_of(&mut self, media: MediaType) -> Result<u16, WriteError> {
+        let place = self.types.iter().rposition(|known| *known == media).unwrap_or_else(|| {
+            self.types.push(media);
+            self.types.len() - 1
+        });
+        u16::try_from(place).map_err(|_| WriteError::TooLarge)
+    }
+
+    fn media(&self, resource: &Resource) -> MediaType {
+        let unknown = MediaType { essence: "application/octet-stream", utf8: false };
+        self.types.get(usize::from(resource.media)).copied().unwrap_or(unknown)
+    }
+
+    /// Notes what a file was and what was found in it, for the next build.
+    fn note(
+        &mut self,
+        file: usize,
+        stamp: &Stamp,
+        digest: &Digest,
+        media: MediaType,
+        archive: bool,
+    ) {
+        let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
+        let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, digest, media, archive));
+        if added.is_some_and(|added| added.is_err()) {
+            self.notes = None;
         }
     }
 
@@ -242,15 +324,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn report(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Report {
         let assets = std::mem::take(&mut self.assets);
         let file = |((resource, key), assets): ((&Resource, &&[u8]), _)| {
-            let content = self.contents.get(resource.content)?;
-            let codings = content.codings.as_deref().filter(|_| resource.encoded);
-            let coded = codings.unwrap_or_default().iter();
+            let body = self.contents.body(resource.content)?;
+            let forms = resource.list.and_then(|list| self.contents.forms(resource.content, list));
+            let coded = forms.unwrap_or_default().iter();
             Some(FileReport {
                 key: (*key).into(),
-                essence: resource.media.essence,
-                bytes: content.identity.body.bytes(),
-                coded: coded.map(|stored| (stored.coding, stored.body.bytes())).collect(),
-                content: resource.content,
+                essence: self.media(resource).essence,
+                bytes: self.writer.bytes_of(body),
+                coded: coded.map(|form| (form.coding, self.writer.bytes_of(form.body))).collect(),
+                content: resource.content.number(),
                 assets,
             })
         };
@@ -259,17 +341,19 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 
     /// Ends the archive. What its meta section tells about the build depends on the input alone.
     fn close(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
-        let codings: Vec<String> = self.options.codings.iter().map(ToString::to_string).collect();
+        let overrides: Vec<String> =
+            self.options.codings_for.iter().map(ToString::to_string).collect();
         let facts = [
             ("generator", concat!("pinion ", env!("CARGO_PKG_VERSION")).to_owned()),
-            ("codings", codings.join(",")),
+            ("codings", codings::list(&self.options.codings)),
+            ("codings-for", overrides.join(" ")),
             ("files", self.summary.files.to_string()),
             ("source-bytes", self.summary.source_bytes.to_string()),
             ("repeated-files", self.summary.repeated_files.to_string()),
             ("repeated-bytes", self.summary.repeated_bytes.to_string()),
         ];
-        let facts: Vec<(&str, &str)> =
-            facts.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let facts = facts.iter().map(|(key, value)| (*key, value.as_str()));
+        let facts: Vec<(&str, &str)> = facts.filter(|(_, value)| !value.is_empty()).collect();
         let (written, out) = self.writer.finish(&facts)?;
         self.summary.archive_bytes = written.total_bytes;
         self.summary.digest = written.digest;
@@ -294,29 +378,16 @@ fn stream<W: Write + Seek>(
         Ok(file) => file,
         Err(reason) => return Ok(Err(reason)),
     };
-    match writer.body_from(digest, stamp.bytes, file) {
-        Ok(body) => Ok(source.check_unchanged().map(|()| body)),
+    let body = streamed(writer.body_from(digest, stamp.bytes, file))?;
+    Ok(body.and_then(|body| source.check_unchanged().map(|()| body)))
+}
+
+/// The inner error is the file's.
+fn streamed(body: Result<BodyRef, WriteError>) -> Result<Result<BodyRef, Reason>, BuildError> {
+    match body {
+        Ok(body) => Ok(Ok(body)),
         Err(WriteError::Read(error)) => Ok(Err(Reason::Unreadable(error))),
         Err(WriteError::BodyChanged) => Ok(Err(Reason::Changed)),
         Err(error) => Err(error.into()),
     }
-}
-
-fn store_codings<W: Write + Seek>(
-    writer: &mut Writer<W>,
-    summary: &mut Summary,
-    stamp: Stamp,
-    encoded: &[Encoded],
-) -> Result<Vec<Stored>, WriteError> {
-    let mut kept = Vec::with_capacity(encoded.len());
-    for Encoded { coding, digest, stored } in encoded {
-        let body = writer.body(digest, stored)?;
-        kept.push(Stored { coding: *coding, digest: *digest, body });
-        if let Some(count) = summary.codings.iter_mut().find(|count| count.coding == *coding) {
-            count.bodies += 1;
-            count.identity_bytes += stamp.bytes;
-            count.stored_bytes += stored.len() as u64;
-        }
-    }
-    Ok(kept)
 }

@@ -12,15 +12,18 @@ use crate::assemble::Assembly;
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::keys;
-use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_BYTES};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_MAX_BYTES, WINDOW_MIN_BYTES};
+use crate::lists::Lists;
 use crate::names::Names;
 use crate::options::Options;
 use crate::pipeline;
 use crate::progress::Progress;
+use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
+use crate::stamps::{Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, Found, SourceFile, walk};
-use crate::work::Work;
+use crate::work::{Claims, Work};
 
 /// An archive that was built.
 #[derive(Debug)]
@@ -47,37 +50,71 @@ pub fn build<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Built<W>, BuildError> {
-    build_beside(source, options, None, out, progress)
+    build_beside(source, options, Beside::default(), out, progress).map(|(built, _)| built)
 }
 
-/// Like [`build`], with a file that is not part of the site although it may lie in the folder: the
-/// archive of the last time.
+/// What stands in the place that an archive goes to, and elsewhere for its help.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The archive of the last time: not part of the site although it may lie in the folder.
+    pub(crate) output: Option<FileId>,
+    pub(crate) reuse: Reuse,
+    /// What the files were then.
+    pub(crate) stamps: Option<Stamps>,
+    /// Takes note of what they are now.
+    pub(crate) notes: Option<Notes>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Like [`build`], beside the archive of the last time. Gives the notes back, if they could all be
+/// taken.
 pub(crate) fn build_beside<W: Write + Seek>(
     source: &Path,
     options: &Options,
-    output: Option<FileId>,
+    beside: Beside,
     out: W,
     progress: &dyn Progress,
-) -> Result<Built<W>, BuildError> {
+) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
     let names = Names::new(&options.exclude)?;
+    let lists = Lists::new(options)?;
+    let Beside { output, reuse, stamps, notes, warnings } = beside;
     let found = walk(source, &names, output)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
     let rules = rules(source, options, &found)?;
-    let mut assembly = Assembly::new(options, &found.files, &rules, out)?;
+    let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
+    let known = known.unwrap_or_default();
+    let mut assembly = Assembly::new(options, &lists, &found.files, &rules, notes, out)?;
+    assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     let unused = names.unused().map(|pattern| Warning::UnusedExclude(pattern.into()));
     assembly.summary.warnings.extend(unused);
     assembly.summary.warnings.extend_from_slice(&rules.warnings);
-    read_all(source, options, &found.files, lost, &mut assembly, progress)?;
+    let work = Work {
+        source,
+        options,
+        lists: &lists,
+        reuse: &reuse,
+        stamps: &found.stamps,
+        known: &known,
+        lost: lost.into(),
+        claims: Claims::default(),
+    };
+    read_all(&work, &found.files, &mut assembly, progress)?;
+    // What is left to do needs no more than the names.
+    drop(work);
+    drop((known, reuse, found.stamps));
+    let unused = lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into()));
+    assembly.summary.warnings.extend(unused);
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(assembly.summary.problems));
     }
     assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
+    let notes = assembly.notes.take();
     let (summary, out, externals) = assembly.finish()?;
     let summary = Summary {
         folders: found.folders,
@@ -86,7 +123,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
         elapsed: begin.elapsed(),
         ..summary
     };
-    Ok(Built { summary, out, externals })
+    Ok((Built { summary, out, externals }, notes))
 }
 
 /// What the rules files say, checked against the paths of the files found: before anything is
@@ -108,42 +145,48 @@ fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, Build
 }
 
 fn read_all<W: Write + Seek>(
-    source: &Path,
-    options: &Options,
+    work: &Work<'_>,
     files: &[SourceFile],
-    lost: bool,
     assembly: &mut Assembly<'_, W>,
     progress: &dyn Progress,
 ) -> Result<(), BuildError> {
-    let work = Work::new(source, options, lost);
     let batches = batches(files);
     let of = |batch: usize| batches.get(batch).cloned().unwrap_or_default();
     let costs: Vec<u64> = (0..batches.len())
         .map(|batch| files.get(of(batch)).unwrap_or_default().iter().map(|f| work.cost(f)).sum())
         .collect();
-    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
+    let workers = work.options.threads.or_else(|| thread::available_parallelism().ok());
+    let workers = workers.map_or(1, NonZeroUsize::get);
     let (mut files_done, mut bytes_done) = (0, 0);
     pipeline::in_order(
         &costs,
-        WINDOW_BYTES,
-        workers.map_or(1, NonZeroUsize::get),
-        || Encoders::new(&options.codings),
+        window(&costs, workers),
+        workers,
+        Encoders::default,
         |encoders, batch| {
             let range = of(batch);
             let files = files.get(range.clone()).unwrap_or_default();
-            let read = range.zip(files).map(|(rank, file)| work.file(encoders, rank, file));
+            let stock = work.stock(range.start, files);
+            let read = range.zip(files).map(|(rank, file)| work.file(encoders, &stock, rank, file));
             read.collect::<Vec<_>>()
         },
         |batch, products| {
             let range = of(batch);
+            let files = files.get(range.clone()).unwrap_or_default();
             files_done += range.len() as u64;
-            bytes_done +=
-                files.get(range.clone()).unwrap_or_default().iter().map(|f| f.bytes).sum::<u64>();
+            bytes_done += files.iter().map(|file| file.bytes).sum::<u64>();
             range.zip(products).try_for_each(|(file, product)| assembly.take(file, product))?;
             progress.advanced(files_done, bytes_done);
             if progress.cancelled() { Err(BuildError::Cancelled) } else { Ok(()) }
         },
     )
+}
+
+/// Room for the largest batch on each worker, and for as much that waits behind it.
+fn window(costs: &[u64], workers: usize) -> u64 {
+    let largest = costs.iter().max().copied().unwrap_or_default();
+    let room = largest.saturating_mul(2 * workers as u64);
+    room.clamp(WINDOW_MIN_BYTES, WINDOW_MAX_BYTES)
 }
 
 /// Cuts the list into what one worker takes at once.

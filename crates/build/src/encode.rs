@@ -1,36 +1,40 @@
 //! Content → its codings, where that pays.
 //!
 //! Everything here is a function of content, coding and level: state that is kept from one content
-//! to the next is memory, never history. The brotli encoder is built with `portable-float`: its
-//! cost estimates, and with them its bytes, do not depend on the system's mathematics library.
+//! to the next is memory, never history. The brotli encoder is built with `portable-float` and
+//! zopfli without the standard library: their cost estimates, and with them their bytes, do not
+//! depend on the system's mathematics library.
+
+mod zopfli;
 
 use brotli::enc::BrotliEncoderParams;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderStateStruct};
+use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor};
 use pinion_archive::Digest;
-use pinion_http::coding::Coding;
 use zstd::bulk::Compressor as ZstdCompressor;
 use zstd::zstd_safe::CParameter;
 
 use crate::brotli_memory::BrotliMemory;
+use crate::codings::{CodingLevel, Method};
 use crate::limits::{
     BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, GZIP_HARDER_BYTES, KEEP_PERCENT, SCRATCH_KEPT_BYTES,
     ZSTD_WINDOW_LOG_MAX,
 };
-use crate::options::CodingLevel;
 
 /// Content in a coding.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
-    pub(crate) coding: Coding,
     /// Of the stored bytes.
     pub(crate) digest: Digest,
     /// The stored bytes.
-    pub(crate) stored: Box<[u8]>,
+    pub(crate) stored: Bytes,
 }
 
-/// One worker's encoders.
+/// One worker's encoders, made when they are needed first.
+#[derive(Default)]
 pub(crate) struct Encoders {
-    encoders: Vec<(Coding, Encoder)>,
+    encoders: Vec<(CodingLevel, Encoder)>,
     /// Output of the encoder at work.
     scratch: Vec<u8>,
 }
@@ -43,52 +47,49 @@ pub(crate) fn largest_kept(identity_bytes: u64) -> Option<u64> {
 }
 
 impl Encoders {
-    pub(crate) fn new(codings: &[CodingLevel]) -> Encoders {
-        let encoders = codings.iter().filter_map(|level| Some((level.coding, encoder(*level)?)));
-        Encoders { encoders: encoders.collect(), scratch: Vec::new() }
-    }
-
-    /// The codings that are worth keeping, in the order of the options.
-    pub(crate) fn encode(&mut self, content: &[u8]) -> Vec<Encoded> {
-        let room = largest_kept(content.len() as u64).and_then(|room| usize::try_from(room).ok());
-        let Some(room) = room else { return Vec::new() };
+    /// `content` in a coding; `None` when that is not worth keeping.
+    pub(crate) fn encode(&mut self, choice: CodingLevel, content: &[u8]) -> Option<Encoded> {
+        let room = usize::try_from(largest_kept(content.len() as u64)?).ok()?;
+        let known = self.encoders.iter().position(|(known, _)| *known == choice);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                self.encoders.push((choice, encoder(choice)?));
+                self.encoders.len() - 1
+            }
+        };
         if self.scratch.len() < room {
             self.scratch.resize(room, 0);
         }
-        let kept = self.kept(content, room);
+        let (_, encoder) = self.encoders.get_mut(place)?;
+        let out = self.scratch.get_mut(..room)?;
+        let stored = encoder.encode(content, out).and_then(|bytes| out.get(..bytes));
+        let encoded = stored.map(|stored| Encoded {
+            digest: Digest::of(stored),
+            stored: Bytes::copy_from_slice(stored),
+        });
         if room > SCRATCH_KEPT_BYTES {
             self.scratch = Vec::new();
         }
-        kept
-    }
-
-    fn kept(&mut self, content: &[u8], room: usize) -> Vec<Encoded> {
-        let mut kept = Vec::with_capacity(self.encoders.len());
-        for (coding, encoder) in &mut self.encoders {
-            let Some(out) = self.scratch.get_mut(..room) else { break };
-            let stored = encoder.encode(content, out).and_then(|bytes| out.get(..bytes));
-            if let Some(stored) = stored {
-                let digest = Digest::of(stored);
-                kept.push(Encoded { coding: *coding, digest, stored: stored.into() });
-            }
-        }
-        kept
+        encoded
     }
 }
 
 enum Encoder {
     Gzip(Gzip),
+    /// Its iterations.
+    Zopfli(u8),
     Brotli(BrotliEncoderParams, BrotliMemory),
     Zstd(ZstdCompressor<'static>),
 }
 
-/// None for the identity, and for a level that [`CodingLevel`] does not allow.
+/// None for a level that [`CodingLevel`] does not allow.
 fn encoder(choice: CodingLevel) -> Option<Encoder> {
     let level = i32::from(choice.level);
-    match choice.coding {
-        Coding::Identity => None,
-        Coding::Gzip => Some(Encoder::Gzip(Gzip::new(level)?)),
-        Coding::Brotli => {
+    match choice.method {
+        Method::Gzip => Some(Encoder::Gzip(Gzip::new(level)?)),
+        Method::Zopfli => Some(Encoder::Zopfli(choice.level)),
+        Method::Brotli => {
             let params = BrotliEncoderParams {
                 quality: level,
                 lgwin: BROTLI_WINDOW_LOG,
@@ -96,7 +97,7 @@ fn encoder(choice: CodingLevel) -> Option<Encoder> {
             };
             Some(Encoder::Brotli(params, BrotliMemory::new(level)))
         }
-        Coding::Zstd => {
+        Method::Zstd => {
             let mut compressor = ZstdCompressor::new(level).ok()?;
             if choice.level > 19 {
                 // Only these levels would choose a larger one by themselves.
@@ -112,6 +113,7 @@ impl Encoder {
     fn encode(&mut self, content: &[u8], out: &mut [u8]) -> Option<usize> {
         match self {
             Encoder::Gzip(gzip) => gzip.encode(content, out),
+            Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out),
             Encoder::Brotli(params, memory) => brotli(params, memory, content, out),
             Encoder::Zstd(compressor) => compressor.compress_to_buffer(content, out).ok(),
         }

@@ -160,7 +160,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// What the system says, without its number: nobody looks that up.
-fn without_number(error: &io::Error) -> String {
+pub(crate) fn without_number(error: &io::Error) -> String {
     let mut text = error.to_string();
     if error.raw_os_error().is_some()
         && let Some(number) = text.rfind(" (os error ")

@@ -9,9 +9,11 @@
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
 //! | 4 | `source` | path → content that did not change while it was read |
+//! |   | `stamps` | which files need not be read, because they are what they were |
 //! | 5 | `media` | name and content → media type |
-//! | 6 | `encode` | content → gzip, br, zstd, where that pays |
-//! | 7 | `assemble` | results → bodies, shared blocks, entities with their tags |
+//! | 6 | `encode` | content → gzip, br, zstd, where that pays; `lists`, `codings`: which |
+//! |   | `reuse`, `decode` | the same from an older archive, checked |
+//! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
 //!
@@ -24,17 +26,21 @@
 //!
 //! **Promises.** Same input, same bytes: whatever the clock, the path of the folder, the number of
 //! cores, the order in which a file system lists names. Input is: names, contents, modification
-//! times (capped by `SOURCE_DATE_EPOCH`), options. The clock is asked only whether a modification
-//! time lies in the future; such a file is warned about and gets no `Last-Modified`. With a
+//! times (capped by `SOURCE_DATE_EPOCH`), options; what is reused of older archives makes no
+//! difference. The clock is asked only whether a modification time lies in the future (such a file
+//! is warned about and gets no `Last-Modified`), and which fingerprints may be trusted. With a
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
 //!
-//! Memory is bounded by [`limits::WINDOW_BYTES`], the encoders of each worker and about 800 bytes
-//! per file. Nothing here logs or ends the process.
+//! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 700
+//! bytes per file. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
 mod assemble;
 mod brotli_memory;
 mod build;
+mod codings;
+mod contents;
+mod decode;
 mod encode;
 mod error;
 mod extract;
@@ -44,6 +50,7 @@ mod fingerprint;
 mod import;
 mod keys;
 pub mod limits;
+mod lists;
 mod media;
 mod names;
 mod options;
@@ -52,18 +59,23 @@ mod place;
 mod progress;
 mod publish;
 mod report;
+mod reuse;
 pub mod rules;
 mod source;
+mod stamps;
 mod summary;
 mod walk;
 mod work;
 
 pub use build::{Built, build};
+pub use codings::{
+    CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
+};
 pub use error::{BuildError, Occupant, Problem, Reason};
 pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use names::Names;
-pub use options::{CodingError, CodingLevel, Options, parse_codings};
+pub use options::Options;
 pub use progress::Progress;
 pub use publish::build_file;
 pub use report::Report;

@@ -9,18 +9,21 @@ pub const FILES_MAX: usize = 1 << 24;
 /// Links from the name of an archive to its place: as many as Linux follows (path_resolution(7)).
 pub const LINKS_MAX: usize = 40;
 
-/// Content, stored codings included, that is read but not yet written. Enough to keep all cores
-/// busy while one of them is at a large file; the memory a build needs is this and little more.
-pub const WINDOW_BYTES: u64 = 256 * 1024 * 1024;
+/// The most content, stored codings included, that is read but not yet written. A large file that
+/// is encoded holds up all that come after it: they wait in memory.
+pub const WINDOW_MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The same where no file is large. Enough to keep all cores busy.
+pub const WINDOW_MIN_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Files of up to this size are held in memory and encoded; larger ones are copied piece by piece
-/// and stored as they are. One such file with two codings may exceed [`WINDOW_BYTES`]; it then
+/// and stored as they are. One such file with two codings may exceed [`WINDOW_MAX_BYTES`]; it then
 /// has the window for itself.
 pub const HELD_MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// What a file that is copied piece by piece counts in the window. It holds a descriptor while it
 /// waits: this bounds them at 64.
-pub const STREAMED_COST_BYTES: u64 = WINDOW_BYTES / 64;
+pub const STREAMED_COST_BYTES: u64 = WINDOW_MAX_BYTES / 64;
 
 /// Pieces of a file that is not held in memory.
 pub const PIECE_BYTES: usize = 128 * 1024;
@@ -90,3 +93,19 @@ pub const ASSETS_MAX: usize = 1000;
 
 /// Rows of a table in a report: what deserves a look.
 pub const REPORT_ROWS_MAX: usize = 25;
+
+/// Bodies of an older archive that are read at once, unless one alone is longer. About what the
+/// files of one batch need.
+pub const RUN_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Bytes between two such bodies that are read too: the padding before a body on a page, or a small
+/// body that is not wanted.
+pub const RUN_GAP_BYTES: u64 = 4096;
+
+/// A file that changed so shortly before a build began is read again by the next one: a second
+/// change within the same tick of a file system's clock would leave no trace. FAT counts in steps
+/// of two seconds, the others in much smaller ones.
+pub const RACY_SECONDS: i64 = 2;
+
+/// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
+pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;

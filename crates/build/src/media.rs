@@ -13,6 +13,7 @@ mod packed;
 mod table;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use pinion_http::media::needs_charset;
 
@@ -70,13 +71,18 @@ pub(crate) fn extension(media_type: &[u8]) -> &'static str {
     }
 }
 
+/// Every type that an extension can have, by its text.
+pub(crate) fn essences() -> HashMap<&'static [u8], &'static str> {
+    BY_EXTENSION.iter().map(|&(_, essence)| (essence.as_bytes(), essence)).collect()
+}
+
 /// Whether the type says `charset=utf-8` when the content is UTF-8.
 pub(crate) fn has_charset(essence: &str) -> bool {
     needs_charset(essence.as_bytes())
 }
 
 /// The type of the last extension, without regard to case.
-fn by_extension(key: &[u8]) -> Option<&'static str> {
+pub(crate) fn by_extension(key: &[u8]) -> Option<&'static str> {
     let name = key.rsplit(|&byte| byte == b'/').next()?;
     let dot = name.iter().rposition(|&byte| byte == b'.')?;
     let extension = name.get(dot + 1..)?.to_ascii_lowercase();

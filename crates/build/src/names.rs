@@ -87,15 +87,8 @@ impl Names {
     pub fn new(exclude: &[String]) -> Result<Names, BuildError> {
         let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
         for pattern in exclude {
-            let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
-            let patterns = if trimmed.contains('/') { &mut by_path } else { &mut by_name };
-            // `./drafts` is what a shell completes; it means the same as `/drafts`.
-            let below = trimmed.strip_prefix('.').filter(|rest| rest.starts_with('/'));
-            let below = below.unwrap_or(trimmed);
-            let glob = GlobBuilder::new(below.strip_prefix('/').unwrap_or(below))
-                .literal_separator(true)
-                .build()
-                .map_err(|error| BuildError::Glob(format!("{pattern:?}: {}", error.kind())))?;
+            let glob = glob_of(pattern).map_err(BuildError::Glob)?;
+            let patterns = if is_of_paths(pattern) { &mut by_path } else { &mut by_name };
             patterns.push((pattern.clone(), glob));
         }
         Ok(Names { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
@@ -150,6 +143,23 @@ impl Names {
         }
         if is_leftover(name) { Verdict::Skip } else { Verdict::Take }
     }
+}
+
+/// Whether a pattern is held against paths; else against names, at any depth.
+pub(crate) fn is_of_paths(pattern: &str) -> bool {
+    pattern.strip_suffix('/').unwrap_or(pattern).contains('/')
+}
+
+/// What a pattern matches, or what is wrong with it.
+pub(crate) fn glob_of(pattern: &str) -> Result<Glob, String> {
+    let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
+    // `./drafts` is what a shell completes; it means the same as `/drafts`.
+    let below = trimmed.strip_prefix('.').filter(|rest| rest.starts_with('/'));
+    let below = below.unwrap_or(trimmed);
+    GlobBuilder::new(below.strip_prefix('/').unwrap_or(below))
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("{pattern:?}: {}", error.kind()))
 }
 
 fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, BuildError> {

@@ -1,4 +1,5 @@
-//! A file that appears under its name complete, or not at all.
+//! A file that appears under its name complete, or not at all, and the file of fingerprints beside
+//! it.
 //!
 //! It is written under another name in the same folder, synced, renamed, and the folder synced: a
 //! reader, a crash or a full disk sees the old file or the new one. On an error the file under the
@@ -10,13 +11,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
-use crate::build::build_beside;
-use crate::error::BuildError;
+use crate::build::{Beside, build_beside};
+use crate::error::{BuildError, Reason};
 use crate::options::Options;
 use crate::place::Place;
 use crate::progress::Progress;
-use crate::summary::Summary;
+use crate::reuse::Useless;
+use crate::source::Source;
+use crate::stamps::{self, Found, Notes, Stamps};
+use crate::summary::{Summary, Warning};
 use crate::walk::id_of;
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
@@ -34,9 +39,22 @@ pub fn build_file(
     out: &Path,
     progress: &dyn Progress,
 ) -> Result<Summary, BuildError> {
-    published(out, options.force, |file, out| {
-        Ok(build_beside(source, options, id_of(out), file, progress)?.summary)
-    })
+    let begin = Instant::now();
+    let build = |file: &File, out: &Path| {
+        let (beside, notes_draft) = look_beside(options, out);
+        let (built, notes) = build_beside(source, options, beside, file, progress)?;
+        let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
+        Ok::<_, BuildError>((summary, notes, notes_draft))
+    };
+    let (mut summary, notes, notes_draft) = published(out, options.force, build)?;
+    if let Some(mut draft) = notes_draft {
+        let finished = notes.is_some_and(|notes| notes.finish(&summary.digest).is_ok());
+        // Not synced: one that a crash takes away costs the next build time and nothing else.
+        if !finished || draft.rename().is_err() {
+            summary.warnings.push(Warning::NoStamps);
+        }
+    }
+    Ok(summary)
 }
 
 /// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
@@ -54,14 +72,61 @@ pub(crate) fn published<T, E: From<BuildError>>(
     let result = write(&draft.file, out)?;
     // Once more: a build can take long enough for others to put something here.
     place.check()?;
-    draft.publish(out).map_err(|error| place.cannot(error))?;
+    draft.publish().map_err(|error| place.cannot(error))?;
     Ok(result)
+}
+
+/// What a build can take over from the last one in the same place, and from others; and the draft
+/// of the new file of fingerprints.
+fn look_beside(options: &Options, out: &Path) -> (Beside, Option<Draft>) {
+    let mut beside = Beside { output: id_of(out), ..Beside::default() };
+    let path = stamps::beside(out).filter(|_| options.reuse);
+    let found = path.as_deref().map_or(Found::Nothing, Stamps::find);
+    let mut draft = None;
+    match (&found, path) {
+        (Found::Foreign, Some(_)) => beside.warnings.push(Warning::NoStamps),
+        (_, Some(path)) => {
+            draft = Draft::create(&path).ok();
+            let file = draft.as_ref().and_then(|draft| draft.file.try_clone().ok());
+            beside.notes = file.and_then(|file| Notes::new(file, options.now).ok());
+        }
+        (_, None) => {}
+    }
+    beside.stamps = match found {
+        Found::Stamps(stamps) => Some(stamps),
+        Found::Nothing | Found::Foreign => None,
+    };
+    let own = beside.stamps.as_ref().map(|stamps| stamps.archive);
+    if options.reuse
+        && let Ok(file) = open_regular(out)
+    {
+        // Whatever is wrong with it, it is about to be replaced.
+        let _ = beside.reuse.add(file, own);
+    }
+    for path in &options.reuse_from {
+        let added = open_regular(path).map_err(Useless::Unreadable);
+        if let Err(why) = added.and_then(|file| beside.reuse.add(file, own)) {
+            beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
+        }
+    }
+    (beside, draft)
+}
+
+/// Opens a file for reading, and nothing that is none: a pipe would make the build wait.
+fn open_regular(path: &Path) -> io::Result<File> {
+    match Source::open(path) {
+        Ok(source) => Ok(source.into_file()),
+        Err(Reason::Unreadable(error)) => Err(error),
+        Err(reason) => Err(io::Error::other(reason.to_string())),
+    }
 }
 
 /// A file under another name, removed unless it is published.
 struct Draft {
     file: File,
     path: PathBuf,
+    /// Where it is to go.
+    name: PathBuf,
     folder: PathBuf,
     published: bool,
 }
@@ -77,13 +142,17 @@ impl Draft {
         };
         loop {
             // A dot in front: hidden, and skipped by a walk.
-            let mut hidden = OsString::from(".");
+            let is_hidden = name.as_encoded_bytes().starts_with(b".");
+            let mut hidden = OsString::from(if is_hidden { "" } else { "." });
             hidden.push(name);
             let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
             hidden.push(format!(".{}-{number}.tmp", process::id()));
             let path = folder.join(hidden);
             match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Draft { file, path, folder, published: false }),
+                Ok(file) => {
+                    let name = out.to_owned();
+                    return Ok(Draft { file, path, name, folder, published: false });
+                }
                 // Left behind by a process that had this number before.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -91,11 +160,17 @@ impl Draft {
         }
     }
 
-    fn publish(mut self, out: &Path) -> io::Result<()> {
+    fn publish(mut self) -> io::Result<()> {
         self.file.sync_all()?;
-        fs::rename(&self.path, out)?;
-        self.published = true;
+        self.rename()?;
         File::open(&self.folder)?.sync_all()
+    }
+
+    /// Gives it its name, without waiting for the disk.
+    fn rename(&mut self) -> io::Result<()> {
+        fs::rename(&self.path, &self.name)?;
+        self.published = true;
+        Ok(())
     }
 }
 

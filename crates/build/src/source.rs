@@ -1,7 +1,7 @@
 //! Reading a file that may be changed by others meanwhile: what was read is one state of it, or
 //! it is a problem with a name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -20,13 +20,19 @@ pub(crate) struct Source {
 }
 
 /// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
     /// Modification time, Unix seconds.
     pub(crate) modified: i64,
     /// And its nanoseconds.
-    pub(crate) modified_ns: i64,
+    pub(crate) modified_ns: u32,
+    /// Nanoseconds of the status change time.
+    pub(crate) changed_ns: u32,
+    /// Status change time, Unix seconds. Nobody can set it.
+    pub(crate) changed: i64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 impl Source {
@@ -103,7 +109,7 @@ impl Source {
 
     /// Whether the file still is what it was when it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), Reason> {
-        if stamp(&self.file)? == self.stamp { Ok(()) } else { Err(Reason::Changed) }
+        if stamp(&self.file)?.is_content_of(&self.stamp) { Ok(()) } else { Err(Reason::Changed) }
     }
 
     /// The file, positioned at its start.
@@ -137,9 +143,30 @@ impl Source {
 }
 
 impl Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+        // Nanoseconds are less than a second; the fields of the kernel's structure are larger.
+        let ns = |ns: i64| u32::try_from(ns).unwrap_or_default();
+        Stamp {
+            bytes: metadata.len(),
+            modified: metadata.mtime(),
+            modified_ns: ns(metadata.mtime_nsec()),
+            changed_ns: ns(metadata.ctime_nsec()),
+            changed: metadata.ctime(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+
+    /// Whether the content is the same, as far as a program that writes it leaves a trace. Another
+    /// name for the file, or other permissions, change its status and not its content.
+    fn is_content_of(&self, other: &Stamp) -> bool {
+        (self.bytes, self.modified, self.modified_ns)
+            == (other.bytes, other.modified, other.modified_ns)
+    }
+
     /// Modification time in nanoseconds since 1970; the ends of the range stand for all beyond.
     pub(crate) fn modified_in_ns(&self) -> i64 {
-        self.modified.saturating_mul(1_000_000_000).saturating_add(self.modified_ns)
+        self.modified.saturating_mul(1_000_000_000).saturating_add(self.modified_ns.into())
     }
 }
 
@@ -148,11 +175,7 @@ fn stamp(file: &File) -> Result<Stamp, Reason> {
     if !metadata.is_file() {
         return Err(Reason::Changed);
     }
-    Ok(Stamp {
-        bytes: metadata.len(),
-        modified: metadata.mtime(),
-        modified_ns: metadata.mtime_nsec(),
-    })
+    Ok(Stamp::of(&metadata))
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinion_archive::Digest;
-use pinion_http::coding::Coding;
 
+use crate::codings::CodingLevel;
 use crate::error::{Problem, Shown};
-use crate::options::CodingLevel;
 use crate::report::Report;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
@@ -40,7 +39,11 @@ pub struct Summary {
     pub repeated_files: u64,
     /// Bytes that did not have to be stored again, in any coding.
     pub repeated_bytes: u64,
-    /// One per coding, in the order of the options.
+    /// Files that were not read: they are what they were at the last build.
+    pub unread_files: u64,
+    /// Codings that older archives had, those that did not pay included.
+    pub reused_codings: u64,
+    /// One per coding and level: the default ones first, then those of the overrides.
     pub codings: Vec<CodingSummary>,
     /// Files that stayed outside the archive.
     pub external_files: u64,
@@ -58,17 +61,15 @@ pub struct Summary {
     pub slowest: Vec<Slow>,
     /// Where the bytes are, when that was asked for.
     pub report: Option<Report>,
-    /// How long all of it took.
+    /// How long all of it took, but for the wait until the archive was safe on the disk.
     pub elapsed: Duration,
 }
 
 /// What one coding brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingSummary {
-    /// The coding.
-    pub coding: Coding,
-    /// Its level.
-    pub level: u8,
+    /// What encoded, and at which level.
+    pub choice: CodingLevel,
     /// Different contents that are stored in it.
     pub bodies: u64,
     /// Their bytes before.
@@ -79,15 +80,9 @@ pub struct CodingSummary {
 
 impl CodingSummary {
     /// Nothing so far, for each coding.
-    pub(crate) fn none_of(codings: &[CodingLevel]) -> Vec<CodingSummary> {
-        let none = |choice: &CodingLevel| CodingSummary {
-            coding: choice.coding,
-            level: choice.level,
-            bodies: 0,
-            identity_bytes: 0,
-            stored_bytes: 0,
-        };
-        codings.iter().map(none).collect()
+    pub(crate) fn none_of(codings: Vec<CodingLevel>) -> Vec<CodingSummary> {
+        let none = |choice| CodingSummary { choice, bodies: 0, identity_bytes: 0, stored_bytes: 0 };
+        codings.into_iter().map(none).collect()
     }
 }
 
@@ -114,6 +109,14 @@ pub enum Warning {
     FromTheFuture(PathBuf),
     /// Larger than [`HELD_MAX_BYTES`](crate::limits::HELD_MAX_BYTES); stored without codings.
     TooLargeToEncode(PathBuf),
+    /// One of [`Options::reuse_from`](crate::Options::reuse_from) that nothing is taken from,
+    /// and why.
+    NotReused(PathBuf, String),
+    /// The file of fingerprints could not be written: the next build reads every file.
+    NoStamps,
+    /// A pattern of [`Options::codings_for`](crate::Options::codings_for) that no file has its
+    /// codings from: misspelt, most likely, or a later one always wins.
+    UnusedCodings(PathBuf),
     /// An exclude pattern that has left nothing out: misspelt, most likely.
     UnusedExclude(PathBuf),
     /// A page for what is missing, too many levels below the root; it is not used as one.
@@ -172,6 +175,15 @@ impl fmt::Display for Shadowed {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, what) = match self {
+            Warning::NotReused(path, why) => {
+                return write!(f, "{}: nothing is reused of it: {why}", Shown(path));
+            }
+            Warning::NoStamps => {
+                return f.write_str(
+                    "the file of fingerprints cannot be written; the next build reads every file",
+                );
+            }
+            Warning::UnusedCodings(pattern) => (pattern, "has codings of its own, but no file"),
             Warning::Archive(path) => (path, "an archive, public now; --exclude leaves it out"),
             Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),

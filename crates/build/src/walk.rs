@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::FILES_MAX;
 use crate::names::{Names, Verdict, rules_file};
+use crate::source::Stamp;
 
 /// Device and inode.
 pub(crate) type FileId = (u64, u64);
@@ -33,6 +34,8 @@ pub(crate) struct SourceFile {
 pub(crate) struct Found {
     /// Sorted by key.
     pub(crate) files: Vec<SourceFile>,
+    /// What each of them was when it was seen.
+    pub(crate) stamps: Vec<Stamp>,
     /// Folders entered.
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
@@ -77,8 +80,10 @@ pub(crate) fn walk(
         };
         let key = [folder.key.as_slice(), &name.sorted_as].concat();
         match name.what {
-            What::File(bytes) => {
-                walk.found.files.push(SourceFile { key: key.into_boxed_slice(), bytes });
+            What::File(stamp) => {
+                let key = key.into_boxed_slice();
+                walk.found.files.push(SourceFile { key, bytes: stamp.bytes });
+                walk.found.stamps.push(stamp);
             }
             What::Folder(id) if active.iter().any(|above| above.id == id) => {
                 walk.found.loops.push(relative(without_slash(&key)));
@@ -113,8 +118,7 @@ struct Name {
 }
 
 enum What {
-    /// Its length.
-    File(u64),
+    File(Stamp),
     Folder(FileId),
 }
 
@@ -193,7 +197,7 @@ impl Walk<'_> {
             self.found.skipped.push(relative(&key));
             return None;
         } else {
-            What::File(metadata.len())
+            What::File(Stamp::of(&metadata))
         };
         Some(Name { sorted_as, what })
     }

@@ -7,29 +7,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use pinion_archive::Digest;
 use pinion_archive::layout::MAGIC;
 
+use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
 use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
+use crate::lists::{ListId, Lists};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
 use crate::report::assets::assets;
+use crate::reuse::{Distant, Form, Reuse, Stock};
 use crate::source::{Source, Stamp};
+use crate::stamps::Known;
 use crate::walk::{SourceFile, relative};
 
 /// What all workers know.
 pub(crate) struct Work<'a> {
     pub(crate) source: &'a Path,
     pub(crate) options: &'a Options,
+    pub(crate) lists: &'a Lists<'a>,
+    pub(crate) reuse: &'a Reuse,
+    /// What each file was when it was seen.
+    pub(crate) stamps: &'a [Stamp],
+    /// Files that need not be read, by their number.
+    pub(crate) known: &'a [Known],
     /// The build will fail: files are still read, to name every one that cannot be, but that is
     /// all.
     pub(crate) lost: AtomicBool,
-    claims: Claims,
+    pub(crate) claims: Claims,
 }
 
-/// A file that was read.
+/// A file that was read, or need not be.
 pub(crate) struct Product {
     pub(crate) media: MediaType,
     /// Whether it begins as an archive does.
@@ -38,6 +49,8 @@ pub(crate) struct Product {
     pub(crate) digest: Digest,
     pub(crate) stamp: Stamp,
     pub(crate) body: Body,
+    /// Whether the file was not read.
+    pub(crate) unread: bool,
     pub(crate) codings: Codings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
@@ -47,9 +60,11 @@ pub(crate) struct Product {
 
 /// Where the content is.
 pub(crate) enum Body {
-    Held(Vec<u8>),
+    Held(Bytes),
     /// To be copied into the archive, positioned anywhere.
     Streamed(Source),
+    /// To be copied from an older archive.
+    Distant(Distant),
     /// To stay where it is.
     External(Source),
 }
@@ -58,33 +73,72 @@ pub(crate) enum Body {
 pub(crate) enum Codings {
     /// None, because of its type or size.
     Untried,
-    /// Those worth keeping.
-    Tried(Vec<Encoded>),
-    /// An earlier file with this content has them.
-    Earlier,
+    /// What came of each coding of a list.
+    Tried(ListId, Vec<Tried>),
+    /// An earlier file with this content has those of the list.
+    Earlier(ListId),
+}
+
+/// A coding of a content.
+pub(crate) struct Tried {
+    pub(crate) choice: CodingLevel,
+    /// None when it did not pay.
+    pub(crate) form: Option<Encoded>,
+    /// Whether an older archive had the answer.
+    pub(crate) reused: bool,
+}
+
+/// What is known of a content before its codings are.
+struct Content<'a> {
+    key: &'a [u8],
+    rank: usize,
+    bytes: Bytes,
+    digest: Digest,
+    media: MediaType,
+    archive: bool,
+    stamp: Stamp,
+    unread: bool,
 }
 
 impl<'a> Work<'a> {
-    pub(crate) fn new(source: &'a Path, options: &'a Options, lost: bool) -> Work<'a> {
-        Work { source, options, lost: AtomicBool::new(lost), claims: Claims::default() }
-    }
-
     /// Memory that the file will need.
     pub(crate) fn cost(&self, file: &SourceFile) -> u64 {
-        if self.is_external(file.bytes) || file.bytes > HELD_MAX_BYTES {
+        let bytes = file.bytes;
+        if self.is_external(bytes) || bytes > HELD_MAX_BYTES {
             return crate::limits::STREAMED_COST_BYTES;
         }
-        file.bytes * (1 + self.options.codings.len() as u64)
+        bytes * (1 + self.lists.longest() as u64)
     }
 
-    /// Reads file number `rank` of the list; `None` when the build is lost anyway.
+    /// Reads the bodies that older archives have of the files from number `first` on.
+    pub(crate) fn stock(&self, first: usize, files: &[SourceFile]) -> Stock {
+        let mut wanted = Vec::new();
+        for (rank, file) in (first..).zip(files) {
+            let Some(known) = self.known(rank, file) else { continue };
+            if file.bytes > HELD_MAX_BYTES {
+                continue;
+            }
+            wanted.push(known.spot);
+            let Some(digest) = self.reuse.digest(known.spot) else { continue };
+            for &choice in self.choices(self.lists.of(&file.key), known.media) {
+                if let Form::Stored(spot) = self.reuse.form(&digest, choice) {
+                    wanted.push(spot);
+                }
+            }
+        }
+        self.reuse.stock(wanted)
+    }
+
+    /// Reads file number `rank` of the list, unless it is known; `None` when the build is lost
+    /// anyway.
     pub(crate) fn file(
         &self,
         encoders: &mut Encoders,
+        stock: &Stock,
         rank: usize,
         file: &SourceFile,
     ) -> Result<Option<Product>, Reason> {
-        let result = self.product(encoders, rank, file);
+        let result = self.product(encoders, stock, rank, file);
         if result.is_err() && !self.options.keep_going {
             self.lost.store(true, Ordering::Relaxed);
         }
@@ -94,9 +148,15 @@ impl<'a> Work<'a> {
     fn product(
         &self,
         encoders: &mut Encoders,
+        stock: &Stock,
         rank: usize,
         file: &SourceFile,
     ) -> Result<Option<Product>, Reason> {
+        if let Some(known) = self.known(rank, file)
+            && let Some(product) = self.unread(encoders, stock, known, file)
+        {
+            return self.unless_lost(|| Ok(product));
+        }
         let source = Source::open(&self.source.join(relative(&file.key)))?;
         let stamp = source.stamp();
         if self.is_external(stamp.bytes) {
@@ -109,36 +169,121 @@ impl<'a> Work<'a> {
             // It has outgrown the memory that was reserved for it.
             return Err(Reason::Changed);
         }
-        let content = source.read()?;
-        self.unless_lost(|| Ok(self.held(encoders, rank, &file.key, stamp, content)))
+        let bytes = Bytes::from(source.read()?);
+        self.unless_lost(|| {
+            let content = Content {
+                key: &file.key,
+                rank,
+                digest: Digest::of(&bytes),
+                media: MediaType::of(&file.key, &bytes),
+                archive: bytes.starts_with(&MAGIC),
+                bytes,
+                stamp,
+                unread: false,
+            };
+            Ok(self.held(encoders, stock, content))
+        })
     }
 
-    fn held(
+    /// A file that is what it was: its content is that of an older archive. None when that is
+    /// damaged.
+    fn unread(
         &self,
         encoders: &mut Encoders,
-        rank: usize,
-        key: &[u8],
-        stamp: Stamp,
-        content: Vec<u8>,
-    ) -> Product {
-        let media = MediaType::of(key, &content);
-        let archive = content.starts_with(&MAGIC);
-        let digest = Digest::of(&content);
+        stock: &Stock,
+        known: &Known,
+        file: &SourceFile,
+    ) -> Option<Product> {
+        let Known { media, archive, spot, .. } = *known;
+        let (digest, stamp) = (self.reuse.digest(spot)?, *self.stamps.get(known.file as usize)?);
+        if stamp.bytes <= HELD_MAX_BYTES {
+            let bytes = stock.get(spot)?;
+            let (key, rank) = (&*file.key, known.file as usize);
+            let content = Content { key, rank, bytes, digest, media, archive, stamp, unread: true };
+            return Some(self.held(encoders, stock, content));
+        }
+        let body = self.reuse.distant(spot).filter(|body| body.is_sound(&digest))?;
+        Some(Product {
+            media,
+            archive,
+            digest,
+            stamp,
+            body: Body::Distant(body),
+            unread: true,
+            codings: Codings::Untried,
+            encoding: Duration::ZERO,
+            assets: Vec::new(),
+        })
+    }
+
+    fn held(&self, encoders: &mut Encoders, stock: &Stock, content: Content<'_>) -> Product {
         let begin = Instant::now();
-        let codings = if media::is_packed(media.essence) {
+        let list = self.lists.of(content.key);
+        let is_tried = list != ListId::DEFAULT || !media::is_packed(content.media.essence);
+        let codings = if !is_tried {
             Codings::Untried
-        } else if self.claims.claim(digest, rank) {
-            Codings::Tried(encoders.encode(&content))
+        } else if self.claims.claim(content.digest, list, content.rank) {
+            let choices = self.choices(list, content.media).iter();
+            let tried = choices.map(|choice| self.tried(encoders, stock, &content, *choice));
+            Codings::Tried(list, tried.collect())
         } else {
-            Codings::Earlier
+            Codings::Earlier(list)
         };
         let encoding = begin.elapsed();
-        let assets = match self.options.report && media.essence == "text/html" {
-            true => assets(key, &content),
+        let assets = match self.options.report && content.media.essence == "text/html" {
+            true => assets(content.key, &content.bytes),
             false => Vec::new(),
         };
-        let body = Body::Held(content);
-        Product { media, archive, digest, stamp, body, codings, encoding, assets }
+        let Content { bytes, digest, media, archive, stamp, unread, .. } = content;
+        Product {
+            media,
+            archive,
+            digest,
+            stamp,
+            body: Body::Held(bytes),
+            unread,
+            codings,
+            encoding,
+            assets,
+        }
+    }
+
+    /// A content in a coding: from an older archive, or made.
+    fn tried(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        content: &Content<'_>,
+        choice: CodingLevel,
+    ) -> Tried {
+        let older = match self.reuse.form(&content.digest, choice) {
+            Form::NotKept => Some(None),
+            Form::Stored(spot) => self.reuse.proven(stock, spot, choice, &content.bytes).map(Some),
+            Form::Unknown => None,
+        };
+        match older {
+            Some(form) => Tried { choice, form, reused: true },
+            None => Tried { choice, form: encoders.encode(choice, &content.bytes), reused: false },
+        }
+    }
+
+    /// The codings that a file is tried in.
+    fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
+        // Who names the codings of some files means them, packed or not.
+        match list == ListId::DEFAULT && media::is_packed(media.essence) {
+            true => &[],
+            false => self.lists.codings(list),
+        }
+    }
+
+    /// What is known of file number `rank`, if it is to be in the archive.
+    fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a Known> {
+        if self.is_external(file.bytes) {
+            return None;
+        }
+        let rank = u32::try_from(rank).ok()?;
+        let place = self.known.binary_search_by_key(&rank, |known| known.file).ok()?;
+        self.known.get(place)
     }
 
     fn is_external(&self, bytes: u64) -> bool {
@@ -167,6 +312,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         digest: Digest(*hasher.finalize().as_bytes()),
         stamp: source.stamp(),
         body: Body::Streamed(source),
+        unread: false,
         codings: Codings::Untried,
         encoding: Duration::ZERO,
         assets: Vec::new(),
@@ -188,6 +334,7 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         digest: source.digest_of_state()?,
         stamp: source.stamp(),
         body: Body::External(source),
+        unread: false,
         codings: Codings::Untried,
         encoding: Duration::ZERO,
         assets: Vec::new(),
@@ -203,14 +350,19 @@ fn first_look(source: &mut Source, key: &[u8]) -> Result<(&'static str, bool), R
 
 /// Which file encodes a content that several files have: the first of the list. When a later one
 /// came first, both do; that is rare, and the result is the same.
+///
+/// Half of a digest names a content here: two that share it would take 2⁶⁴ tries to make.
 #[derive(Default)]
-struct Claims(Mutex<HashMap<Digest, usize>>);
+pub(crate) struct Claims(Mutex<HashMap<([u8; 16], ListId), u32>>);
 
 impl Claims {
-    /// Whether file number `rank` has to encode this content. If not, an earlier file does.
-    fn claim(&self, digest: Digest, rank: usize) -> bool {
+    /// Whether file number `rank` has to encode this content in the codings of a list. If not, an
+    /// earlier file does.
+    fn claim(&self, digest: Digest, list: ListId, rank: usize) -> bool {
+        let half = digest.0.first_chunk().copied().unwrap_or_default();
+        let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let holder = claims.entry(digest).or_insert(rank);
+        let holder = claims.entry((half, list)).or_insert(rank);
         let claimed = rank <= *holder;
         *holder = rank.min(*holder);
         claimed
@@ -225,10 +377,11 @@ mod tests {
     fn the_first_of_the_list_encodes() {
         let claims = Claims::default();
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
-        assert!(claims.claim(a, 5));
-        assert!(!claims.claim(a, 6));
-        assert!(claims.claim(a, 2));
-        assert!(!claims.claim(a, 3));
-        assert!(claims.claim(b, 9));
+        let list = ListId::DEFAULT;
+        assert!(claims.claim(a, list, 5));
+        assert!(!claims.claim(a, list, 6));
+        assert!(claims.claim(a, list, 2));
+        assert!(!claims.claim(a, list, 3));
+        assert!(claims.claim(b, list, 9));
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn options(
     let defaults = defaults(since.as_secs().try_into().unwrap_or(i64::MAX));
     Ok(Options {
         codings: content.codings.clone().unwrap_or(defaults.codings),
+        codings_for: content.codings_for.clone(),
         exclude: content.exclude.clone(),
         keep_going: content.keep_going,
         threads: content.jobs,

@@ -73,6 +73,8 @@ pub(crate) enum Kind {
     FieldValue,
     /// A pattern for paths.
     Glob,
+    /// A pattern for paths and the codings of what it matches: `*.svg=br:11`.
+    GlobCodings,
     /// A host, or `*.` and a host ([`pinion_site::hosts`]).
     Host,
     /// A whole number within the bounds, which are included.
@@ -124,6 +126,11 @@ pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
     all().filter(move |row| row.verbs.contains(&verb))
 }
 
+/// What a pattern may have in it.
+const GLOB: &str = "*, **, ?, [a-z], {a,b}";
+/// What a list of codings may have in it.
+const CODINGS: &str = "gzip[:1-12] or zopfli[:1-30], br[:0-11], zstd[:1-22]; or identity";
+
 impl Kind {
     /// The word that stands for the value in help; none for a switch.
     pub(crate) fn placeholder(&self) -> &'static str {
@@ -133,6 +140,7 @@ impl Kind {
             Self::Codings => "LIST",
             Self::FieldValue => "VALUE",
             Self::Glob => "GLOB",
+            Self::GlobCodings => "GLOB=LIST",
             Self::Host => "HOST",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
@@ -146,9 +154,10 @@ impl Kind {
         match self {
             Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path".to_owned(),
             Self::Choice(words) => words.join(", "),
-            Self::Codings => "gzip[:1-12], br[:0-11], zstd[:1-22]; or identity".to_owned(),
+            Self::Codings => CODINGS.to_owned(),
             Self::FieldValue => "visible ASCII".to_owned(),
-            Self::Glob => "*, **, ?, [a-z], {a,b}".to_owned(),
+            Self::Glob => GLOB.to_owned(),
+            Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::terminal::shown;
 use crate::values;
 use crate::written::Low;
-use pinion_build::CodingLevel;
+use pinion_build::{CodingLevel, CodingsFor, Level};
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,10 @@ pub(crate) struct Build {
     pub(crate) report: Option<PathBuf>,
     /// What goes in, and how.
     pub(crate) content: Content,
+    /// Look at the archive that is replaced.
+    pub(crate) reuse: bool,
+    /// More archives with compressed bodies.
+    pub(crate) reuse_from: Vec<PathBuf>,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -77,8 +81,10 @@ pub(crate) struct Build {
 /// How a folder becomes an archive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
-    /// As written; none when the flag was not given.
+    /// None when neither codings nor a level was given.
     pub(crate) codings: Option<Vec<CodingLevel>>,
+    /// Other codings for some of the files.
+    pub(crate) codings_for: Vec<CodingsFor>,
     /// Globs over paths below the folder.
     pub(crate) exclude: Vec<String>,
     /// Field value for resources without a fingerprint.
@@ -164,6 +170,8 @@ impl Settings {
 /// The flags that [`Content`] is made of.
 pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "codings",
+    "level",
+    "codings-for",
     "exclude",
     "cache-control",
     "no-cache-control",
@@ -195,6 +203,8 @@ fn build(low: &Low) -> Result<Build, Failure> {
         force: low.given("force"),
         report: path(low, "report")?,
         content: content(low)?,
+        reuse: !low.given("no-reuse"),
+        reuse_from: paths(low, "reuse")?,
         json: low.given("json"),
     })
 }
@@ -227,8 +237,15 @@ fn content(low: &Low) -> Result<Content, Failure> {
     for glob in low.values("exclude") {
         exclude.push(read(row("exclude"), glob, |glob| Ok(glob.to_owned()))?);
     }
+    let (codings, level) = codings(low)?;
+    let mut codings_for = Vec::new();
+    for text in low.values("codings-for") {
+        let rule = |text: &str| values::codings_for(text, level);
+        codings_for.push(read(row("codings-for"), text, rule)?);
+    }
     Ok(Content {
-        codings: single(low, "codings", values::codings)?,
+        codings,
+        codings_for,
         exclude,
         cache_control: field_value(low, "cache-control")?,
         no_security_fields: low.given("no-security-headers"),
@@ -241,6 +258,30 @@ fn content(low: &Low) -> Result<Content, Failure> {
         keep_going: low.given("keep-going"),
         jobs: number(low, "jobs")?.and_then(NonZeroUsize::new),
     })
+}
+
+/// The codings that were asked for, and the level of those that are named without one.
+fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, Level), Failure> {
+    let named = single(low, "codings", values::codings)?;
+    let level = match choice(low, "level")? {
+        "fast" => Some(Level::Fast),
+        "max" => Some(Level::Max),
+        "best" => Some(Level::Best),
+        _ => None,
+    };
+    if let (Some(named), Some(_)) = (&named, level)
+        && !named.is_empty()
+        && !low.given("codings-for")
+        && named.iter().all(|coding| coding.level.is_some())
+    {
+        return Err(Failure::usage(
+            "--level has no effect: every coding of --codings has a level of its own; leave out \
+             one of them",
+        ));
+    }
+    let at = level.unwrap_or_default();
+    let named = named.map(|named| named.into_iter().map(|coding| coding.at(at)).collect());
+    Ok((named.or_else(|| level.map(Level::codings)), at))
 }
 
 /// An operand that clap has made sure of.
@@ -266,6 +307,14 @@ fn path(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
         Some(text) if text.is_empty() => Err(Failure::usage(format!("--{name} is empty"))),
         path => Ok(path.map(PathBuf::from)),
     }
+}
+
+fn paths(low: &Low, name: &str) -> Result<Vec<PathBuf>, Failure> {
+    let path = |text: &OsStr| match text.is_empty() {
+        true => Err(Failure::usage(format!("--{name} is empty"))),
+        false => Ok(PathBuf::from(text)),
+    };
+    low.values(name).map(path).collect()
 }
 
 fn path_or_stdout(low: &Low, name: &str) -> Result<Option<LogTarget>, Failure> {
@@ -337,6 +386,31 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_that_of_the_codings_without_one() {
+        for (flags, expected) in [
+            ("", None),
+            (" --level fast", Some("gzip:1 br:4")),
+            (" --level max", Some("gzip:12 br:11")),
+            (" --codings gzip,br:3", Some("gzip:6 br:3")),
+            (" --codings gzip,br:3 --level max", Some("gzip:12 br:3")),
+            (" --codings identity --level max", Some("")),
+        ] {
+            let Ok(Settings::Build(build)) = settings(&format!("pinion build src -o out{flags}"))
+            else {
+                panic!("{flags}");
+            };
+            let text = |codings: Vec<CodingLevel>| {
+                codings.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!(build.content.codings.map(text).as_deref(), expected, "{flags}");
+            assert!(build.reuse && build.reuse_from.is_empty());
+        }
+        let line = "pinion build src -o out --reuse a --reuse b --no-reuse";
+        let Ok(Settings::Build(build)) = settings(line) else { panic!("{line}") };
+        assert_eq!((build.reuse, build.reuse_from.len()), (false, 2));
+    }
+
+    #[test]
     fn an_archive_does_not_go_to_stdout() {
         assert!(matches!(settings("pinion build src -o -"), Err(Failure::Usage(_))));
         assert!(settings("pinion build src -o ./-").is_ok());
@@ -375,6 +449,14 @@ mod tests {
             ("pinion serve --workers -1", "--workers: \"-1\" is not a whole number"),
             ("pinion serve --io kqueue", "--io: \"kqueue\" is none of: auto, uring, epoll"),
             ("pinion serve --codings lzma", "--codings: \"lzma\" is not a coding"),
+            ("pinion build a -o b --codings gzip,zopfli", "both make gzip"),
+            ("pinion build a -o b --codings br:9 --level max", "--level has no effect"),
+            ("pinion build a -o b --level slow", "--level: \"slow\" is none of: fast, best, max"),
+            (
+                "pinion build a -o b --codings-for *.svg",
+                "--codings-for: \"*.svg\" is not GLOB=LIST",
+            ),
+            ("pinion build a -o b --reuse=", "--reuse is empty"),
             ("pinion serve --access-log=", "--access-log is empty"),
             ("pinion serve --server-name=", "--server-name: \"\" is no field value"),
         ] {

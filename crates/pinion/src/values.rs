@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::directives::Kind;
-use pinion_build::CodingLevel;
+use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_site::hosts::HostPattern;
 
 /// A whole number between `min` and `max`.
@@ -33,11 +33,16 @@ pub(crate) fn choice(kind: &Kind, text: &str) -> Result<&'static str, String> {
 }
 
 /// `gzip,br:11`, or `identity` for none.
-pub(crate) fn codings(text: &str) -> Result<Vec<CodingLevel>, String> {
+pub(crate) fn codings(text: &str) -> Result<Vec<NamedCoding>, String> {
     if text.is_empty() {
         return Err(format!("is empty: {}", Kind::Codings.bounds()));
     }
     pinion_build::parse_codings(text).map_err(|error| error.to_string())
+}
+
+/// `*.svg=br:11`: a pattern and the codings of what it matches.
+pub(crate) fn codings_for(text: &str, level: Level) -> Result<CodingsFor, String> {
+    CodingsFor::parse(text, level).map_err(|error| error.to_string())
 }
 
 /// A field value without anything that could end the field or start another one.
@@ -60,6 +65,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Address => Address::parse(text).map(drop),
         Kind::Choice(_) => choice(kind, text).map(drop),
         Kind::Codings => codings(text).map(drop),
+        Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
@@ -72,6 +78,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinion_build::Method;
 
     const SECONDS: Kind = Kind::Number { min: 1, max: 60, unit: "SECONDS" };
 
@@ -90,7 +97,8 @@ mod tests {
 
     #[test]
     fn the_bounds_of_codings_are_those_of_the_build() {
-        for (text, levels) in [("gzip", 1..=12), ("br", 0..=11), ("zstd", 1..=22)] {
+        for method in Method::ALL {
+            let (text, levels) = (method.name(), method.levels());
             let (low, high) = (*levels.start(), *levels.end());
             assert!(Kind::Codings.bounds().contains(&format!("{text}[:{low}-{high}]")));
             for level in levels {
@@ -100,6 +108,9 @@ mod tests {
         }
         assert_eq!(codings("identity"), Ok(Vec::new()));
         assert!(codings("").is_err() && codings("lzma").is_err() && codings("br,br").is_err());
+        let text = |text: &str| codings_for(text, Level::Max).map(|rule| rule.to_string());
+        assert_eq!(text("*.svg=zopfli,br:9").as_deref(), Ok("*.svg=zopfli:15,br:9"));
+        assert!(text("*.svg").is_err() && text("a[=br").is_err());
     }
 
     #[test]

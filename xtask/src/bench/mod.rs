@@ -5,6 +5,7 @@
 
 mod build;
 mod cost;
+mod figures;
 mod load;
 mod machine;
 mod release;
@@ -17,7 +18,7 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 usage: cargo xtask bench build|load|machine|scale
-  build     what a build costs, beside kawipiko's archiver
+  build     what a build and a rebuild cost, beside kawipiko's archiver
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
   scale     what an archive of a million files takes, and how soon it answers";

@@ -1,6 +1,7 @@
 //! `cargo xtask bench scale`: what an archive of very many files takes: bytes, memory of its
 //! build, and time until a server that was started just now has answered from it.
 
+use super::figures::{self, Figure};
 use super::runs::Run;
 use super::statistics::Spread;
 use super::trees::{self, Tree};
@@ -8,7 +9,6 @@ use super::{cost, release};
 use crate::process;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -30,14 +30,6 @@ const PATH_GOAL_BYTES: f64 = 256.0;
 
 /// How long a server may take until it answers, before it counts as broken.
 const START_MAX: Duration = Duration::from_secs(10);
-
-/// A figure and the most it may be.
-struct Figure {
-    name: &'static str,
-    value: f64,
-    shown: String,
-    goal: Option<f64>,
-}
 
 /// An archive that was built.
 struct Archive {
@@ -140,30 +132,12 @@ impl Archive {
     }
 }
 
-impl Figure {
-    fn of(name: &'static str, value: f64) -> Self {
-        Self { name, value, shown: format!("{value:.1}"), goal: None }
-    }
-
-    fn at_most(self, goal: f64) -> Self {
-        Self { goal: Some(goal), ..self }
-    }
-}
-
 fn markdown(figures: &[Figure], rounds: usize) -> String {
-    let mut text = format!(
+    format!(
         "The server was started {rounds} times, its archive in the page cache; the median counts, \
-         in brackets the least and the most.\n\n| Figure | | goal | |\n|---|---|---|---|\n"
-    );
-    for figure in figures {
-        let (goal, verdict) = match figure.goal {
-            Some(goal) if figure.value <= goal => (format!("≤ {goal}"), "met"),
-            Some(goal) => (format!("≤ {goal}"), "**missed**"),
-            None => (String::new(), ""),
-        };
-        let _ = writeln!(text, "| {} | {} | {goal} | {verdict} |", figure.name, figure.shown);
-    }
-    text
+         in brackets the least and the most.\n\n{}",
+        figures::table(figures)
+    )
 }
 
 /// Milliseconds from the start of a server to its first answer.
@@ -224,20 +198,6 @@ impl Drop for Killed {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_figure_beyond_its_goal_is_missed() {
-        let figures = [
-            Figure::of("small", 1.0).at_most(2.0),
-            Figure::of("large", 3.0).at_most(2.0),
-            Figure::of("free", 9.0),
-        ];
-        let text = markdown(&figures, 1);
-        for line in ["| small | 1.0 | ≤ 2 | met |", "| large | 3.0 | ≤ 2 | **missed** |"] {
-            assert!(text.contains(line), "{text}");
-        }
-        assert!(text.ends_with("| free | 9.0 |  |  |\n"), "{text}");
-    }
 
     #[test]
     fn options_are_checked() {

@@ -34,6 +34,41 @@ pub(crate) fn pages(state: &Path) -> Result<Tree> {
     })
 }
 
+/// 100 000 files of 256 B to 16 KiB, evenly spread, in 1 000 folders.
+pub(crate) fn files(state: &Path) -> Result<Tree> {
+    let words = Words::new();
+    tree(state, "files", 1000, 100, |noise, _| {
+        let bytes = 256 + noise.below(16 * 1024 - 256 + 1) as usize;
+        of_a_site(&words, noise, bytes)
+    })
+}
+
+/// 1 000 000 files of 10.5 KiB on average, in 1 000 folders, and the length of the largest that
+/// there can be: 10 GiB.
+pub(crate) fn million(state: &Path) -> Result<(Tree, u64)> {
+    const LEAST_BYTES: u64 = 640;
+    let words = Words::new();
+    let tree = tree(state, "million", 1000, 1000, |noise, _| {
+        let bytes = size(noise, LEAST_BYTES);
+        of_a_site(&words, noise, bytes)
+    })?;
+    Ok((tree, LEAST_BYTES << 7))
+}
+
+/// What a site consists of: mostly pages.
+fn of_a_site(words: &Words, noise: &mut Noise, bytes: usize) -> (&'static str, Vec<u8>) {
+    let extension = match noise.below(20) {
+        0..12 => "html",
+        12..15 => "json",
+        15..17 => "js",
+        17..18 => "css",
+        _ => return ("png", noise.bytes(bytes)),
+    };
+    let mut text = words.text(noise, bytes);
+    text.truncate(bytes);
+    (extension, text.into_bytes())
+}
+
 /// 250 000 map tiles: 3 of 5 are one of few blank ones, of 103 bytes; the others differ and have
 /// 3 KiB on average. So it is with the tiles of real maps, where most of the world is water.
 pub(crate) fn tiles(state: &Path) -> Result<Tree> {

@@ -3,8 +3,8 @@
 use core::mem::offset_of;
 
 use pinion_archive::layout::{
-    self, Bucket, DigestRow, ExternalRow, FileHeader, IndexHeader, RecordHeader, RepresentationRow,
-    RuleHeader, SectionRow, SharedHeader,
+    self, Bucket, DigestRow, ExternalRow, FileHeader, IndexHeader, OriginRow, RecordHeader,
+    RepresentationRow, RuleHeader, SectionRow, SharedHeader,
 };
 use pinion_archive::{
     Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, SectionKind,
@@ -81,6 +81,7 @@ fn the_byte_tables_are_those_of_the_code() {
         RuleHeader: bytes, status, flags, host_bytes, path_bytes, query_bytes, target_bytes,
         reserved,
     );
+    assert_documented!(OriginRow: content, stored, coding, method, level, edition);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
 use super::{Assembly, Resource};
+use crate::contents::Form;
 use crate::error::BuildError;
 use crate::fields::{Block, Purpose};
 use crate::fingerprint::is_fingerprinted;
@@ -31,7 +32,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn finish(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
         let resources = std::mem::take(&mut self.resources);
         let files = self.files;
-        let key = |resource: &Resource| files.get(resource.file).map_or(&[][..], |file| &file.key);
+        let key = |resource: &Resource| {
+            files.get(resource.file as usize).map_or(&[][..], |file| &file.key)
+        };
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
         let plan = keys::plan(&keys, self.options.conventions());
         self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
@@ -62,7 +65,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             self.write_rules(paths)?;
         }
         for second in plan.second.iter().filter_map(|&number| resources.get(number)) {
-            let path = self.path(second.file);
+            let path = self.path(second.file as usize);
             self.summary.warnings.push(Warning::SecondFallback(path));
         }
         self.summary.aliases = plan.aliases.len() as u64;
@@ -88,7 +91,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             let rules = self.rules;
             return rules.redirects.get(number).map_or(Ok(()), |rule| self.redirect(rule, path));
         }
-        let purpose = match is_fingerprinted(key, resource.media.essence) {
+        let purpose = match is_fingerprinted(key, self.media(resource).essence) {
             true => Purpose::Fingerprinted,
             false => Purpose::Page,
         };
@@ -98,7 +101,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
         let target = if path == key { Vec::new() } else { keys::escaped(key) };
-        let entry = entry(path, &target, resource.modified, forms);
+        let entry = entry(path, &target, resource.modified(), forms);
         let rules_first = verdict == Verdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
     }
@@ -134,14 +137,14 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     ) -> Result<(), BuildError> {
         let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
         if depth > FALLBACK_DEPTH_MAX {
-            let path = self.path(resource.file);
+            let path = self.path(resource.file as usize);
             self.summary.warnings.push(Warning::NotFoundTooDeep(path));
             return Ok(());
         }
         let purpose = if status == 200 { Purpose::Page } else { Purpose::NotFound };
         let changes = self.fields.changes.of_folder(folder);
         let representations = self.representations(resource, purpose, changes)?;
-        let page = entry(folder, b"", resource.modified, &representations);
+        let page = entry(folder, b"", resource.modified(), &representations);
         self.writer.fallback(&NewEntry { status, ..page })?;
         self.summary.not_found_pages += 1;
         Ok(())
@@ -155,7 +158,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
         let changes = self.fields.changes.of_folder(b"/");
         let representations = self.representations(resource, Purpose::Page, changes)?;
-        self.writer.single_page(&entry(b"/", b"", resource.modified, &representations))?;
+        self.writer.single_page(&entry(b"/", b"", resource.modified(), &representations))?;
         Ok(())
     }
 
@@ -201,20 +204,20 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         purpose: Purpose,
         changes: ChangesId,
     ) -> Result<Vec<NewRepresentation>, WriteError> {
-        let Some(content) = self.contents.get(resource.content) else { return Ok(Vec::new()) };
-        let media = resource.media;
-        let codings = content.codings.as_deref().filter(|_| resource.encoded).unwrap_or_default();
-        let varies = !codings.is_empty();
-        let mut representations = Vec::with_capacity(1 + codings.len());
-        for stored in std::iter::once(&content.identity).chain(codings) {
-            let block = Block { media, coding: stored.coding, varies, purpose, changes };
+        let Some(body) = self.contents.body(resource.content) else { return Ok(Vec::new()) };
+        let media = self.media(resource);
+        let forms = resource.list.and_then(|list| self.contents.forms(resource.content, list));
+        let forms = forms.unwrap_or_default();
+        let varies = !forms.is_empty();
+        let mut representations = Vec::with_capacity(1 + forms.len());
+        let plain = Form { coding: Coding::Identity, body };
+        for &Form { coding, body } in std::iter::once(&plain).chain(forms) {
+            let block = Block { media, coding, varies, purpose, changes };
+            let digest = body.external().and_then(|number| self.states.get(number as usize));
+            let digest = digest.copied().unwrap_or_else(|| self.writer.digest_of(body));
             let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
-            representations.push(NewRepresentation {
-                coding: stored.coding,
-                shared,
-                body: stored.body,
-                etag: ETag::of(&stored.digest, content_type.as_bytes(), stored.coding),
-            });
+            let etag = ETag::of(&digest, content_type.as_bytes(), coding);
+            representations.push(NewRepresentation { coding, shared, body, etag });
         }
         Ok(representations)
     }

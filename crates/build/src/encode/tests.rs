@@ -4,11 +4,12 @@ use brotli::enc::StandardAlloc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::parse_codings;
+use crate::codings::{Level, codings_at};
+use pinion_http::coding::Coding;
 
-fn decoded(encoded: &Encoded) -> Vec<u8> {
+fn decoded(coding: Coding, encoded: &Encoded) -> Vec<u8> {
     let mut content = Vec::new();
-    match encoded.coding {
+    match coding {
         Coding::Identity => unreachable!("the identity is not encoded"),
         Coding::Gzip => {
             let tail = encoded.stored.last_chunk::<4>().unwrap();
@@ -23,6 +24,21 @@ fn decoded(encoded: &Encoded) -> Vec<u8> {
         Coding::Zstd => content = zstd::decode_all(&encoded.stored[..]).unwrap(),
     }
     content
+}
+
+/// Encoders that have done nothing yet, and the codings they are asked for.
+struct Fresh(Vec<CodingLevel>, Encoders);
+
+fn fresh(codings: &str) -> Fresh {
+    Fresh(codings_at(codings, Level::Best).unwrap(), Encoders::default())
+}
+
+impl Fresh {
+    /// The codings that are worth keeping.
+    fn encode(&mut self, content: &[u8]) -> Vec<Encoded> {
+        let Fresh(codings, encoders) = self;
+        codings.iter().filter_map(|choice| encoders.encode(*choice, content)).collect()
+    }
 }
 
 /// Text with repetitions: long enough to be worth a coding from a few hundred bytes on.
@@ -40,11 +56,11 @@ fn text(bytes: usize, seed: u64) -> Vec<u8> {
 #[test]
 fn every_level_of_every_coding_comes_back() {
     let content = text(20_000, 1);
-    for (coding, levels) in [("gzip", 1..=12), ("br", 0..=11), ("zstd", 1..=22)] {
-        for level in levels {
-            let mut encoders = Encoders::new(&parse_codings(&format!("{coding}:{level}")).unwrap());
-            let [encoded] = &encoders.encode(&content)[..] else { panic!("{coding}:{level}") };
-            assert_eq!(decoded(encoded), content, "{coding}:{level}");
+    for method in Method::ALL {
+        for level in method.levels() {
+            let choice = CodingLevel { method, level };
+            let encoded = Encoders::default().encode(choice, &content).unwrap();
+            assert_eq!(decoded(choice.coding(), &encoded), content, "{choice}");
             assert_eq!(encoded.digest, Digest::of(&encoded.stored));
         }
     }
@@ -54,7 +70,7 @@ fn every_level_of_every_coding_comes_back() {
 fn what_gains_too_little_is_not_kept() {
     let noise: Vec<u8> =
         (0..4096u32).flat_map(|n| n.wrapping_mul(0x9e37_79b1).to_le_bytes()).collect();
-    let mut encoders = Encoders::new(&parse_codings("gzip,br,zstd").unwrap());
+    let mut encoders = fresh("gzip,br,zstd");
     for content in [&b""[..], b"x", &[b'a'; 67], &noise] {
         assert!(encoders.encode(content).is_empty(), "{} bytes", content.len());
     }
@@ -83,7 +99,7 @@ fn the_edge_of_keeping() {
 #[test]
 fn zstd_windows_stay_within_the_standard() {
     let content = vec![0; (8 << 20) + 1];
-    let mut encoders = Encoders::new(&parse_codings("zstd:22").unwrap());
+    let mut encoders = fresh("zstd:22");
     let encoded = encoders.encode(&content);
     // RFC 8878 §3.1.1.1: after the magic number, a descriptor; bit 5 is Single_Segment_Flag.
     let (descriptor, window) = (encoded[0].stored[4], encoded[0].stored[5]);
@@ -128,7 +144,7 @@ fn brotli_with_hint(level: i32, content: &[u8], size_hint: usize) -> Option<Vec<
 #[test]
 fn tables_of_all_lengths_are_only_memory() {
     for level in [5, 7, 9] {
-        let mut encoders = Encoders::new(&parse_codings(&format!("br:{level}")).unwrap());
+        let mut encoders = fresh(&format!("br:{level}"));
         for bytes in [3_000, 1_100_000, 4_000, 4_300_000, 1_000_000, 4_200_000, 1_200_000, 3_000] {
             let content = text(bytes, bytes as u64);
             let [encoded] = &encoders.encode(&content)[..] else { panic!("br:{level}") };
@@ -149,7 +165,7 @@ fn content_of_middle_length_is_searched_harder() {
         out
     };
     let content = index(GZIP_HARDER_BYTES.end);
-    let mut encoders = Encoders::new(&parse_codings("gzip:6").unwrap());
+    let mut encoders = fresh("gzip:6");
     for (bytes, level) in [
         (GZIP_HARDER_BYTES.start - 1, 6),
         (GZIP_HARDER_BYTES.start, 7),
@@ -164,7 +180,7 @@ fn content_of_middle_length_is_searched_harder() {
     }
     let middle = &content[..GZIP_HARDER_BYTES.start];
     for level in [1, 5, 7] {
-        let mut encoders = Encoders::new(&parse_codings(&format!("gzip:{level}")).unwrap());
+        let mut encoders = fresh(&format!("gzip:{level}"));
         assert_eq!(*encoders.encode(middle)[0].stored, *alone(level, middle), "{level}");
     }
 }
@@ -188,18 +204,50 @@ fn large_content_is_searched_by_longer_hashes() {
     let bytes = 1 << 20;
     let content = index(bytes);
     for level in 5..=8 {
-        let mut encoders = Encoders::new(&parse_codings(&format!("br:{level}")).unwrap());
+        let mut encoders = fresh(&format!("br:{level}"));
         let [large] = &encoders.encode(&content)[..] else { panic!("br:{level}") };
         let by_its_length = brotli_with_hint(level, &content, bytes).unwrap();
         let saved = by_its_length.len() - large.stored.len();
         assert!(saved * 100 > by_its_length.len() * 2, "br:{level}: {saved} bytes saved");
-        assert_eq!(decoded(large), content, "br:{level}");
+        assert_eq!(decoded(Coding::Brotli, large), content, "br:{level}");
     }
     let smaller = content.get(1..).unwrap();
     let by_its_length = brotli_with_hint(6, smaller, smaller.len()).unwrap();
-    let mut encoders = Encoders::new(&parse_codings("br:6").unwrap());
+    let mut encoders = fresh("br:6");
     assert_eq!(*encoders.encode(smaller)[0].stored, *by_its_length);
 }
+
+/// The bytes of each edition of each method, so that a new version of an encoder cannot pass
+/// unnoticed: if this fails, give the method another edition, and note its digest here.
+#[test]
+fn editions_stand_for_their_bytes() {
+    // Compressed: beside text, what no encoder finds anything in.
+    let noise = text(3000, 7).iter().map(|byte| byte.wrapping_mul(197)).rev().collect();
+    let contents = [text(300, 1), text(50_000, 2), index(120_000), noise, index(1_300_000)];
+    let mut found = Vec::new();
+    for (method, levels, edition, _) in EDITIONS {
+        let mut hasher = blake3::Hasher::new();
+        for level in levels {
+            for content in &contents {
+                let choice = CodingLevel { method, level };
+                let encoded = Encoders::default().encode(choice, content);
+                hasher.update(&encoded.map_or([0; 32], |encoded| encoded.digest.0));
+            }
+        }
+        assert_eq!(method.edition(), edition, "{method:?}");
+        let hash = hasher.finalize().to_hex();
+        found.push(hash.get(..16).unwrap().to_owned());
+    }
+    assert_eq!(found, EDITIONS.map(|(_, _, _, expected)| expected));
+}
+
+/// Method, some of its levels, edition, and what their bytes hash to.
+const EDITIONS: [(Method, [u8; 3], u8, &str); 4] = [
+    (Method::Gzip, [1, 6, 12], 1, "e532819bf8bd1d74"),
+    (Method::Zopfli, [1, 2, 3], 1, "966d4d451f892c01"),
+    (Method::Brotli, [4, 6, 9], 1, "9d025f1333ca8499"),
+    (Method::Zstd, [3, 9, 12], 1, "f1267b1941b68ee1"),
+];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
@@ -211,20 +259,21 @@ proptest! {
         level in 3u8..=9,
         contents in prop::collection::vec((0usize..70_000, 0u64..4), 1..8),
     ) {
-        let codings = parse_codings(&format!("gzip:3,br:{level},zstd:3")).unwrap();
-        let mut encoders = Encoders::new(&codings);
+        let codings = codings_at(&format!("gzip:3,br:{level},zstd:3"), Level::Best).unwrap();
+        let mut encoders = Encoders::default();
         for (bytes, seed) in contents {
             let content = text(bytes, seed);
-            let encoded = encoders.encode(&content);
-            let fresh = Encoders::new(&codings).encode(&content);
-            prop_assert_eq!(encoded.len(), fresh.len());
-            for (used, fresh) in encoded.iter().zip(&fresh) {
-                prop_assert_eq!(&used.stored, &fresh.stored);
-                prop_assert_eq!(decoded(used), content.clone());
+            for &choice in &codings {
+                let used = encoders.encode(choice, &content);
+                prop_assert_eq!(&used, &Encoders::default().encode(choice, &content));
+                if let Some(used) = &used {
+                    prop_assert_eq!(decoded(choice.coding(), used), content.clone());
+                }
+                if choice.method == Method::Brotli {
+                    let expected = brotli_with_fresh_memory(i32::from(level), &content);
+                    prop_assert_eq!(used.map(|encoded| encoded.stored.to_vec()), expected);
+                }
             }
-            let brotli = encoded.iter().find(|encoded| encoded.coding == Coding::Brotli);
-            let expected = brotli_with_fresh_memory(i32::from(level), &content);
-            prop_assert_eq!(brotli.map(|encoded| encoded.stored.to_vec()), expected);
         }
     }
 }

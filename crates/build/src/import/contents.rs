@@ -103,15 +103,17 @@ fn unbrotli(stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codings::Level;
     use crate::encode::Encoders;
-    use crate::options::parse_codings;
 
     #[test]
     fn what_was_encoded_comes_back() {
         for length in [0, 1, 1000, 70_000, 3_000_000] {
             let content: Vec<u8> = b"kawipiko ".iter().copied().cycle().take(length).collect();
-            for encoded in Encoders::new(&parse_codings("gzip,br").unwrap()).encode(&content) {
-                let stored = match encoded.coding {
+            let mut encoders = Encoders::default();
+            for choice in Level::Best.codings() {
+                let Some(encoded) = encoders.encode(choice, &content) else { continue };
+                let stored = match choice.coding() {
                     Coding::Gzip => Stored::Gzip(&encoded.stored),
                     _ => Stored::Brotli(&encoded.stored),
                 };

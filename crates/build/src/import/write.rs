@@ -7,11 +7,12 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use pinion_archive::{
-    BodyRef, Digest, ETag, EntryKind, NewEntry, NewRepresentation, NewRule, NewShared, PathPart,
-    Role, SharedId, TargetPart, Writer,
+    BodyRef, Digest, ETag, EntryKind, NewEntry, NewOrigin, NewRepresentation, NewRule, NewShared,
+    PathPart, Role, SharedId, TargetPart, Writer,
 };
 use pinion_http::coding::Coding;
 
+use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::BuildError;
 use crate::fields::{Fields, NEVER_CACHED};
@@ -20,7 +21,8 @@ use crate::import::contents::{ContentFault, Stored};
 use crate::import::plan::{Page, Plan, Rule};
 use crate::import::{ImportError, Imported};
 use crate::keys;
-use crate::limits::{HELD_MAX_BYTES, WINDOW_BYTES};
+use crate::limits::{HELD_MAX_BYTES, WINDOW_MAX_BYTES};
+use crate::lists::Lists;
 use crate::media::MediaType;
 use crate::options::Options;
 use crate::pipeline;
@@ -34,13 +36,13 @@ pub(super) fn write<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Imported, ImportError> {
+    let lists = Lists::new(options)?;
     let mut fields = Fields::new(options, &[])?;
     let mut writer = Writer::new(out)?;
     fields.write_generated(&mut writer)?;
-    let imported =
-        Imported { codings: CodingSummary::none_of(&options.codings), ..Imported::default() };
+    let imported = Imported { codings: CodingSummary::none_of(lists.all()), ..Imported::default() };
     let contents = Contents::of(&plan);
-    let mut import = Import { plan: &plan, options, fields, writer, imported };
+    let mut import = Import { plan: &plan, options, lists: &lists, fields, writer, imported };
     let stored = import.contents(&contents, progress)?;
     let answers = import.answers(&contents, &stored)?;
     import.entries(&answers)?;
@@ -80,7 +82,8 @@ struct Content<'a> {
 struct Product<'a> {
     digest: Digest,
     identity: Cow<'a, [u8]>,
-    encoded: Vec<Encoded>,
+    /// What came of each of its codings.
+    tried: Vec<(CodingLevel, Option<Encoded>)>,
     media: String,
 }
 
@@ -127,25 +130,27 @@ impl<'a> Contents<'a> {
 }
 
 impl<'a> Content<'a> {
-    fn read(&self, encoders: &mut Encoders) -> Result<Product<'a>, ContentFault> {
+    fn read(
+        &self,
+        encoders: &mut Encoders,
+        codings: &[CodingLevel],
+    ) -> Result<Product<'a>, ContentFault> {
         let identity = self.stored.content()?;
         let encoded = self.encoded && identity.len() as u64 <= HELD_MAX_BYTES;
+        let codings = if encoded { codings } else { &[] };
+        let tried = codings.iter().map(|&choice| (choice, encoders.encode(choice, &identity)));
         let media = match self.untyped {
             true => MediaType::of(&self.path, &identity).field().into_owned(),
             false => String::new(),
         };
-        Ok(Product {
-            digest: Digest::of(&identity),
-            encoded: if encoded { encoders.encode(&identity) } else { Vec::new() },
-            identity,
-            media,
-        })
+        Ok(Product { digest: Digest::of(&identity), tried: tried.collect(), identity, media })
     }
 }
 
 struct Import<'p, 'a, W: Write + Seek> {
     plan: &'p Plan<'a>,
     options: &'p Options,
+    lists: &'p Lists<'p>,
     fields: Fields<'static>,
     writer: Writer<W>,
     imported: Imported,
@@ -158,8 +163,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         contents: &Contents<'a>,
         progress: &dyn Progress,
     ) -> Result<Vec<Kept>, ImportError> {
-        let options = self.options;
-        let forms = 1 + options.codings.len() as u64;
+        let (options, lists) = (self.options, self.lists);
+        let forms = 1 + lists.longest() as u64;
         let list = &contents.list;
         let costs: Vec<u64> =
             list.iter().map(|content| content.stored.likely_bytes() * forms).collect();
@@ -168,10 +173,13 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         let (mut kept, mut bytes_done) = (Vec::with_capacity(list.len()), 0);
         pipeline::in_order(
             &costs,
-            WINDOW_BYTES,
+            WINDOW_MAX_BYTES,
             workers.map_or(1, NonZeroUsize::get),
-            || Encoders::new(&options.codings),
-            |encoders, rank| list.get(rank).map(|content| content.read(encoders)),
+            Encoders::default,
+            |encoders, rank| {
+                let codings = |content: &Content<'_>| lists.codings(lists.of(&content.path));
+                list.get(rank).map(|content| content.read(encoders, codings(content)))
+            },
             |rank, product| -> Result<(), ImportError> {
                 let (Some(content), Some(product)) = (list.get(rank), product) else {
                     return Ok(());
@@ -190,18 +198,31 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
     }
 
     fn keep(&mut self, product: Product<'_>) -> Result<Kept, ImportError> {
-        let Product { digest, identity, encoded, media } = product;
+        let Product { digest, identity, tried, media } = product;
         self.imported.contents += 1;
         self.imported.content_bytes += identity.len() as u64;
-        let body = self.writer.body(&digest, &identity)?;
-        let mut forms = vec![(Coding::Identity, digest, body)];
-        for Encoded { coding, digest, stored } in &encoded {
-            forms.push((*coding, *digest, self.writer.body(digest, stored)?));
+        let content = self.writer.body(&digest, &identity)?;
+        let mut forms = vec![(Coding::Identity, digest, content)];
+        for (choice, encoded) in &tried {
+            let stored = match encoded {
+                Some(encoded) => Some(self.writer.body(&encoded.digest, &encoded.stored)?),
+                None => None,
+            };
+            self.writer.origin(&NewOrigin {
+                content,
+                stored,
+                coding: choice.coding(),
+                method: choice.method as u8,
+                level: choice.level,
+                edition: choice.method.edition(),
+            });
+            let (Some(encoded), Some(body)) = (encoded, stored) else { continue };
+            forms.push((choice.coding(), encoded.digest, body));
             let counts = &mut self.imported.codings;
-            if let Some(count) = counts.iter_mut().find(|count| count.coding == *coding) {
+            if let Some(count) = counts.iter_mut().find(|count| count.choice == *choice) {
                 count.bodies += 1;
                 count.identity_bytes += identity.len() as u64;
-                count.stored_bytes += stored.len() as u64;
+                count.stored_bytes += encoded.stored.len() as u64;
             }
         }
         Ok(Kept { forms, media })

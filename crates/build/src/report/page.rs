@@ -114,8 +114,8 @@ impl Page {
             writeln!(
                 self.0,
                 "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
-                coding.coding.token(),
-                coding.level,
+                coding.choice.method.name(),
+                coding.choice.level,
                 count(coding.bodies),
                 size(coding.identity_bytes),
                 size(coding.stored_bytes),

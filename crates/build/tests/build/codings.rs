@@ -1,10 +1,14 @@
 //! Which codings are stored.
 
-use pinion_build::{CodingSummary, Options, parse_codings};
+use std::num::NonZeroUsize;
+
+use pinion_build::{
+    CodingLevel, CodingSummary, CodingsFor, Level, Method, Options, Warning, codings_at,
+};
 use pinion_http::coding::Coding;
 
 use crate::folder::Folder;
-use crate::reader::{built, built_with, options};
+use crate::reader::{Site, built, built_with, options};
 
 const PAGE: &str = "<p>the same words, again and again, the same words</p>\n";
 
@@ -13,7 +17,7 @@ fn codings_are_kept_where_they_pay() {
     let page = PAGE.repeat(40);
     let folder =
         Folder::with(&[("a.html", page.as_str()), ("short.html", "<p>"), ("a.png", &page)]);
-    let codings = parse_codings("br:4,zstd:3,gzip:2").unwrap();
+    let codings = codings_at("br:4,zstd:3,gzip:2", Level::Best).unwrap();
     let site = built_with(&folder, &Options { codings, ..options() }).unwrap();
     assert_eq!(site.page("/a.html").codings(), Coding::ALL);
     assert_eq!(site.page("/a.html").content(), page.as_bytes());
@@ -60,17 +64,69 @@ fn the_summary_counts_what_is_stored() {
         let form = site.page("/a").forms.iter().find(|form| form.coding == coding).unwrap();
         form.stored.as_ref().unwrap().len() as u64
     };
-    let count = |coding, level| CodingSummary {
-        coding,
-        level,
+    let count = |method: Method| CodingSummary {
+        choice: CodingLevel { method, level: 6 },
         bodies: 1,
         identity_bytes: page.len() as u64,
-        stored_bytes: stored(coding),
+        stored_bytes: stored(method.coding()),
     };
-    assert_eq!(site.summary.codings, [count(Coding::Gzip, 6), count(Coding::Brotli, 6)]);
+    assert_eq!(site.summary.codings, [count(Method::Gzip), count(Method::Brotli)]);
     let all_forms = page.len() as u64 + stored(Coding::Gzip) + stored(Coding::Brotli);
     assert_eq!(site.summary.repeated_bytes, all_forms);
     assert_eq!(site.summary.source_bytes, 2 * page.len() as u64 + 3);
     assert_eq!(site.summary.archive_bytes, site.bytes.len() as u64);
     assert!(!site.summary.slowest.is_empty());
+}
+
+/// Zopfli's is a gzip like any other, and the smallest.
+#[test]
+fn zopfli_makes_gzip() {
+    let folder = Folder::with(&[("a.html", &PAGE.repeat(40))]);
+    let site = |codings: &str| {
+        let codings = codings_at(codings, Level::Best).unwrap();
+        built_with(&folder, &Options { codings, ..options() }).unwrap()
+    };
+    let [zopfli, gzip] = ["zopfli:5", "gzip:9"].map(site);
+    assert_eq!(zopfli.page("/a").codings(), [Coding::Identity, Coding::Gzip]);
+    assert_eq!(zopfli.page("/a").content(), PAGE.repeat(40).as_bytes());
+    let stored = |site: &Site| site.summary.codings[0].stored_bytes;
+    assert!(stored(&zopfli) <= stored(&gzip));
+}
+
+#[test]
+fn some_files_have_codings_of_their_own() {
+    let page = PAGE.repeat(40);
+    let folder = Folder::with(&[
+        ("a.html", page.as_str()),
+        ("art/b.html", &page),
+        ("art/c.svg", &page),
+        ("art/d.png", &page),
+        ("x.bin", &page),
+    ]);
+    let rules = ["art/*=zstd", "*.svg=br:3", "x.bin=identity", "*.gone=br"];
+    let codings_for = rules.map(|rule| CodingsFor::parse(rule, Level::Best).unwrap()).into();
+    let options = Options { codings_for, ..options() };
+    let site = built_with(&folder, &options).unwrap();
+    for (key, codings) in [
+        ("/a.html", &[Coding::Gzip, Coding::Brotli][..]),
+        ("/art/b.html", &[Coding::Zstd]),
+        ("/art/c.svg", &[Coding::Brotli]),
+        // Packed already, but named.
+        ("/art/d.png", &[Coding::Zstd]),
+        ("/x.bin", &[]),
+    ] {
+        assert_eq!(&site.page(key).codings()[1..], codings, "{key}");
+        assert_eq!(site.page(key).content(), page.as_bytes());
+    }
+    let bodies: Vec<_> =
+        site.summary.codings.iter().map(|count| (count.choice.to_string(), count.bodies)).collect();
+    let expected = [("gzip:6", 1), ("br:6", 1), ("zstd:9", 1), ("br:3", 1)];
+    assert_eq!(bodies, expected.map(|(choice, bodies)| (choice.to_owned(), bodies)));
+    let unused = Warning::UnusedCodings("*.gone".into());
+    assert_eq!(site.summary.warnings, [unused]);
+    // The same content in other codings is another body, whatever the order.
+    for threads in 1..4 {
+        let options = Options { threads: NonZeroUsize::new(threads), ..options.clone() };
+        assert!(built_with(&folder, &options).unwrap().bytes == site.bytes);
+    }
 }

@@ -70,11 +70,12 @@ impl Folder {
         drop(UnixListener::bind(self.join(name)).unwrap());
     }
 
-    /// All names in the folder itself, sorted.
+    /// All names in the folder itself, sorted, without those of files of fingerprints.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
         let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.retain(|name| !(name.starts_with('.') && name.ends_with(".stat")));
         names.sort();
         names
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::{Layout, Scratch, verify};
 use pinion_build::{
-    ContentFault, ImportError, Imported, LeftoverReason, Options, import_file, parse_codings,
+    ContentFault, ImportError, Imported, LeftoverReason, Level, Options, codings_at, import_file,
 };
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn every_coding_gives_the_same_archive() {
 
 #[test]
 fn files_are_what_they_were() {
-    let codings = parse_codings("zstd").expect("a list");
+    let codings = codings_at("zstd", Level::Best).expect("a list");
     let options = Options { codings, security_fields: false, ..options() };
     let (imported, bytes) = imported(&made("site-br.cdb"), &options).expect("imported");
     let layout = Layout::open(&bytes).expect("an archive");

@@ -9,5 +9,6 @@ mod import;
 mod large;
 mod places;
 mod reader;
+mod reuse;
 mod same_bytes;
 mod walk;

@@ -342,6 +342,7 @@ mod tests {
             Kind::Codings => "gzip:9,br:5",
             Kind::FieldValue => "a, b",
             Kind::Glob => "*.psd",
+            Kind::GlobCodings => "*.svg=br:11",
             Kind::Host => "*.a.org",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",

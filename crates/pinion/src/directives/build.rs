@@ -67,8 +67,68 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("gzip,br; faster levels when a folder is served"),
         change: Change::Live,
         brief: "The compressed forms to store beside each body",
-        long: "A level may follow each name: gzip:12,br:11,zstd:19. A form is kept only when it \
-               saves enough to be worth its place. `identity` stores the bodies as they are.",
+        long: "A level may follow each name: gzip:12,br:11,zstd:19; one without takes that of \
+               --level. `zopfli` makes the smallest gzip there is, slowly. A form is kept only \
+               when it saves enough to be worth its place. `identity` stores the bodies as they \
+               are.",
+    },
+    Directive {
+        name: "level",
+        short: None,
+        verbs: MAKE_AND_SERVE,
+        file: Some(Table::Site.key("level")),
+        level: Level::Build,
+        kind: Kind::Choice(&["fast", "best", "max"]),
+        repeatable: false,
+        default: Default::Auto("best; fast when a folder is served"),
+        change: Change::Live,
+        brief: "How hard to compress",
+        long: "fast is gzip:1,br:4; best is gzip:6,br:6; max is gzip:12,br:11 and takes some \
+               forty times as long as best. With --codings it sets the level of the codings \
+               that are named without one.",
+    },
+    Directive {
+        name: "codings-for",
+        short: None,
+        verbs: MAKE_AND_SERVE,
+        file: Some(Table::Site.key("codings-for")),
+        level: Level::Build,
+        kind: Kind::GlobCodings,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Other codings for the files that match",
+        long: "The pattern is read like one of --exclude, the list like that of --codings: \
+               '*.svg=zopfli,br:11', 'downloads/**=identity'. Of several that match the last one \
+               counts. The codings are tried even for types that are packed already.",
+    },
+    Directive {
+        name: "reuse",
+        short: None,
+        verbs: &[Verb::Build],
+        file: None,
+        level: Level::Build,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Auto("the archive that is replaced"),
+        change: Change::Restart,
+        brief: "Take bodies that are compressed already from this archive too",
+        long: "What it has of the same content, in the same coding and at the same level, is \
+               copied instead of made. The archive that is written does not depend on it.",
+    },
+    Directive {
+        name: "no-reuse",
+        short: None,
+        verbs: &[Verb::Build],
+        file: None,
+        level: Level::Build,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Read and compress everything anew",
+        long: "Neither the archive that is replaced nor the file of fingerprints beside it is \
+               looked at.",
     },
     Directive {
         name: "exclude",

@@ -201,8 +201,7 @@ mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
     use crate::settings::Settings;
-    use pinion_build::CodingLevel;
-    use pinion_http::coding::Coding;
+    use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
 
@@ -240,9 +239,9 @@ mod tests {
             "pinion serve site -l 80 --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
-             --codings br:4 --exclude a --exclude b --cache-control no-cache \
-             --no-security-headers --no-index --no-clean-urls --no-slash-redirects --no-etag \
-             --single-page index.html --keep-going --jobs 2",
+             --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
+             --cache-control no-cache --no-security-headers --no-index --no-clean-urls \
+             --no-slash-redirects --no-etag --single-page index.html --keep-going --jobs 2",
         );
         assert_eq!(serve.path, Some("site".into()));
         assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
@@ -260,8 +259,9 @@ mod tests {
         let tried = |flag: &&str| serve.low.given(flag) || *flag == "no-cache-control";
         assert!(CONTENT_FLAGS.iter().all(tried), "every flag is tried");
         let content = site.content;
-        let brotli = CodingLevel { coding: Coding::Brotli, level: 4 };
+        let brotli = CodingLevel { method: Method::Brotli, level: 4 };
         assert_eq!(content.codings, Some(vec![brotli]));
+        assert_eq!(content.codings_for[0].to_string(), "*.svg=br:9");
         assert_eq!(content.exclude, ["a", "b"]);
         assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
         assert!(content.keep_going && content.no_security_fields && content.no_index);

@@ -16,7 +16,13 @@ use std::path::Path;
 /// Builds, and tells what was built.
 pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let options = build_options::options(&build.content, Options::new)?;
-    let options = Options { force: build.force, report: build.report.is_some(), ..options };
+    let options = Options {
+        force: build.force,
+        report: build.report.is_some(),
+        reuse: build.reuse,
+        reuse_from: build.reuse_from.clone(),
+        ..options
+    };
     let watcher = Watcher::new(build.json)?;
     let result = build_file(&build.source, &options, &build.output, &watcher);
     watcher.clear();

@@ -42,6 +42,7 @@ fn json_is_the_only_thing_on_stdout() {
             "problems",
             "repeated_bytes",
             "repeated_files",
+            "reused_codings",
             "rules",
             "seconds",
             "shadowed",
@@ -49,6 +50,7 @@ fn json_is_the_only_thing_on_stdout() {
             "slowest",
             "source_bytes",
             "special",
+            "unread_files",
             "warnings"
         ]
     );

@@ -20,17 +20,20 @@ const VERBS: [(&str, &str); 8] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 12] = [
+const WRONG: [(&str, &[&str]); 15] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
+    ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
     ("--exclude", &["", "[", "{a"]),
     ("--io", &["", "kqueue", "AUTO"]),
+    ("--level", &["", "slow", "MAX"]),
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
     ("--report", &[""]),
+    ("--reuse", &[""]),
     ("--single-page", &[""]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
 ];

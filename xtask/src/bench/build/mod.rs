@@ -6,6 +6,7 @@
 //! one, theirs only one of them. Both programs take turns; only ratios within a round count.
 
 mod kawipiko;
+mod rebuild;
 mod report;
 mod split;
 
@@ -23,9 +24,10 @@ use std::process::Command;
 
 const USAGE: &str = "\
 usage: cargo xtask bench build [OPTIONS]
-  --only SITE    only this site: python-docs or pages
+  --only PART    only this: python-docs, pages, rebuild, or memory, which needs 30 GB of disk and
+                 is not measured unless it is named
   --cores WHICH  only on one core, or only on all
-  --rounds N     how often the programs take turns [python-docs 5, pages 1]
+  --rounds N     how often the programs take turns [python-docs 5, pages 1, rebuild 3]
   --name NAME    the run's name [the host's]";
 
 /// Where python3.11-doc lies.
@@ -111,14 +113,21 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         state: release::state()?,
         archiver: kawipiko::archiver(),
     };
-    if bench.archiver.is_none() {
+    let is_wanted = |part: &str| options.only.is_none_or(|only| only == part);
+    let mut run = Run::open(options.name.as_deref())?;
+    if options.only == Some("memory") {
+        rebuild::memory(&bench.pinion, &bench.state, &mut run)?;
+    }
+    if is_wanted("rebuild") {
+        rebuild::rebuild(&bench.pinion, &bench.state, options.rounds.unwrap_or(3), &mut run)?;
+    }
+    if bench.archiver.is_none() && SITES.iter().any(|site| is_wanted(site.name)) {
         eprintln!(
             "kawipiko's archiver is not here, so nothing is compared with it; \
              KAWIPIKO_ARCHIVER or PATH can name it"
         );
     }
-    let mut run = Run::open(options.name.as_deref())?;
-    for site in SITES.iter().filter(|site| options.only.is_none_or(|only| only == site.name)) {
+    for site in SITES.iter().filter(|site| is_wanted(site.name)) {
         for cores in [Cores::One, Cores::All] {
             if options.cores.is_some_and(|only| only != cores) {
                 continue;
@@ -218,6 +227,7 @@ impl Bench {
     /// What a build costs that finds no older archive to replace.
     fn cost(&self, build: &Command, cores: Cores, archive: &Path) -> Result<Cost> {
         remove(archive)?;
+        remove(&self.state.join(".build.pinion.stat"))?;
         cost::of(build, cores.pinned(), &self.state.join("build.log"))
     }
 
@@ -290,7 +300,10 @@ impl<'w> Options<'w> {
         while let Some(word) = words.next() {
             let value = *words.next().with_context(|| format!("{word} needs a value\n{USAGE}"))?;
             match *word {
-                "--only" if SITES.iter().any(|site| site.name == value) => {
+                "--only"
+                    if ["rebuild", "memory"].contains(&value)
+                        || SITES.iter().any(|site| site.name == value) =>
+                {
                     options.only = Some(value);
                 }
                 "--cores" if value == "one" => options.cores = Some(Cores::One),

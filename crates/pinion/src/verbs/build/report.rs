@@ -37,11 +37,11 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
     );
     for coding in summary.codings.iter().filter(|coding| coding.bodies > 0) {
         let share = percent(coding.stored_bytes, coding.identity_bytes);
-        line.push_str(&format!(
-            "{} {} ({share}), ",
-            coding.coding.token(),
-            size(coding.stored_bytes)
-        ));
+        let name = coding.choice.method.name();
+        line.push_str(&format!("{name} {} ({share}), ", size(coding.stored_bytes)));
+    }
+    if summary.unread_files > 0 {
+        line.push_str(&format!("{} unchanged, ", counted(summary.unread_files, "file")));
     }
     if summary.repeated_bytes > 0 {
         line.push_str(&format!("{} not stored again, ", size(summary.repeated_bytes)));
@@ -65,8 +65,9 @@ fn name_some(style: Style, what: &str, names: &[String]) {
 pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
     let codings = summary.codings.iter().map(|coding| {
         json!({
-            "coding": coding.coding.token(),
-            "level": coding.level,
+            "coding": coding.choice.coding().token(),
+            "method": coding.choice.method.name(),
+            "level": coding.choice.level,
             "bodies": coding.bodies,
             "identity_bytes": coding.identity_bytes,
             "stored_bytes": coding.stored_bytes,
@@ -100,6 +101,8 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         },
         "repeated_files": summary.repeated_files,
         "repeated_bytes": summary.repeated_bytes,
+        "unread_files": summary.unread_files,
+        "reused_codings": summary.reused_codings,
         "codings": codings.collect::<Vec<_>>(),
         "skipped": paths(&summary.skipped),
         "special": paths(&summary.special),

@@ -1,0 +1,333 @@
+//! Which codings are tried, and how hard: the words of `--codings`, `--level` and `--codings-for`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use pinion_http::coding::Coding;
+
+use crate::names::glob_of;
+
+/// What encodes. Numbers stand in archives and are for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Method {
+    /// gzip by libdeflate.
+    Gzip = 1,
+    /// gzip by zopfli: a little smaller still, and by far the slowest (docs/decisions/0012).
+    Zopfli = 2,
+    /// Brotli.
+    Brotli = 3,
+    /// Zstandard.
+    Zstd = 4,
+}
+
+impl Method {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Method; 4] = [Method::Gzip, Method::Zopfli, Method::Brotli, Method::Zstd];
+
+    /// The coding that comes out.
+    #[must_use]
+    pub const fn coding(self) -> Coding {
+        match self {
+            Method::Gzip | Method::Zopfli => Coding::Gzip,
+            Method::Brotli => Coding::Brotli,
+            Method::Zstd => Coding::Zstd,
+        }
+    }
+
+    /// The word for it on a command line: the coding's token, or `zopfli`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Zopfli => "zopfli",
+            _ => self.coding().token(),
+        }
+    }
+
+    /// Its levels: libdeflate's and zstd's scales, brotli's qualities, zopfli's iterations.
+    #[must_use]
+    pub const fn levels(self) -> RangeInclusive<u8> {
+        match self {
+            Method::Gzip => 1..=12,
+            Method::Zopfli => 1..=30,
+            Method::Brotli => 0..=11,
+            Method::Zstd => 1..=22,
+        }
+    }
+
+    /// Changes whenever the same content at the same level gives other bytes than before, or is
+    /// kept where it was not: with another encoder, another version of it, other limits. A body
+    /// of another edition is never reused. A test compares the bytes with those of the edition.
+    pub(crate) const fn edition(self) -> u8 {
+        match self {
+            Method::Gzip | Method::Zopfli | Method::Brotli | Method::Zstd => 1,
+        }
+    }
+}
+
+/// How hard to try where no level is named (docs/decisions/0003, 0012).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Somebody waits for the first page.
+    Fast,
+    /// What a little more work would hardly make smaller.
+    #[default]
+    Best,
+    /// A release that may take its time.
+    Max,
+}
+
+impl Level {
+    /// The codings where none are named.
+    #[must_use]
+    pub fn codings(self) -> Vec<CodingLevel> {
+        [Method::Gzip, Method::Brotli].map(|method| self.of(method)).into()
+    }
+
+    fn of(self, method: Method) -> CodingLevel {
+        let level = match (method, self) {
+            (Method::Gzip, Level::Fast) => 1,
+            (Method::Gzip, Level::Best) => 6,
+            (Method::Gzip, Level::Max) => 12,
+            (Method::Zopfli, Level::Fast) => 5,
+            (Method::Zopfli, Level::Best | Level::Max) => 15,
+            (Method::Brotli, Level::Fast) => 4,
+            (Method::Brotli, Level::Best) => 6,
+            (Method::Brotli, Level::Max) => 11,
+            (Method::Zstd, Level::Fast) => 3,
+            (Method::Zstd, Level::Best) => 9,
+            (Method::Zstd, Level::Max) => 19,
+        };
+        CodingLevel { method, level }
+    }
+}
+
+/// A method and how hard it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodingLevel {
+    /// What encodes.
+    pub method: Method,
+    /// One of [`Method::levels`]. gzip's 6 is libdeflate's 7 for content of middle length.
+    pub level: u8,
+}
+
+impl CodingLevel {
+    /// The coding that comes out.
+    #[must_use]
+    pub const fn coding(self) -> Coding {
+        self.method.coding()
+    }
+}
+
+impl fmt::Display for CodingLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.method.name(), self.level)
+    }
+}
+
+/// A coding as it was named: `br`, `br:11`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedCoding {
+    /// What encodes.
+    pub method: Method,
+    /// The level, if one was named.
+    pub level: Option<u8>,
+}
+
+impl NamedCoding {
+    /// Its own level, or that of `level`.
+    #[must_use]
+    pub fn at(self, level: Level) -> CodingLevel {
+        match self.level {
+            Some(named) => CodingLevel { method: self.method, level: named },
+            None => level.of(self.method),
+        }
+    }
+}
+
+impl FromStr for NamedCoding {
+    type Err = CodingError;
+
+    fn from_str(text: &str) -> Result<NamedCoding, CodingError> {
+        let (name, level) = match text.split_once(':') {
+            Some((name, level)) => (name, Some(level)),
+            None => (text, None),
+        };
+        let method = Method::ALL.into_iter().find(|method| is_name(name, *method));
+        let method = method.ok_or_else(|| CodingError::Unknown(name.to_owned()))?;
+        let Some(level) = level else { return Ok(NamedCoding { method, level: None }) };
+        match level.parse().ok().filter(|level| method.levels().contains(level)) {
+            Some(level) => Ok(NamedCoding { method, level: Some(level) }),
+            None => Err(CodingError::Level { method, level: level.to_owned() }),
+        }
+    }
+}
+
+fn is_name(name: &str, method: Method) -> bool {
+    name.eq_ignore_ascii_case(method.name())
+        || (method == Method::Gzip && Coding::from_token(name.as_bytes()) == Some(Coding::Gzip))
+}
+
+/// The codings of a list such as `gzip,br:11`. An empty list, and `identity`, is none.
+///
+/// # Errors
+/// The first member that is no coding, or makes what another one makes.
+pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
+    let mut codings: Vec<NamedCoding> = Vec::new();
+    for member in text.split(',').map(str::trim) {
+        if member.is_empty() || member == Coding::Identity.token() {
+            continue;
+        }
+        let new: NamedCoding = member.parse()?;
+        let same = |known: &&NamedCoding| known.method.coding() == new.method.coding();
+        if let Some(known) = codings.iter().find(same) {
+            return Err(match known.method == new.method {
+                true => CodingError::Twice(new.method),
+                false => CodingError::SameCoding(known.method, new.method),
+            });
+        }
+        codings.push(new);
+    }
+    Ok(codings)
+}
+
+/// The codings of a list at a level: `gzip:6,br:6` of `gzip,br` at [`Level::Best`].
+///
+/// # Errors
+/// As [`parse_codings`].
+pub fn codings_at(text: &str, level: Level) -> Result<Vec<CodingLevel>, CodingError> {
+    Ok(parse_codings(text)?.into_iter().map(|named| named.at(level)).collect())
+}
+
+/// Other codings for some of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodingsFor {
+    /// The names they are for; read like those of [`Options::exclude`](crate::Options::exclude).
+    pub glob: String,
+    /// The codings to try, also of types that are packed already. Empty: the identity alone.
+    pub codings: Vec<CodingLevel>,
+}
+
+impl CodingsFor {
+    /// `*.svg=br:11`: what stands behind the last `=` is a list of codings.
+    ///
+    /// # Errors
+    /// As [`parse_codings`], and when there is no `=`, or nothing before it or behind it.
+    pub fn parse(text: &str, level: Level) -> Result<CodingsFor, CodingError> {
+        match text.rsplit_once('=') {
+            Some((glob, list)) if !glob.is_empty() && !list.trim().is_empty() => {
+                glob_of(glob).map_err(CodingError::Glob)?;
+                Ok(CodingsFor { glob: glob.to_owned(), codings: codings_at(list, level)? })
+            }
+            _ => Err(CodingError::NoList(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for CodingsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.glob, list(&self.codings))
+    }
+}
+
+/// A list as [`codings_at`] reads it.
+pub(crate) fn list(codings: &[CodingLevel]) -> String {
+    match codings {
+        [] => Coding::Identity.token().to_owned(),
+        _ => codings.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+    }
+}
+
+/// Why a text does not name codings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodingError {
+    /// Not a coding that can be stored.
+    #[error("{0:?} is not a coding: use gzip, zopfli, br or zstd")]
+    Unknown(String),
+    /// Not a level of that method.
+    #[error(
+        "{} has the levels {} to {}, not {level:?}",
+        method.name(), method.levels().start(), method.levels().end()
+    )]
+    Level {
+        /// What would encode.
+        method: Method,
+        /// What was asked for.
+        level: String,
+    },
+    /// A coding named twice.
+    #[error("{} is named twice", .0.name())]
+    Twice(Method),
+    /// Two methods for one coding.
+    #[error("{} and {} both make {}: name one", .0.name(), .1.name(), .0.coding().token())]
+    SameCoding(Method, Method),
+    /// An override without a glob or without codings.
+    #[error("{0:?} is not GLOB=LIST: write '*.svg=br:11', or '*.bin=identity' for none")]
+    NoList(String),
+    /// A glob that is none.
+    #[error("{0}")]
+    Glob(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_codings() {
+        let text = |text: &str, level| list(&codings_at(text, level).unwrap());
+        assert_eq!(text("gzip:12, BR:11,zstd:1", Level::Fast), "gzip:12,br:11,zstd:1");
+        assert_eq!(text("gzip,br", Level::Best), list(&Level::Best.codings()));
+        assert_eq!(text("x-gzip,br,zstd", Level::Best), "gzip:6,br:6,zstd:9");
+        assert_eq!(text("gzip,br:7,zstd", Level::Fast), "gzip:1,br:7,zstd:3");
+        assert_eq!(text("gzip,br,zstd", Level::Max), "gzip:12,br:11,zstd:19");
+        assert_eq!(text("zopfli", Level::Best), "zopfli:15");
+        for none in ["", "identity", " , "] {
+            assert_eq!(text(none, Level::Best), "identity");
+        }
+    }
+
+    #[test]
+    fn bad_codings_are_named() {
+        for (text, message) in [
+            ("deflate", "\"deflate\" is not a coding: use gzip, zopfli, br or zstd"),
+            ("gzip:0", "gzip has the levels 1 to 12, not \"0\""),
+            ("zopfli:31", "zopfli has the levels 1 to 30, not \"31\""),
+            ("br:12", "br has the levels 0 to 11, not \"12\""),
+            ("zstd:-1", "zstd has the levels 1 to 22, not \"-1\""),
+            ("br:", "br has the levels 0 to 11, not \"\""),
+            ("identity:1", "\"identity\" is not a coding: use gzip, zopfli, br or zstd"),
+            ("br,gzip,br:3", "br is named twice"),
+            ("gzip,zopfli", "gzip and zopfli both make gzip: name one"),
+        ] {
+            assert_eq!(parse_codings(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    /// Every level of the table is one of its method, and more work at each step.
+    #[test]
+    fn levels_are_within_their_scales() {
+        for method in Method::ALL {
+            let [fast, best, max] = [Level::Fast, Level::Best, Level::Max].map(|l| l.of(method));
+            assert!(fast.level < best.level && best.level <= max.level, "{method:?}");
+            assert!([fast, best, max].iter().all(|at| method.levels().contains(&at.level)));
+        }
+        assert_eq!(list(&Level::Fast.codings()), "gzip:1,br:4");
+        assert_eq!(list(&Level::Max.codings()), "gzip:12,br:11");
+    }
+
+    #[test]
+    fn overrides_name_files_and_codings() {
+        let parse = |text: &str| CodingsFor::parse(text, Level::Best);
+        let svg = parse("art/*.svg=zopfli:30,br").unwrap();
+        assert_eq!((svg.glob.as_str(), svg.codings.len()), ("art/*.svg", 2));
+        assert_eq!(svg.to_string(), "art/*.svg=zopfli:30,br:6");
+        assert_eq!(parse("a=b=identity").unwrap().to_string(), "a=b=identity");
+        for text in ["*.svg", "=br", "*.svg=", "*.svg= "] {
+            assert!(matches!(parse(text), Err(CodingError::NoList(_))), "{text}");
+        }
+        assert!(matches!(parse("*.svg=lzma"), Err(CodingError::Unknown(_))));
+        assert!(matches!(parse("a[=br"), Err(CodingError::Glob(_))));
+    }
+}

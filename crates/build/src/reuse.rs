@@ -1,0 +1,378 @@
+//! Bodies of older archives: what need not be read or encoded again.
+//!
+//! An archive tells which of its bodies came of which content, by which encoder (its origins). A
+//! body is taken from it when its bytes have the digest that the archive says, and, unless the
+//! archive is known to be our own work, when they decode to the content. Whatever is wrong with an
+//! older archive, the new one only costs more: what cannot be taken is made.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use bytes::Bytes;
+use hashbrown::HashTable;
+use pinion_archive::layout::{DigestRow, ORIGIN_NOT_KEPT, OriginRow};
+use pinion_archive::{Digest, OpenError, Outline, Section, SectionKind};
+use rustix::buffer::spare_capacity;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+use crate::codings::CodingLevel;
+use crate::decode::decodes_to;
+use crate::encode::{Encoded, largest_kept};
+use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
+
+/// Older archives, the best first.
+#[derive(Default)]
+pub(crate) struct Reuse {
+    archives: Vec<Old>,
+}
+
+/// One older archive.
+struct Old {
+    file: Arc<File>,
+    /// Its bodies, by rising offset.
+    bodies: Vec<DigestRow>,
+    /// Numbers of bodies, found by digest.
+    known: HashTable<u32>,
+    hasher: RandomState,
+    /// By rising content.
+    origins: Vec<OriginRow>,
+    /// Whether it is the work of an earlier build in the same place: what it says about its bodies
+    /// needs no proof.
+    own: bool,
+}
+
+/// A body of an older archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Spot {
+    archive: u32,
+    body: u32,
+}
+
+/// What older archives know about a content in a coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// It was never tried.
+    Unknown,
+    /// It did not pay.
+    NotKept,
+    Stored(Spot),
+}
+
+/// Bodies that were read and checked, for some files.
+#[derive(Default)]
+pub(crate) struct Stock(Vec<(Spot, Bytes)>);
+
+/// A body that is too large to be held, in an older archive.
+pub(crate) struct Distant {
+    file: Arc<File>,
+    offset: u64,
+    left: u64,
+}
+
+/// Why nothing can be taken from an archive.
+#[derive(Debug)]
+pub(crate) enum Useless {
+    Unreadable(io::Error),
+    NotAnArchive(OpenError),
+    /// Its tables are not what they should be.
+    Damaged,
+}
+
+impl Reuse {
+    /// Adds an archive. `own` is the digest of the one that an earlier build noted to be its work.
+    pub(crate) fn add(&mut self, file: File, own: Option<Digest>) -> Result<(), Useless> {
+        self.archives.push(Old::open(file, own)?);
+        Ok(())
+    }
+
+    /// The body that holds this content as it is.
+    pub(crate) fn content(&self, digest: &Digest) -> Option<Spot> {
+        (0..)
+            .zip(&self.archives)
+            .find_map(|(archive, old)| old.find(digest).map(|body| Spot { archive, body }))
+    }
+
+    /// What became of this content in a coding.
+    pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> Form {
+        let forms =
+            (0..).zip(&self.archives).map(|(archive, old)| old.form(archive, content, choice));
+        forms.into_iter().find(|form| *form != Form::Unknown).unwrap_or(Form::Unknown)
+    }
+
+    /// The digest that a body should have.
+    pub(crate) fn digest(&self, spot: Spot) -> Option<Digest> {
+        self.row(spot).map(|(_, row)| Digest(row.digest))
+    }
+
+    /// Reads bodies, those that lie beside each other at once, and checks each. What cannot be read
+    /// or is damaged is missing afterwards.
+    pub(crate) fn stock(&self, mut wanted: Vec<Spot>) -> Stock {
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut stock = Stock(Vec::with_capacity(wanted.len()));
+        let mut rest = wanted.as_slice();
+        while let Some((run, spots)) = self.run(rest) {
+            if let Some(old) = spots.first().and_then(|spot| self.archive(*spot)) {
+                self.read_run(old, run, spots, &mut stock);
+            }
+            rest = rest.get(spots.len()..).unwrap_or_default();
+        }
+        stock
+    }
+
+    /// The stored form at `spot` of a content, proven.
+    pub(crate) fn proven(
+        &self,
+        stock: &Stock,
+        spot: Spot,
+        choice: CodingLevel,
+        content: &[u8],
+    ) -> Option<Encoded> {
+        let digest = self.digest(spot)?;
+        let stored = match stock.get(spot) {
+            Some(stored) => stored,
+            None => self.stock(vec![spot]).get(spot)?,
+        };
+        let own = self.archive(spot)?.own;
+        (own || decodes_to(choice.coding(), &stored, content)).then_some(Encoded { digest, stored })
+    }
+
+    /// A body to be copied piece by piece.
+    pub(crate) fn distant(&self, spot: Spot) -> Option<Distant> {
+        let (old, row) = self.row(spot)?;
+        Some(Distant {
+            file: Arc::clone(&old.file),
+            offset: row.offset.get(),
+            left: row.bytes.get(),
+        })
+    }
+
+    fn archive(&self, spot: Spot) -> Option<&Old> {
+        self.archives.get(usize::try_from(spot.archive).ok()?)
+    }
+
+    fn row(&self, spot: Spot) -> Option<(&Old, &DigestRow)> {
+        let old = self.archive(spot)?;
+        Some((old, old.body(spot.body)?))
+    }
+
+    /// The first of `spots`, and those after it that are read together with it.
+    fn run<'s>(&self, spots: &'s [Spot]) -> Option<(Range<u64>, &'s [Spot])> {
+        let first = *spots.first()?;
+        let place = |spot: Spot| self.row(spot).map_or(0..0, |(_, row)| range(row));
+        let mut run = place(first);
+        let mut count = 1;
+        for &next in spots.get(1..).unwrap_or_default() {
+            let next_place = place(next);
+            let apart = next.archive != first.archive
+                || next_place.start.saturating_sub(run.end) > RUN_GAP_BYTES
+                || next_place.end.saturating_sub(run.start) > RUN_BYTES;
+            if apart {
+                break;
+            }
+            run.end = next_place.end.max(run.end);
+            count += 1;
+        }
+        Some((run, spots.get(..count)?))
+    }
+
+    fn read_run(&self, old: &Old, run: Range<u64>, spots: &[Spot], stock: &mut Stock) {
+        let Some(bytes) = read_range(&old.file, run.clone()) else { return };
+        for &spot in spots {
+            let Some(row) = old.body(spot.body) else { continue };
+            let place = range(row);
+            let start = place.start.checked_sub(run.start).and_then(|at| usize::try_from(at).ok());
+            let length = usize::try_from(row.bytes.get()).ok();
+            let (Some(start), Some(length)) = (start, length) else { continue };
+            if start.checked_add(length).is_none_or(|end| end > bytes.len()) {
+                continue;
+            }
+            let body = bytes.slice(start..start + length);
+            if Digest::of(&body).0 == row.digest {
+                stock.0.push((spot, body));
+            }
+        }
+    }
+}
+
+impl Stock {
+    /// A body, if it was asked for and is sound.
+    pub(crate) fn get(&self, spot: Spot) -> Option<Bytes> {
+        let place = self.0.binary_search_by_key(&spot, |(spot, _)| *spot).ok()?;
+        self.0.get(place).map(|(_, bytes)| bytes.clone())
+    }
+}
+
+impl Old {
+    fn open(file: File, own: Option<Digest>) -> Result<Old, Useless> {
+        let file_bytes = file.metadata().map_err(Useless::Unreadable)?.len();
+        let mut page =
+            vec![0; Outline::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];
+        file.read_exact_at(&mut page, 0).map_err(Useless::Unreadable)?;
+        let outline = Outline::read(&page, file_bytes).map_err(Useless::NotAnArchive)?;
+        let section = |kind| outline.section(kind).copied();
+        let bodies = section(SectionKind::BODIES).ok_or(Useless::Damaged)?;
+        let digests = section(SectionKind::DIGESTS).ok_or(Useless::Damaged)?;
+        let rows = body_rows(&file, &bodies, &digests)?;
+        let origins = match section(SectionKind::ORIGINS) {
+            Some(section) => origin_rows(&file, &section, rows.len())?,
+            None => Vec::new(),
+        };
+        let hasher = RandomState::new();
+        let mut known = HashTable::with_capacity(rows.len());
+        let hash = |number: &u32| hash_of(&hasher, &rows, *number);
+        for number in 0..u32::try_from(rows.len()).map_err(|_| Useless::Damaged)? {
+            known.insert_unique(hash(&number), number, hash);
+        }
+        let own = own == Some(outline.digest);
+        Ok(Old { file: Arc::new(file), bodies: rows, known, hasher, origins, own })
+    }
+
+    fn body(&self, number: u32) -> Option<&DigestRow> {
+        self.bodies.get(usize::try_from(number).ok()?)
+    }
+
+    fn find(&self, digest: &Digest) -> Option<u32> {
+        let is_it = |number: &u32| self.body(*number).is_some_and(|row| row.digest == digest.0);
+        self.known.find(self.hasher.hash_one(digest.0), is_it).copied()
+    }
+
+    fn form(&self, archive: u32, content: &Digest, choice: CodingLevel) -> Form {
+        let Some(number) = self.find(content) else { return Form::Unknown };
+        let first = self.origins.partition_point(|row| row.content.get() < number);
+        let of_content = self.origins.get(first..).unwrap_or_default().iter();
+        let mut of_content = of_content.take_while(|row| row.content.get() == number);
+        let Some(row) = of_content.find(|row| is_of(row, choice)) else { return Form::Unknown };
+        if row.stored.get() == ORIGIN_NOT_KEPT {
+            return Form::NotKept;
+        }
+        let bytes = |number| self.body(number).map_or(0, |row: &DigestRow| row.bytes.get());
+        let pays = largest_kept(bytes(number)).is_some_and(|most| bytes(row.stored.get()) <= most);
+        match pays {
+            true => Form::Stored(Spot { archive, body: row.stored.get() }),
+            false => Form::Unknown,
+        }
+    }
+}
+
+fn is_of(row: &OriginRow, choice: CodingLevel) -> bool {
+    let CodingLevel { method, level } = choice;
+    (row.coding, row.method) == (method.coding().number(), method as u8)
+        && (row.level, row.edition) == (level, method.edition())
+}
+
+fn hash_of(hasher: &RandomState, rows: &[DigestRow], number: u32) -> u64 {
+    hasher.hash_one(rows.get(number as usize).map_or([0; 32], |row| row.digest))
+}
+
+fn range(row: &DigestRow) -> Range<u64> {
+    let start = row.offset.get();
+    start..start.saturating_add(row.bytes.get())
+}
+
+/// The bodies of an archive, each behind the last and within the section.
+fn body_rows(file: &File, bodies: &Section, digests: &Section) -> Result<Vec<DigestRow>, Useless> {
+    let mut end = bodies.offset;
+    let last = bodies.offset + bodies.bytes;
+    rows(file, digests, |row: &DigestRow| {
+        let place = range(row);
+        let fits = place.start >= end && place.end > place.start && place.end <= last;
+        end = place.end;
+        fits
+    })
+}
+
+fn origin_rows(file: &File, section: &Section, bodies: usize) -> Result<Vec<OriginRow>, Useless> {
+    let exists = |number: u32| usize::try_from(number).is_ok_and(|number| number < bodies);
+    let mut last = None;
+    rows(file, section, |row: &OriginRow| {
+        let key = (row.content.get(), row.method, row.level, row.edition);
+        let rises = last.replace(key).is_none_or(|last| last < key);
+        let stored = row.stored.get();
+        rises && exists(row.content.get()) && (stored == ORIGIN_NOT_KEPT || exists(stored))
+    })
+}
+
+/// The rows of a section, which is read once and hashed. It is given up at the first row that does
+/// not fit: a file that claims to be huge costs no more than what is really in it.
+fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
+    file: &File,
+    section: &Section,
+    mut fits: impl FnMut(&R) -> bool,
+) -> Result<Vec<R>, Useless> {
+    let mut hasher = blake3::Hasher::new();
+    let mut rows: Vec<R> = Vec::new();
+    let mut at = section.offset;
+    let end = section.offset + section.bytes;
+    let mut piece = vec![0; PIECE_BYTES / size_of::<R>() * size_of::<R>()];
+    while at < end {
+        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(piece.len());
+        let piece = piece.get_mut(..length).ok_or(Useless::Damaged)?;
+        file.read_exact_at(piece, at).map_err(Useless::Unreadable)?;
+        hasher.update(piece);
+        let new = <[R]>::ref_from_bytes(piece).map_err(|_| Useless::Damaged)?;
+        if !new.iter().all(&mut fits) {
+            return Err(Useless::Damaged);
+        }
+        rows.extend_from_slice(new);
+        at += length as u64;
+    }
+    match *hasher.finalize().as_bytes() == section.digest.0 {
+        true => Ok(rows),
+        false => Err(Useless::Damaged),
+    }
+}
+
+/// A part of a file; None when it cannot be read, or ends early.
+fn read_range(file: &File, range: Range<u64>) -> Option<Bytes> {
+    let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+    let mut bytes = Vec::new();
+    // A damaged row may claim any length.
+    bytes.try_reserve_exact(length).ok()?;
+    while bytes.len() < length {
+        let at = range.start + bytes.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    bytes.truncate(length);
+    Some(bytes.into())
+}
+
+impl Distant {
+    /// Whether the body is what it should be. Reads all of it; the next reading begins at its
+    /// start again.
+    pub(crate) fn is_sound(&self, digest: &Digest) -> bool {
+        let mut again =
+            Distant { file: Arc::clone(&self.file), offset: self.offset, left: self.left };
+        let mut hasher = blake3::Hasher::new();
+        io::copy(&mut again, &mut hasher).is_ok() && *hasher.finalize().as_bytes() == digest.0
+    }
+}
+
+impl io::Read for Distant {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.file.read_at(buffer.get_mut(..most).unwrap_or_default(), self.offset)?;
+        self.offset += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+impl fmt::Display for Useless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Useless::Unreadable(error) => f.write_str(&crate::error::without_number(error)),
+            Useless::NotAnArchive(error) => error.fmt(f),
+            Useless::Damaged => f.write_str("damaged"),
+        }
+    }
+}

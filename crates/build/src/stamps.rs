@@ -1,0 +1,281 @@
+//! The file of fingerprints beside an archive, `.NAME.stat`: what each file of the folder was when
+//! it was last read, and what was found in it. A file that still is what it was need not be read.
+//!
+//! ```text
+//! magic      8 bytes
+//! rows       key length (2), type length (1), flags (1), StampRow, key, type; sorted by key
+//! digest     of the archive that was built with it (32)
+//! rows       their count (8)
+//! blake3     of all before (32)
+//! ```
+//!
+//! It is only ever a shortcut: one that is damaged, of another version or not there costs time and
+//! nothing else. It is written under another name and renamed, so builds at the same time and
+//! builds that are killed leave one that is whole. Rows do not name the folder: device, inode and
+//! times of a file are found in no other one.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use pinion_archive::Digest;
+use pinion_http::date::UnixSeconds;
+use zerocopy::little_endian::{I64, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::limits::{RACY_SECONDS, STAMPS_MAX_BYTES};
+use crate::media::{self, MediaType};
+use crate::reuse::{Reuse, Spot};
+use crate::source::{Source, Stamp};
+use crate::walk::SourceFile;
+
+/// The last byte is the version: it changes with the rows, and with what is found in a file.
+const MAGIC: [u8; 8] = *b"\x89PISTAT\x01";
+/// Behind the rows.
+const TRAILER_BYTES: usize = 32 + 8 + 32;
+
+/// [`RowHeader::flags`]: the type says `charset=utf-8`.
+const UTF8: u8 = 1;
+/// [`RowHeader::flags`]: the content begins as an archive does.
+const ARCHIVE: u8 = 2;
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RowHeader {
+    key_bytes: zerocopy::little_endian::U16,
+    essence_bytes: u8,
+    flags: u8,
+    device: U64,
+    inode: U64,
+    bytes: U64,
+    modified: I64,
+    changed: I64,
+    modified_ns: U32,
+    changed_ns: U32,
+    digest: [u8; 32],
+}
+
+/// A file that still is what it was, and whose content an older archive has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// Its number in the list.
+    pub(crate) file: u32,
+    pub(crate) spot: Spot,
+    pub(crate) media: MediaType,
+    /// Whether it begins as an archive does.
+    pub(crate) archive: bool,
+}
+
+/// The name of the file of fingerprints beside an archive. Hidden, so that no walk takes it.
+pub(crate) fn beside(archive: &Path) -> Option<PathBuf> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(archive.file_name()?);
+    name.push(".stat");
+    Some(archive.with_file_name(name))
+}
+
+/// What stands under that name.
+pub(crate) enum Found {
+    Stamps(Stamps),
+    /// Nothing, or nothing that can be used.
+    Nothing,
+    /// Something that is not ours to replace.
+    Foreign,
+}
+
+/// A file of fingerprints that is whole.
+pub(crate) struct Stamps {
+    /// Of the archive that was built with it.
+    pub(crate) archive: Digest,
+    bytes: Vec<u8>,
+}
+
+impl Stamps {
+    /// Reads the file at `path`.
+    pub(crate) fn find(path: &Path) -> Found {
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => return Found::Nothing,
+            Ok(metadata) if metadata.is_file() => {}
+            _ => return Found::Foreign,
+        }
+        let Ok(mut source) = Source::open(path) else { return Found::Foreign };
+        let mut head = Vec::new();
+        let read = source.head(&mut head, MAGIC.len()).is_ok();
+        // Of another version, or zeros: what a crash of the machine may leave of a file.
+        let ours = head.get(..MAGIC.len() - 1) == MAGIC.get(..MAGIC.len() - 1)
+            || head.iter().all(|&byte| byte == 0);
+        if !read || !ours {
+            return Found::Foreign;
+        }
+        if source.stamp().bytes > STAMPS_MAX_BYTES {
+            return Found::Nothing;
+        }
+        let whole = source.rewind().is_ok().then(|| source.read().ok()).flatten();
+        whole.and_then(Stamps::parse).map_or(Found::Nothing, Found::Stamps)
+    }
+
+    /// None unless every byte is as it was written, by this version.
+    fn parse(mut bytes: Vec<u8>) -> Option<Stamps> {
+        let rows_end = bytes.len().checked_sub(TRAILER_BYTES)?;
+        let (all, check) = bytes.split_last_chunk::<32>()?;
+        if !all.starts_with(&MAGIC) || Digest::of(all) != Digest(*check) || rows_end < MAGIC.len() {
+            return None;
+        }
+        let archive = Digest(*all.get(rows_end..)?.first_chunk()?);
+        bytes.truncate(rows_end);
+        bytes.drain(..MAGIC.len());
+        Some(Stamps { archive, bytes })
+    }
+
+    /// The files of a walk that still are what they were and whose content is at hand. `stamps` are
+    /// theirs, one for each.
+    pub(crate) fn known(
+        &self,
+        files: &[SourceFile],
+        stamps: &[Stamp],
+        reuse: &Reuse,
+    ) -> Vec<Known> {
+        let essences = media::essences();
+        let mut known = Vec::new();
+        let mut rest = self.bytes.as_slice();
+        let mut row = next(&mut rest);
+        for ((number, file), stamp) in (0..).zip(files).zip(stamps) {
+            while row.as_ref().is_some_and(|row| row.key < &*file.key) {
+                row = next(&mut rest);
+            }
+            let Some(row) = row.as_ref().filter(|row| row.key == &*file.key) else { continue };
+            if row.stamp == *stamp
+                && let Some(spot) = reuse.content(&row.digest)
+                && let Some(media) = row.media(&essences)
+            {
+                known.push(Known { file: number, spot, media, archive: row.archive });
+            }
+        }
+        known
+    }
+}
+
+struct Row<'a> {
+    key: &'a [u8],
+    essence: &'a [u8],
+    utf8: bool,
+    archive: bool,
+    stamp: Stamp,
+    digest: Digest,
+}
+
+impl Row<'_> {
+    /// None for a type that a build would not give now.
+    fn media(&self, essences: &HashMap<&[u8], &'static str>) -> Option<MediaType> {
+        let essence = *essences.get(self.essence)?;
+        let by_name = media::by_extension(self.key);
+        (by_name.is_none() || by_name == Some(essence))
+            .then_some(MediaType { essence, utf8: self.utf8 })
+    }
+}
+
+/// The row at the front; None at the end, and for rows that do not fit.
+fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
+    let (header, after) = RowHeader::ref_from_prefix(rest).ok()?;
+    let (key, after) = after.split_at_checked(header.key_bytes.get().into())?;
+    let (essence, after) = after.split_at_checked(header.essence_bytes.into())?;
+    *rest = after;
+    Some(Row {
+        key,
+        essence,
+        utf8: header.flags & UTF8 != 0,
+        archive: header.flags & ARCHIVE != 0,
+        stamp: Stamp {
+            device: header.device.get(),
+            inode: header.inode.get(),
+            bytes: header.bytes.get(),
+            modified: header.modified.get(),
+            changed: header.changed.get(),
+            modified_ns: header.modified_ns.get(),
+            changed_ns: header.changed_ns.get(),
+        },
+        digest: Digest(header.digest),
+    })
+}
+
+/// A file of fingerprints that is being written.
+pub(crate) struct Notes {
+    out: BufWriter<Hashed>,
+    began: UnixSeconds,
+    rows: u64,
+}
+
+struct Hashed {
+    file: File,
+    hasher: blake3::Hasher,
+}
+
+impl Notes {
+    /// On an empty file. Files that changed when the build had `began`, or shortly before, get no
+    /// row: they may have changed again within the same tick of the file system's clock.
+    pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<Notes> {
+        let mut out = BufWriter::new(Hashed { file, hasher: blake3::Hasher::new() });
+        out.write_all(&MAGIC)?;
+        Ok(Notes { out, began, rows: 0 })
+    }
+
+    /// Notes a file. Rows come in the order of their keys.
+    pub(crate) fn add(
+        &mut self,
+        key: &[u8],
+        stamp: &Stamp,
+        digest: &Digest,
+        media: MediaType,
+        archive: bool,
+    ) -> io::Result<()> {
+        let settled = self.began.saturating_sub(RACY_SECONDS);
+        let (Ok(key_bytes), Ok(essence_bytes)) =
+            (u16::try_from(key.len()), u8::try_from(media.essence.len()))
+        else {
+            return Ok(());
+        };
+        if stamp.modified >= settled || stamp.changed >= settled {
+            return Ok(());
+        }
+        let header = RowHeader {
+            key_bytes: key_bytes.into(),
+            essence_bytes,
+            flags: u8::from(media.utf8) * UTF8 + u8::from(archive) * ARCHIVE,
+            device: stamp.device.into(),
+            inode: stamp.inode.into(),
+            bytes: stamp.bytes.into(),
+            modified: stamp.modified.into(),
+            changed: stamp.changed.into(),
+            modified_ns: stamp.modified_ns.into(),
+            changed_ns: stamp.changed_ns.into(),
+            digest: digest.0,
+        };
+        self.rows += 1;
+        self.out.write_all(header.as_bytes())?;
+        self.out.write_all(key)?;
+        self.out.write_all(media.essence.as_bytes())
+    }
+
+    /// Ends the file, which belongs to the archive with that digest.
+    pub(crate) fn finish(mut self, archive: &Digest) -> io::Result<()> {
+        self.out.write_all(&archive.0)?;
+        self.out.write_all(&self.rows.to_le_bytes())?;
+        let mut hashed = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let check = hashed.hasher.finalize();
+        hashed.file.write_all(check.as_bytes())
+    }
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,235 @@
+//! What a build takes over from earlier ones, and that it never shows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pinion_build::{CodingsFor, Level, Options, Summary, Warning, build_file, codings_at};
+use proptest::prelude::*;
+
+use crate::folder::Folder;
+use crate::reader::options;
+
+/// Late enough that no file of this test counts as changed just now.
+fn later() -> Options {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    Options { now: now as i64 + 3600, ..options() }
+}
+
+fn page(number: usize) -> String {
+    format!("<p>page {number}, much like the others</p>\n").repeat(20 + number % 50)
+}
+
+fn site() -> Folder {
+    let folder = Folder::new();
+    for number in 0..150 {
+        folder.file(format!("d{}/p{number}.html", number % 7), page(number % 100));
+    }
+    folder.file("empty.txt", "");
+    folder.file("tiny.txt", "x");
+    folder.file("noise.bin", noise(20_000));
+    folder.file("picture.png", noise(3_000));
+    folder.file("large.css", page(3).repeat(200));
+    folder
+}
+
+fn noise(bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// An archive and what its build told.
+struct Made {
+    bytes: Vec<u8>,
+    summary: Summary,
+}
+
+fn make(source: &Folder, out: &Path, options: &Options) -> Made {
+    let summary = build_file(source.path(), options, out, &()).unwrap();
+    Made { bytes: fs::read(out).unwrap(), summary }
+}
+
+/// The same, by a build that knows nothing of earlier ones.
+fn anew(source: &Folder, options: &Options) -> Vec<u8> {
+    let out = Folder::new();
+    let options = Options { reuse: false, reuse_from: Vec::new(), ..options.clone() };
+    make(source, &out.join("site.pinion"), &options).bytes
+}
+
+fn stamps(out: &Folder) -> PathBuf {
+    out.join(".site.pinion.stat")
+}
+
+#[test]
+fn an_unchanged_folder_is_not_read_again() {
+    let (source, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    let first = make(&source, &path, &later());
+    assert_eq!((first.summary.unread_files, first.summary.reused_codings), (0, 0));
+    assert!(first.bytes == anew(&source, &later()));
+    let second = make(&source, &path, &later());
+    assert!(second.bytes == first.bytes);
+    assert_eq!(second.summary.digest, first.summary.digest);
+    // An empty file has no body that could be taken over.
+    assert_eq!(second.summary.unread_files, second.summary.files - 1);
+    // Each content once; not the picture, which is not tried.
+    assert_eq!(second.summary.reused_codings, 2 * 103);
+    let timeless = |summary: &Summary| (summary.codings.clone(), summary.repeated_bytes);
+    assert_eq!(timeless(&second.summary), timeless(&first.summary));
+}
+
+#[test]
+fn what_changed_is_read_and_nothing_else() {
+    let (source, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    make(&source, &path, &later());
+    // Other content of the same length, and the old time of modification.
+    source.file("d0/p0.html", page(0).replace("much", "very"));
+    source.file("new.html", "<p>new</p>".repeat(100));
+    fs::remove_file(source.join("tiny.txt")).unwrap();
+    fs::rename(source.join("picture.png"), source.join("other.png")).unwrap();
+    let second = make(&source, &path, &later());
+    assert!(second.bytes == anew(&source, &later()));
+    // The changed one, the new one, the renamed one, the empty one.
+    assert_eq!(second.summary.unread_files, second.summary.files - 4);
+    assert_eq!(make(&source, &path, &later()).bytes.len(), second.bytes.len());
+}
+
+/// Within two seconds a file can change twice without a trace.
+#[test]
+fn what_changed_just_now_is_read_again() {
+    let (source, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let just_now = Options { now, ..options() };
+    make(&source, &path, &just_now);
+    let second = make(&source, &path, &just_now);
+    assert_eq!(second.summary.unread_files, 0);
+    assert!(second.summary.reused_codings > 0, "read again, but not encoded again");
+    make(&source, &path, &later());
+    assert!(make(&source, &path, &just_now).summary.unread_files > 0);
+}
+
+/// Whatever options change, the result is that of a build from nothing.
+#[test]
+fn other_options_are_honoured() {
+    let (source, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    let codings =
+        |text: &str| Options { codings: codings_at(text, Level::Best).unwrap(), ..later() };
+    let rule = CodingsFor::parse("*.css=gzip:9,br:2", Level::Best).unwrap();
+    for (options, reused) in [
+        (codings("gzip:6,br:6"), 0),
+        (codings("gzip:6,br:5"), 103),
+        (codings("gzip:5,br:5,zstd:1"), 103),
+        (codings("zopfli:1"), 0),
+        (codings("identity"), 0),
+        (codings("gzip:6,br:6"), 0),
+        (Options { codings_for: vec![rule], ..codings("gzip:6,br:6") }, 204),
+        (Options { exclude: vec!["d*".to_owned()], ..codings("gzip:6,br:6") }, 4),
+        (Options { security_fields: false, source_date_epoch: Some(1), ..codings("gzip") }, 3),
+    ] {
+        let made = make(&source, &path, &options);
+        assert!(made.bytes == anew(&source, &options), "{options:?}");
+        assert_eq!(made.summary.reused_codings, reused, "{:?}", options.codings);
+    }
+}
+
+/// Archives from elsewhere help too, but prove what they say.
+#[test]
+fn other_archives_are_taken_from() {
+    let (source, elsewhere, out) = (site(), Folder::new(), Folder::new());
+    let old = elsewhere.join("old.pinion");
+    make(&source, &old, &later());
+    source.file("more.html", page(120));
+    let options = Options { reuse_from: vec![old], ..later() };
+    let made = make(&source, &out.join("site.pinion"), &options);
+    assert!(made.bytes == anew(&source, &options));
+    assert_eq!((made.summary.unread_files, made.summary.reused_codings), (0, 2 * 103));
+    assert_eq!(made.summary.warnings, []);
+}
+
+#[test]
+fn what_is_no_archive_is_warned_about() {
+    let (source, out) = (site(), Folder::new());
+    out.file("text", "not an archive");
+    out.pipe("pipe");
+    let files = ["none", "text", "pipe", "."].map(|name| out.join(name));
+    let options = Options { reuse_from: files.to_vec(), ..later() };
+    let made = make(&source, &out.join("site.pinion"), &options);
+    assert!(made.bytes == anew(&source, &options));
+    let lines: Vec<String> = made.summary.warnings.iter().map(Warning::to_string).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("nothing is reused of it: ")), "{lines:?}");
+}
+
+/// Every file of the folder is damaged in turn, or replaced by something else.
+#[test]
+fn damage_costs_time_and_nothing_else() {
+    let (source, out) = (site(), Folder::new());
+    let path = out.join("site.pinion");
+    let first = make(&source, &path, &later());
+    let whole = fs::read(stamps(&out)).unwrap();
+    for (bytes, kept) in [
+        (Vec::new(), 0),
+        (whole[..whole.len() / 2].to_vec(), 0),
+        (vec![0; whole.len()], 0),
+        (whole.iter().map(|byte| byte ^ 1).collect(), 0),
+        ([&whole[..], b"x"].concat(), 0),
+        (whole.clone(), first.summary.files - 1),
+    ] {
+        fs::write(&path, &first.bytes).unwrap();
+        fs::write(stamps(&out), &bytes).unwrap();
+        let made = make(&source, &path, &later());
+        assert!(made.bytes == first.bytes);
+        assert_eq!(made.summary.unread_files, kept, "{} bytes", bytes.len());
+        let foreign = !bytes.is_empty() && bytes[0] != whole[0] && bytes[0] != 0;
+        assert_eq!(made.summary.warnings.contains(&Warning::NoStamps), foreign);
+        assert_eq!(fs::read(stamps(&out)).unwrap() == whole, !foreign);
+    }
+}
+
+/// A file of that name which is not ours stays what it is.
+#[test]
+fn a_foreign_file_of_that_name_is_not_replaced() {
+    let (source, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
+    let path = out.join("site.pinion");
+    fs::write(stamps(&out), "my notes").unwrap();
+    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::NoStamps]);
+    assert_eq!(fs::read(stamps(&out)).unwrap(), b"my notes");
+    fs::remove_file(stamps(&out)).unwrap();
+    out.pipe(".site.pinion.stat");
+    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::NoStamps]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+
+    /// Bytes of the older archive are changed, it is cut, or lengthened: the new one is the same.
+    #[test]
+    fn a_damaged_archive_never_shows(
+        places in prop::collection::vec((0.0f64..1.0, 1u8..=255), 1..30),
+        cut in prop::option::weighted(0.2, 0.0f64..1.0),
+        keeps_stamps in any::<bool>(),
+    ) {
+        let (source, out) = (Folder::new(), Folder::new());
+        for number in 0..12 {
+            source.file(format!("p{number}.html"), page(number));
+        }
+        let path = out.join("site.pinion");
+        let first = make(&source, &path, &later());
+        let mut bytes = first.bytes.clone();
+        for (place, change) in places {
+            let at = (place * bytes.len() as f64) as usize;
+            bytes[at] ^= change;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(8 + (cut * (bytes.len() - 8) as f64) as usize);
+        }
+        bytes[..8].copy_from_slice(&first.bytes[..8]);
+        fs::write(&path, bytes).unwrap();
+        if !keeps_stamps {
+            fs::remove_file(stamps(&out)).unwrap();
+        }
+        prop_assert!(make(&source, &path, &later()).bytes == first.bytes);
+    }
+}

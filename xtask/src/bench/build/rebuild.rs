@@ -1,0 +1,185 @@
+//! What a rebuild costs after one change, how well a build uses two cores, and the memory of a
+//! build of very many files.
+
+use super::super::cost::{self, Cost};
+use super::super::figures::{self, Figure};
+use super::super::runs::Run;
+use super::super::statistics::Spread;
+use super::super::trees::{self, Tree};
+use super::{Cores, remove};
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+/// A rebuild, without the wait for the disk at its end.
+const REBUILD_GOAL_SECONDS: f64 = 1.0;
+/// What a build on all cores may cost of one on a single core.
+const CORES_GOAL_RATIO: f64 = 1.1;
+/// How much of all cores' time a build has to use.
+const BUSY_GOAL: f64 = 0.9;
+/// Most memory of a build for each file, beside the largest file on each core.
+const MEMORY_GOAL_BYTES: f64 = 512.0;
+
+/// A build with what it told.
+struct Build {
+    cost: Cost,
+    told: Value,
+}
+
+/// Builds a site of 100 000 files on one core and on all, then again and again after one change.
+pub(super) fn rebuild(pinion: &Path, state: &Path, rounds: usize, run: &mut Run) -> Result<()> {
+    let tree = trees::files(state)?;
+    let archive = Place::new(state, "rebuild")?;
+    // The first reading of the files is nobody's.
+    archive.build(pinion, &tree, &["--codings", "identity"], Cores::All)?;
+    let (mut ratios, mut busy, mut rebuilds, mut cpu) = (vec![], vec![], vec![], vec![]);
+    let cores = thread::available_parallelism()?.get() as f64;
+    for round in 0..rounds {
+        let one = archive.anew(pinion, &tree, Cores::One)?;
+        let all = archive.anew(pinion, &tree, Cores::All)?;
+        ratios.push(all.cost.cpu_seconds / one.cost.cpu_seconds);
+        busy.push(all.cost.cpu_seconds / (all.seconds()? * cores));
+        change(&tree, round)?;
+        let after = archive.build(pinion, &tree, &[], Cores::All)?;
+        after.check(tree.files)?;
+        rebuilds.push(after.seconds()?);
+        cpu.push(after.cost.cpu_seconds);
+        eprintln!(
+            "  rebuild {}/{rounds}: {:.2} s, a build {:.1} s",
+            round + 1,
+            after.seconds()?,
+            all.seconds()?
+        );
+        let anew = archive.anew(pinion, &tree, Cores::All)?;
+        if anew.told["digest"] != after.told["digest"] {
+            bail!("a rebuild gives another archive than a build from nothing");
+        }
+    }
+    let spread = |name, values: Vec<f64>| -> Result<(Figure, Value)> {
+        let spread = Spread::of(values).context("at least one round")?;
+        let figure = Figure { shown: spread.shown(3), ..Figure::of(name, spread.median) };
+        Ok((figure, spread.data()))
+    };
+    let (rebuilds, rebuild_data) = spread("rebuild after one change, s", rebuilds)?;
+    let (cpu, cpu_data) = spread("CPU of that, s", cpu)?;
+    let (ratios, ratio_data) = spread("CPU of a build on all cores over that on one", ratios)?;
+    let (busy, busy_data) = spread("how busy the cores are in a build", busy)?;
+    let figures = [
+        rebuilds.at_most(REBUILD_GOAL_SECONDS),
+        cpu,
+        ratios.at_most(CORES_GOAL_RATIO),
+        busy.at_least(BUSY_GOAL),
+    ];
+    let text = format!(
+        "100 000 generated files of 256 B to 16 KiB, evenly spread, in 1 000 folders, all in the \
+         page cache; the default codings; times without the wait for the disk at the end. \
+         {rounds} rounds: the median, in brackets the least and the most.\n\n{}",
+        figures::table(&figures)
+    );
+    println!("\n== rebuild\n\n{text}");
+    let data = json!({
+        "rebuild_seconds": rebuild_data, "rebuild_cpu_seconds": cpu_data,
+        "cores_cpu_ratio": ratio_data, "busy": busy_data,
+    });
+    run.record("rebuild", &text, &data)?;
+    archive.remove()
+}
+
+/// Builds a site of a million files and 10 GiB for its memory.
+pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
+    let (tree, largest) = trees::million(state)?;
+    let archive = Place::new(state, "million")?;
+    archive.clear()?;
+    let mut command = archive.command(pinion, &tree, &["--level", "fast"]);
+    let peak = cost::peak_bytes(&mut command)?;
+    let cores = thread::available_parallelism()?.get() as u64;
+    let each = peak.saturating_sub(largest * cores) as f64 / tree.files as f64;
+    let mut again = archive.command(pinion, &tree, &["--level", "fast"]);
+    let rebuild = cost::peak_bytes(&mut again)?;
+    let rebuild_each = rebuild.saturating_sub(largest * cores) as f64 / tree.files as f64;
+    let figures = [
+        Figure::of("most memory of a build, bytes for each file", each).at_most(MEMORY_GOAL_BYTES),
+        Figure::of("the same when everything is unchanged", rebuild_each),
+        Figure::of("largest file, KiB", largest as f64 / 1024.0),
+    ];
+    let text = format!(
+        "1 000 000 generated files, 10 GiB, `--level fast`. The largest file is taken off once for \
+         each core.\n\n{}",
+        figures::table(&figures)
+    );
+    println!("\n== memory\n\n{text}");
+    let data = json!({
+        "peak_bytes": peak, "unchanged_peak_bytes": rebuild, "largest_bytes": largest,
+    });
+    run.record("build memory", &text, &data)?;
+    archive.remove()
+}
+
+/// Where an archive goes to, and what a build leaves beside it.
+struct Place {
+    archive: PathBuf,
+    folder: PathBuf,
+    log: PathBuf,
+}
+
+impl Place {
+    fn new(state: &Path, name: &str) -> Result<Self> {
+        let folder = state.join(name.to_owned() + "-out");
+        fs::create_dir_all(&folder)?;
+        Ok(Self { archive: folder.join("site.pinion"), log: folder.join("log"), folder })
+    }
+
+    /// A build with nothing to take over.
+    fn anew(&self, pinion: &Path, tree: &Tree, cores: Cores) -> Result<Build> {
+        self.clear()?;
+        self.build(pinion, tree, &[], cores)
+    }
+
+    fn build(&self, pinion: &Path, tree: &Tree, flags: &[&str], cores: Cores) -> Result<Build> {
+        let command = self.command(pinion, tree, flags);
+        let cost = cost::of(&command, cores.pinned(), &self.log)?;
+        let told = serde_json::from_str(&fs::read_to_string(&self.log)?)?;
+        Ok(Build { cost, told })
+    }
+
+    fn command(&self, pinion: &Path, tree: &Tree, flags: &[&str]) -> Command {
+        let mut command = Command::new(pinion);
+        command.arg("build").arg(&tree.root).arg("-o").arg(&self.archive).arg("--json").args(flags);
+        command
+    }
+
+    fn clear(&self) -> Result<()> {
+        remove(&self.archive)?;
+        remove(&self.folder.join(".site.pinion.stat"))
+    }
+
+    fn remove(&self) -> Result<()> {
+        Ok(fs::remove_dir_all(&self.folder)?)
+    }
+}
+
+impl Build {
+    /// Without the wait for the disk.
+    fn seconds(&self) -> Result<f64> {
+        self.told["seconds"].as_f64().context("pinion build tells no time")
+    }
+
+    /// All but the file that changed were left alone.
+    fn check(&self, files: u64) -> Result<()> {
+        match self.told["unread_files"].as_u64() {
+            Some(unread) if unread == files - 1 => Ok(()),
+            unread => bail!("{unread:?} of {files} files were not read"),
+        }
+    }
+}
+
+/// Gives one file in the middle of the site other content.
+fn change(tree: &Tree, round: usize) -> Result<()> {
+    let folder = tree.root.join("500");
+    let first = fs::read_dir(&folder)?.next().context("a folder with files")??.path();
+    let text = format!("<p>changed in round {round}</p>\n").repeat(100);
+    Ok(fs::write(first, text)?)
+}
