@@ -15,7 +15,7 @@
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
 //! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
-//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
+//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all; [`Draft`] |
 //!
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
 //! kawipiko's, from step 5 on.
@@ -77,7 +77,7 @@ pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, 
 pub use names::Names;
 pub use options::Options;
 pub use progress::Progress;
-pub use publish::build_file;
+pub use publish::{Draft, build_file, switch_link};
 pub use report::Report;
 pub use rules::RuleError;
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -3,11 +3,13 @@
 //!
 //! It is written under another name in the same folder, synced, renamed, and the folder synced: a
 //! reader, a crash or a full disk sees the old file or the new one. On an error the file under the
-//! other name is removed. After a crash it may stay, hidden, and a later build skips it.
+//! other name is removed. After a crash it may stay, hidden, and a later build skips it. A link is
+//! switched in the same way.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -122,7 +124,8 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// A file under another name, removed unless it is published.
-struct Draft {
+#[derive(Debug)]
+pub struct Draft {
     file: File,
     path: PathBuf,
     /// Where it is to go.
@@ -132,32 +135,31 @@ struct Draft {
 }
 
 impl Draft {
-    /// Creates the draft of `out`, beside it.
-    fn create(out: &Path) -> io::Result<Draft> {
-        static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        let name = out.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = match out.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        loop {
-            // A dot in front: hidden, and skipped by a walk.
-            let is_hidden = name.as_encoded_bytes().starts_with(b".");
-            let mut hidden = OsString::from(if is_hidden { "" } else { "." });
-            hidden.push(name);
-            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-            hidden.push(format!(".{}-{number}.tmp", process::id()));
-            let path = folder.join(hidden);
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => {
-                    let name = out.to_owned();
-                    return Ok(Draft { file, path, name, folder, published: false });
-                }
-                // Left behind by a process that had this number before.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+    /// Creates the draft of `out`, beside it: `.NAME.PROCESS-NUMBER.tmp`, open for reading and
+    /// writing.
+    ///
+    /// # Errors
+    /// The system's answer, and [`io::ErrorKind::InvalidInput`] for a path without a name.
+    pub fn create(out: &Path) -> io::Result<Draft> {
+        let open =
+            |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let (file, path) = under_another_name(out, open)?;
+        Ok(Draft { file, path, name: out.to_owned(), folder: folder_of(out), published: false })
+    }
+
+    /// What is to be written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it another name than it was the draft of, in the same folder.
+    ///
+    /// # Errors
+    /// The system's answer. If only the folder cannot be synced, the file has its name and may lose
+    /// it in a crash.
+    pub fn publish_as(mut self, name: &Path) -> io::Result<()> {
+        self.name = name.to_owned();
+        self.publish()
     }
 
     fn publish(mut self) -> io::Result<()> {
@@ -171,6 +173,53 @@ impl Draft {
         fs::rename(&self.path, &self.name)?;
         self.published = true;
         Ok(())
+    }
+}
+
+/// Lets the link `link` lead to `target`, which is synced: a reader or a crash sees the old link or
+/// the new one. After a crash `.NAME.PROCESS-NUMBER.tmp` may stay beside it.
+///
+/// # Errors
+/// The system's answer. If only the folder cannot be synced, the link is switched and may be the
+/// old one again after a crash.
+pub fn switch_link(link: &Path, target: &Path) -> io::Result<()> {
+    let ((), draft) = under_another_name(link, |path| symlink(target, path))?;
+    if let Err(error) = fs::rename(&draft, link) {
+        // The first error is the one to be told.
+        let _ = fs::remove_file(&draft);
+        return Err(error);
+    }
+    File::open(folder_of(link))?.sync_all()
+}
+
+/// Has something new made under a name of its own beside `out`.
+fn under_another_name<T>(
+    out: &Path,
+    mut make: impl FnMut(&Path) -> io::Result<T>,
+) -> io::Result<(T, PathBuf)> {
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let name = out.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    loop {
+        // A dot in front: hidden, and skipped by a walk.
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        let mut hidden = OsString::from(if is_hidden { "" } else { "." });
+        hidden.push(name);
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        hidden.push(format!(".{}-{number}.tmp", process::id()));
+        let path = folder_of(out).join(hidden);
+        match make(&path) {
+            Ok(made) => return Ok((made, path)),
+            // Left behind by a process that had this number before.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn folder_of(out: &Path) -> PathBuf {
+    match out.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
     }
 }
 

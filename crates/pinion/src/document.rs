@@ -37,6 +37,15 @@ impl Known {
             Settings::Inspect(look) | Settings::Ls(look) if look.json => {
                 json!({"archive": text(&look.file)})
             }
+            Settings::Publish(publish) if publish.json => {
+                json!({"archive": text(&publish.file), "folder": text(&publish.folder)})
+            }
+            Settings::Releases(releases) if releases.json => {
+                json!({"folder": text(&releases.folder)})
+            }
+            Settings::Rollback(rollback) if rollback.json => {
+                json!({"folder": text(&rollback.folder)})
+            }
             Settings::Verify(look) if look.json => {
                 json!({"archive": text(&look.file), "sound": false})
             }

@@ -21,6 +21,7 @@ mod manual;
 mod plan;
 mod program;
 mod progress;
+mod releases;
 mod server;
 mod settings;
 mod source;

@@ -81,10 +81,10 @@ impl Plan {
         refuse_without_effect(&serve.low)?;
         let source = source?;
         let settings = SiteSettings::from_low(&serve.low)?;
-        if let (Source::Archive(path), Some(flag)) = (&source, settings.content_flag()) {
+        if let (Some(_), Some(flag)) = (source.archive(), settings.content_flag()) {
             return Err(Failure::usage(format!(
                 "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
-                path.display()
+                source.path().display()
             )));
         }
         Ok(Self { serve, sites: vec![PlannedSite { source, settings }], config: None })

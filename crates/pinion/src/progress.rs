@@ -90,7 +90,10 @@ impl Progress for Watcher {
 }
 
 /// Ctrl-C ends a verb in good order: nothing half is left behind. A second one ends it at once.
-fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
+///
+/// # Errors
+/// Signals cannot be blocked, or there is no thread.
+pub(crate) fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
     let signals = signals::block().context("cannot block signals")?;
     let cancelled = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&cancelled);

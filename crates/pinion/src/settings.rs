@@ -1,6 +1,7 @@
 //! What was written, as meant: every value read, checked and typed, with defaults in place.
 
 mod archives;
+mod releases;
 mod serve;
 
 use crate::directives::verbs::Verb;
@@ -15,6 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
+pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 
 /// A verb with everything it needs.
@@ -46,6 +48,12 @@ pub(crate) enum Settings {
         /// A verb or a file; none for the program itself.
         page: Option<String>,
     },
+    /// `pinion publish`
+    Publish(Publish),
+    /// `pinion releases`
+    Releases(Releases),
+    /// `pinion rollback`
+    Rollback(Rollback),
     /// `pinion serve`
     Serve(Box<Serve>),
     /// `pinion verify`
@@ -160,6 +168,9 @@ impl Settings {
             Verb::Inspect => Self::Inspect(look(low)?),
             Verb::Ls => Self::Ls(look(low)?),
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },
+            Verb::Publish => Self::Publish(releases::publish(low)?),
+            Verb::Releases => Self::Releases(releases::releases(low)?),
+            Verb::Rollback => Self::Rollback(releases::rollback(low)?),
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Version => Self::Version { json: low.given("json") },

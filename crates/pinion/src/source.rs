@@ -1,8 +1,9 @@
 //! What `pinion serve` is asked to serve, told by what PATH is: a folder, or a file with the
-//! archive's magic. Configuration files are known by name, and so are scripts and addresses, so
+//! archive's magic. A folder that `pinion publish` made stands for its current archive. Configuration files are known by name, and so are scripts and addresses, so
 //! that the answer to them says what to do instead.
 
 use crate::failure::Failure;
+use crate::releases::folder::{CURRENT, is_release_folder};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,14 +15,30 @@ pub(crate) enum Source {
     Archive(PathBuf),
     /// A folder, to be built first.
     Folder(PathBuf),
+    /// A release folder: its current archive.
+    Releases(PathBuf),
 }
 
 impl Source {
     /// Its path, as written.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Archive(path) | Self::Folder(path) => path,
+            Self::Archive(path) | Self::Folder(path) | Self::Releases(path) => path,
         }
+    }
+
+    /// The archive that is served; none of a folder, which has to be built.
+    pub(crate) fn archive(&self) -> Option<PathBuf> {
+        match self {
+            Self::Archive(path) => Some(path.clone()),
+            Self::Folder(_) => None,
+            Self::Releases(path) => Some(path.join(CURRENT)),
+        }
+    }
+
+    /// Whether it is watched without being asked for: nobody publishes but to be taken up.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self, Self::Releases(_))
     }
 }
 
@@ -62,6 +79,9 @@ fn is_configuration(path: &Path) -> bool {
 /// As [`find`].
 pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
     let shown = path.display();
+    if is_release_folder(path) {
+        return Ok(Source::Releases(path.to_owned()));
+    }
     if is_dir(path) {
         return Ok(Source::Folder(path.to_owned()));
     }

@@ -48,8 +48,9 @@ fn examine_site(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
     match &planned.source {
-        Source::Archive(archive) => {
-            if let Err(failure) = ArchiveFile::open(archive) {
+        Source::Archive(_) | Source::Releases(_) => {
+            let archive = planned.source.archive().unwrap_or_default();
+            if let Err(failure) = ArchiveFile::open(&archive) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
         }

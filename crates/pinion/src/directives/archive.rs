@@ -13,6 +13,9 @@ const JSON: &[Verb] = &[
     Verb::Import,
     Verb::Inspect,
     Verb::Ls,
+    Verb::Publish,
+    Verb::Releases,
+    Verb::Rollback,
     Verb::Verify,
     Verb::Version,
 ];
@@ -44,6 +47,20 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Exit with 1 if the archives are not the same",
         long: "Without it the exit status is 0 whether or not there are differences.",
+    },
+    Directive {
+        name: "keep",
+        short: None,
+        verbs: &[Verb::Publish],
+        file: None,
+        level: Level::Command,
+        kind: Kind::Number { min: 1, max: 1000, unit: "" },
+        repeatable: false,
+        default: Default::Value("5"),
+        change: Change::Restart,
+        brief: "How many releases stay in the folder",
+        long: "The current one, those on the way back from it, then those that were current last. \
+               The current one and the one before it stay whatever is given.",
     },
     Directive {
         name: "json",

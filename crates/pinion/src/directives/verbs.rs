@@ -23,6 +23,12 @@ pub(crate) enum Verb {
     Ls,
     /// A page of the manual.
     Man,
+    /// An archive becomes the one that is served.
+    Publish,
+    /// What can be served, and what is.
+    Releases,
+    /// An earlier archive becomes the one that is served.
+    Rollback,
     /// Answer requests.
     Serve,
     /// Check every hash of an archive.
@@ -58,6 +64,11 @@ pub(crate) struct Operand {
 }
 
 const ARCHIVE: Operand = Operand { name: "FILE", required: true, brief: "An archive" };
+const RELEASE_FOLDER: Operand = Operand {
+    name: "DIR",
+    required: true,
+    brief: "A release folder, as `pinion publish` makes it",
+};
 
 /// Every verb, in the order of the help.
 pub(crate) const ALL: &[VerbRow] = &[
@@ -84,6 +95,41 @@ pub(crate) const ALL: &[VerbRow] = &[
                above what the file says. SIGHUP reads the file again, takes up new archives, \
                rebuilds folders and reopens the access log; SIGTERM and SIGINT finish what is \
                running and stop.",
+    },
+    VerbRow {
+        verb: Verb::Publish,
+        name: "publish",
+        operands: &[
+            Operand { name: "FILE", required: true, brief: "An archive; - for one on stdin" },
+            Operand { name: "DIR", required: true, brief: "The release folder; made if it is new" },
+        ],
+        brief: "Make an archive the one that is served",
+        long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
+               makes it current in one step: `pinion serve DIR` takes it up at once, and no \
+               request fails. Whatever goes wrong, what was current stays.",
+    },
+    VerbRow {
+        verb: Verb::Releases,
+        name: "releases",
+        operands: &[RELEASE_FOLDER],
+        brief: "List the releases of a folder",
+        long: "The one that is served is marked. BACK is what `pinion rollback` takes to go there.",
+    },
+    VerbRow {
+        verb: Verb::Rollback,
+        name: "rollback",
+        operands: &[
+            RELEASE_FOLDER,
+            Operand {
+                name: "N",
+                required: false,
+                brief: "How many releases back, or the first digits of one; without it 1",
+            },
+        ],
+        brief: "Serve an earlier release again",
+        long: "Goes back to the release that was current before, or further; `pinion releases` \
+               shows how far each one is. Nothing is removed: the way forward is the digest of a \
+               release in place of N.",
     },
     VerbRow {
         verb: Verb::Check,

@@ -5,6 +5,7 @@ use super::damage::DamageReport;
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use std::fs::File;
 use std::sync::Arc;
 
 /// One state of the site: a mapped archive and where everything is in it.
@@ -12,6 +13,8 @@ pub(crate) struct Generation {
     mapping: Arc<Mapping>,
     layout: Layout,
     report: DamageReport,
+    /// Open, so that its mark stays ([`crate::releases::served`]).
+    _held: Option<File>,
 }
 
 impl Generation {
@@ -21,7 +24,17 @@ impl Generation {
     /// It is no archive, or damaged.
     pub(crate) fn new(mapping: Mapping) -> Result<Self, OpenError> {
         let layout = Layout::open(mapping.bytes())?;
-        Ok(Self { mapping: Arc::new(mapping), layout, report: DamageReport::default() })
+        Ok(Self {
+            mapping: Arc::new(mapping),
+            layout,
+            report: DamageReport::default(),
+            _held: None,
+        })
+    }
+
+    /// With a file that stays open as long as this generation is served.
+    pub(crate) fn holding(self, held: Option<File>) -> Self {
+        Self { _held: held, ..self }
     }
 
     /// The archive, to look things up in.

@@ -5,6 +5,7 @@ use super::watch::LinkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
+use crate::releases::{folder::CURRENT, served};
 use crate::settings::{Content, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -42,20 +43,28 @@ impl Loader {
     /// # Errors
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
+        let mut held = None;
         let mapping = match &self.source {
-            Source::Archive(path) => self.map_archive(path)?,
+            Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             Source::Folder(path) => self.build_folder(path)?,
+            Source::Releases(folder) => {
+                let path = folder.join(CURRENT);
+                let file = archive_file::open(&path)?;
+                served::hold(&file);
+                held = file.try_clone().ok();
+                self.map_archive(file, &path)?
+            }
         };
         if self.memory == Memory::Preload {
             mapping.preload();
         }
         let shown = self.source.path().display();
-        Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}").into())
+        let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
+        Ok(generation.holding(held))
     }
 
-    fn map_archive(&self, path: &Path) -> Result<Mapping, Failure> {
+    fn map_archive(&self, mut file: File, path: &Path) -> Result<Mapping, Failure> {
         let shown = path.display();
-        let mut file = archive_file::open(path)?;
         if self.memory == Memory::Copy {
             file = copied(&mut file).with_context(|| format!("cannot copy {shown} to memory"))?;
         }

@@ -42,7 +42,8 @@ impl UnloadedSite {
     /// A pattern of what is left out is none.
     pub(crate) fn new(planned: PlannedSite) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
-        let watch = settings.watch.then(|| Watch::new(&source, &settings.content.exclude));
+        let watched = settings.watch || source.is_watched();
+        let watch = watched.then(|| Watch::new(&source, &settings.content.exclude));
         let watch = watch.transpose()?;
         let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::link_teller));
         Ok(Self { settings, loader, watch })

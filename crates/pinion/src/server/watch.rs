@@ -314,12 +314,12 @@ enum Target {
 
 impl Target {
     fn new(source: &Source, names: Names) -> Self {
-        match source {
-            Source::Folder(path) => Self::Folder(Scope::new(path, names)),
-            Source::Archive(file) => {
+        match source.archive() {
+            None => Self::Folder(Scope::new(source.path(), names)),
+            Some(file) => {
                 let folder = file.parent().filter(|folder| *folder != Path::new(""));
                 let folder = folder.unwrap_or(Path::new(".")).to_owned();
-                Self::Archive { file: file.clone(), folder }
+                Self::Archive { file, folder }
             }
         }
     }

@@ -1,0 +1,33 @@
+//! A release folder: where one machine keeps the archives of a site, and which of them is served.
+//!
+//! ```text
+//! DIR/current.pinion    a link to releases/DIGEST.pinion, the release that is served
+//! DIR/releases/         the releases that are kept, each named by its own digest
+//! DIR/log               one line for each switch
+//! DIR/.lock             locked while a switch is made
+//! ```
+//!
+//! **In:** a folder, an archive or a wish to go back. **Out:** a switched link. A server that serves
+//! the folder watches the link and takes up what it leads to.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`folder`] | the names above; what is a release folder, and what may become one |
+//! | [`id`] | the name of a release |
+//! | [`shelf`] | what lies in `releases/`: taking in, listing, removing |
+//! | [`history`] | the log, and what it says about going back |
+//! | [`lock`] | one switch after the other |
+//! | [`turn`] | the switch itself |
+//! | [`served`] | whether a server has a release in use |
+//!
+//! **Promises.** At every moment, after a crash too, `current.pinion` leads to a whole archive that
+//! was verified when it came, or there has never been one. What is current is what the link says;
+//! the log follows it, and is mended by the next switch when its last line was lost.
+
+pub(crate) mod folder;
+pub(crate) mod history;
+pub(crate) mod id;
+mod lock;
+pub(crate) mod served;
+pub(crate) mod shelf;
+pub(crate) mod turn;

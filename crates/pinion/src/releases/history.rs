@@ -1,0 +1,290 @@
+//! The log of a release folder: one line for each switch, and what it says about going back.
+//!
+//! `2026-11-21T19:12:00Z DIGEST publish anna@192.0.2.7`: the time (RFC 3339, UTC), the release that
+//! became current, how, and who did it. Members are added behind these, never changed.
+
+use super::folder::ReleaseFolder;
+use super::id::Id;
+use crate::calendar;
+use rustix::process::getuid;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes of the log that are read, from its end: some eight thousand switches, which is more than
+/// any folder keeps releases.
+const READ_MAX_BYTES: u64 = 1 << 20;
+
+/// Characters of a name in the log.
+const WHO_MAX: usize = 64;
+
+/// How a release became current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It was published.
+    Publish,
+    /// Somebody went back to it.
+    Rollback,
+    /// Nobody knows: the process was killed before it could write its line.
+    Switch,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// RFC 3339, UTC.
+    pub(crate) time: String,
+    /// What became current.
+    pub(crate) id: Id,
+    /// How.
+    pub(crate) act: Act,
+    /// `-` for nobody known.
+    pub(crate) who: String,
+}
+
+/// The log as far as it counts, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History(Vec<Line>);
+
+impl History {
+    /// Reads it; what is no line of ours is passed over, and a log that is not there is empty.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read(folder: &ReleaseFolder) -> io::Result<Self> {
+        let mut file = match File::open(folder.log()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let bytes = file.metadata()?.len();
+        file.seek(SeekFrom::Start(bytes.saturating_sub(READ_MAX_BYTES)))?;
+        let mut tail = Vec::new();
+        file.take(READ_MAX_BYTES).read_to_end(&mut tail)?;
+        Ok(Self::parse(&String::from_utf8_lossy(&tail)))
+    }
+
+    fn parse(text: &str) -> Self {
+        Self(text.lines().filter_map(Line::parse).collect())
+    }
+
+    /// The last line.
+    pub(crate) fn last(&self) -> Option<&Line> {
+        self.0.last()
+    }
+
+    /// The last line about a release.
+    pub(crate) fn last_about(&self, id: &Id) -> Option<&Line> {
+        self.0.iter().rfind(|line| line.id == *id)
+    }
+
+    /// The line of the last time that a release was published.
+    pub(crate) fn published(&self, id: &Id) -> Option<&Line> {
+        self.0.iter().rfind(|line| line.id == *id && line.act == Act::Publish)
+    }
+
+    /// The releases that lie one behind the other on the way back; the last is `current`. Publishing
+    /// puts one on top, going back takes away what lies above: who goes back twice is two releases
+    /// back, not where he began.
+    pub(crate) fn stack(&self, current: Option<&Id>) -> Vec<Id> {
+        let mut stack: Vec<Id> = Vec::new();
+        for line in &self.0 {
+            settle(&mut stack, &line.id, line.act);
+        }
+        if let Some(current) = current {
+            settle(&mut stack, current, Act::Switch);
+        }
+        stack
+    }
+
+    /// Puts a line at the end of the log, synced. Half a line that a crash left there goes.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub(crate) fn append(&mut self, folder: &ReleaseFolder, line: Line) -> io::Result<()> {
+        let mut file = open_log(folder)?;
+        let whole = whole_lines_bytes(&mut file)?;
+        if whole < file.metadata()?.len() {
+            file.set_len(whole)?;
+        }
+        file.seek(SeekFrom::Start(whole))?;
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_all()?;
+        self.0.push(line);
+        Ok(())
+    }
+}
+
+/// Opens the log, and makes it if there is none.
+///
+/// # Errors
+/// The system's answer.
+pub(crate) fn open_log(folder: &ReleaseFolder) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).open(folder.log())
+}
+
+/// Bytes up to the end of the last line that is whole. Lines are short: a piece of the end has one.
+fn whole_lines_bytes(file: &mut File) -> io::Result<u64> {
+    let bytes = file.metadata()?.len();
+    let from = bytes.saturating_sub(READ_MAX_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.take(READ_MAX_BYTES).read_to_end(&mut tail)?;
+    let end = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    Ok(from + end as u64)
+}
+
+fn settle(stack: &mut Vec<Id>, id: &Id, act: Act) {
+    let known = stack.iter().rposition(|other| other == id);
+    match (act, known) {
+        (_, Some(at)) if at + 1 == stack.len() => {}
+        (Act::Rollback | Act::Switch, Some(at)) => stack.truncate(at + 1),
+        _ => stack.push(id.clone()),
+    }
+}
+
+impl Line {
+    /// A line about what is done now.
+    pub(crate) fn now(id: &Id, act: Act) -> Self {
+        Self { time: rfc3339(SystemTime::now()), id: id.clone(), act, who: who() }
+    }
+
+    /// A line about a switch of which nothing is known but when the link was made.
+    pub(crate) fn found(id: &Id, made: SystemTime) -> Self {
+        Self { time: rfc3339(made), id: id.clone(), act: Act::Switch, who: "-".to_owned() }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (time, id, act) = (words.next()?, Id::parse(words.next()?)?, words.next()?);
+        let act =
+            [Act::Publish, Act::Rollback, Act::Switch].into_iter().find(|a| a.word() == act)?;
+        let who = words.next().unwrap_or("-");
+        Some(Self { time: time.to_owned(), id, act, who: who.to_owned() })
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} {}", self.time, self.id, self.act.word(), self.who)
+    }
+}
+
+impl Act {
+    /// As the log has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Publish => "publish",
+            Self::Rollback => "rollback",
+            Self::Switch => "switch",
+        }
+    }
+}
+
+/// Who runs this program, as far as the environment tells: behind sudo the person before it, behind
+/// ssh with the address.
+pub(crate) fn who() -> String {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(named);
+    let user = user.unwrap_or_else(|| format!("uid-{}", getuid().as_raw()));
+    let from = named("SSH_CONNECTION");
+    let from = from.as_deref().and_then(|text| text.split(' ').next());
+    let who = from.map_or(user.clone(), |from| format!("{user}@{from}"));
+    // One word of the line, whatever the environment says.
+    let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+    who.chars().take(WHO_MAX).map(plain).collect()
+}
+
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    calendar::rfc3339(since.as_secs().try_into().unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::tests::{Scratch, id};
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    /// `+a` publishes a, `-a` goes back to it.
+    fn history(text: &str) -> History {
+        let line = |word: &str| {
+            let (act, digit) = word.split_at(1);
+            let act = if act == "+" { Act::Publish } else { Act::Rollback };
+            Line::now(&id(digit.chars().next().expect("a digit")), act)
+        };
+        History(text.split(' ').filter(|word| !word.is_empty()).map(line).collect())
+    }
+
+    fn stack(text: &str, current: Option<char>) -> String {
+        let stack = history(text).stack(current.map(id).as_ref());
+        stack.iter().map(|id| &id.as_str()[..1]).collect()
+    }
+
+    #[test]
+    fn the_way_back() {
+        assert_eq!(stack("", None), "");
+        assert_eq!(stack("+a +b +c", Some('c')), "abc");
+        // Twice back is two back, and what is published then lies on top of that.
+        assert_eq!(stack("+a +b +c -b", Some('b')), "ab");
+        assert_eq!(stack("+a +b +c -b -a", Some('a')), "a");
+        assert_eq!(stack("+a +b +c -a +d", Some('d')), "ad");
+        // Forward again, to what is not on the way.
+        assert_eq!(stack("+a +b +c -a -c", Some('c')), "ac");
+        // An old one published again is a new step.
+        assert_eq!(stack("+a +b +a", Some('a')), "aba");
+        assert_eq!(stack("+a +a", Some('a')), "a");
+    }
+
+    #[test]
+    fn the_link_says_what_is_current_when_the_log_does_not() {
+        assert_eq!(stack("+a", Some('b')), "ab");
+        assert_eq!(stack("+a +b +c", Some('a')), "a");
+        assert_eq!(stack("", Some('a')), "a");
+    }
+
+    #[test]
+    fn half_a_line_is_passed_over_and_replaced() {
+        let scratch = Scratch::new();
+        let folder = ReleaseFolder::open_or_make(&scratch.0).expect("a folder");
+        let mut history = History::read(&folder).expect("none yet");
+        history.append(&folder, Line::now(&id('a'), Act::Publish)).expect("written");
+        let whole = fs::read(folder.log()).expect("the log");
+        for cut in 0..whole.len() {
+            let torn = [&whole[..], &whole[..cut]].concat();
+            fs::write(folder.log(), torn).expect("written");
+            let mut history = History::read(&folder).expect("read");
+            assert!(history.0.iter().all(|line| line.id == id('a')));
+            history.append(&folder, Line::now(&id('b'), Act::Rollback)).expect("written");
+            let text = fs::read_to_string(folder.log()).expect("the log");
+            let acts: Vec<Act> = History::parse(&text).0.iter().map(|line| line.act).collect();
+            assert_eq!(acts, [Act::Publish, Act::Rollback], "{cut}: {text}");
+            assert_eq!(text.lines().count(), 2);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_read_as_it_was_written(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
+            let line = Line { time: calendar::rfc3339(second), id: id('c'), act: Act::Switch, who };
+            prop_assert_eq!(Line::parse(&line.to_string()), Some(line));
+        }
+
+        #[test]
+        fn any_text_is_a_log(text in ".{0,300}") {
+            prop_assert!(History::parse(&text).stack(Some(&id('a'))).last() == Some(&id('a')));
+        }
+
+        #[test]
+        fn the_last_of_the_way_is_what_became_current(acts in "([+-][a-e] ){1,30}") {
+            let history = history(&acts);
+            let last = history.last().expect("a line").id.clone();
+            let stack = history.stack(Some(&last));
+            prop_assert_eq!(stack.last(), Some(&last));
+            prop_assert!(stack.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a server has a release in use. A server that serves a release folder holds a shared lock
+//! on the file it answers from; whoever switches sees by it that the new one was taken up, and
+//! needs no other way to talk to the server.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a switch waits until a running server has taken it up: the watch has it in a fifth of a
+/// second, and after two at the latest.
+const TAKEN_UP_MAX: Duration = Duration::from_secs(5);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How often a server tries to get its lock: somebody who looks holds it for an instant.
+const HOLD_TRIES: u32 = 50;
+
+/// Marks a file as one that is served, for as long as it is open. Where a file system knows no
+/// locks there is no mark, and nobody misses it but who would be told.
+pub(crate) fn hold(file: impl AsFd) {
+    for _ in 0..HOLD_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::WOULDBLOCK) => thread::sleep(Duration::from_millis(1)),
+            _ => return,
+        }
+    }
+}
+
+/// Whether somebody holds a file so.
+pub(super) fn is_held(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
+
+/// Waits until somebody holds a file; false when nobody does in time.
+pub(super) fn wait_until_held(path: &Path) -> bool {
+    let until = Instant::now() + TAKEN_UP_MAX;
+    loop {
+        if is_held(path) {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::tests::Scratch;
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_is_held_as_long_as_it_is_open() {
+        let scratch = Scratch::new();
+        let path = scratch.0.join("release");
+        assert!(!is_held(&path));
+        fs::write(&path, "x").expect("written");
+        assert!(!is_held(&path));
+        let files = [(); 2].map(|()| File::open(&path).expect("open"));
+        files.iter().for_each(hold);
+        assert!(is_held(&path) && wait_until_held(&path));
+        let [first, second] = files;
+        drop(first);
+        assert!(is_held(&path));
+        drop(second);
+        assert!(!is_held(&path));
+    }
+}

@@ -1,0 +1,138 @@
+//! `pinion releases DIR`: what can be served, and what is.
+
+use crate::document::text;
+use crate::failure::Failure;
+use crate::releases::folder::ReleaseFolder;
+use crate::releases::history::History;
+use crate::releases::id::Id;
+use crate::releases::shelf;
+use crate::releases::turn::way_back;
+use crate::settings::Releases;
+use crate::terminal::{Align, Columns, Style, count, size};
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The releases of a folder. The member names are part of the `--json` contract.
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
+    /// As written.
+    folder: String,
+    /// The digest of the release that is served.
+    current: Option<String>,
+    /// The current one first, then in the order in which they are kept.
+    releases: Vec<Release>,
+}
+
+/// One release.
+#[derive(Debug, Serialize, Deserialize)]
+struct Release {
+    /// Of its archive.
+    digest: String,
+    /// Whether it is the one that is served.
+    current: bool,
+    /// How many steps back it is; null when it is not on the way back.
+    back: Option<u64>,
+    /// When it was published, RFC 3339, UTC; null when nobody knows.
+    published: Option<String>,
+    /// By whom.
+    by: Option<String>,
+    /// Size of the archive; null when it is damaged.
+    bytes: Option<u64>,
+    /// Its entries.
+    paths: Option<u64>,
+    /// What is wrong with it.
+    error: Option<String>,
+}
+
+/// Lists them, for people or as JSON.
+pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
+    let listed = here(&releases.folder)?;
+    let mut out = io::stdout().lock();
+    match releases.json {
+        true => {
+            let document = serde_json::to_string(&listed).map_err(io::Error::from)?;
+            writeln!(out, "{document}")?;
+        }
+        false => write_text(&listed, &mut out, Style::of_stdout())?,
+    }
+    Ok(())
+}
+
+/// Of a folder of this machine.
+fn here(path: &Path) -> Result<Listed, Failure> {
+    let folder = ReleaseFolder::open(path)?;
+    let history = History::read(&folder);
+    let history = history.with_context(|| format!("cannot read {}", folder.log().display()))?;
+    let current = folder.current();
+    let order = shelf::in_order(&folder, &history, current.as_ref())?;
+    let way = way_back(&history, current.as_ref(), &order);
+    let releases = order.iter().map(|id| release(&folder, &history, current.as_ref(), &way, id));
+    Ok(Listed {
+        folder: text(path),
+        current: current.as_ref().map(Id::to_string),
+        releases: releases.collect(),
+    })
+}
+
+fn release(
+    folder: &ReleaseFolder,
+    history: &History,
+    current: Option<&Id>,
+    way: &[Id],
+    id: &Id,
+) -> Release {
+    let line = history.published(id);
+    let look = shelf::look(folder, id);
+    let figures = look.as_ref().ok();
+    let steps = way.iter().position(|other| other == id);
+    Release {
+        digest: id.to_string(),
+        current: current == Some(id),
+        back: steps.map(|steps| steps as u64 + 1),
+        published: line.map(|line| line.time.clone()),
+        by: line.map(|line| line.who.clone()).filter(|who| who != "-"),
+        bytes: figures.map(|(bytes, _)| *bytes),
+        paths: figures.map(|(_, paths)| *paths),
+        error: look.as_ref().err().and_then(Failure::reason),
+    }
+}
+
+fn write_text(listed: &Listed, out: &mut impl Write, style: Style) -> io::Result<()> {
+    const ALIGNS: [Align; 7] = [
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+    ];
+    let heads = ["", "release", "back", "published", "by", "size", "paths"];
+    let mut rows = vec![heads.map(|head| style.dim(head))];
+    rows.extend(listed.releases.iter().map(|release| cells(release, style)));
+    for line in Columns::new(ALIGNS).lines(&rows) {
+        writeln!(out, "{line}")?;
+    }
+    for release in &listed.releases {
+        if let Some(error) = &release.error {
+            writeln!(out, "{}: {error}", style.red("damaged"))?;
+        }
+    }
+    Ok(())
+}
+
+fn cells(release: &Release, style: Style) -> [String; 7] {
+    let short = super::rollback::short(&release.digest);
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    [
+        if release.current { "*".to_owned() } else { String::new() },
+        if release.current { style.bold(short) } else { short.to_owned() },
+        release.back.map(count).unwrap_or_default(),
+        known(&release.published),
+        known(&release.by),
+        release.bytes.map_or_else(|| style.red("damaged"), size),
+        release.paths.map(count).unwrap_or_default(),
+    ]
+}

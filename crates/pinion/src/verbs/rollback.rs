@@ -1,0 +1,96 @@
+//! `pinion rollback DIR [N]`: an earlier release becomes the one that is served, again.
+
+use crate::document::text;
+use crate::failure::Failure;
+use crate::progress::hear_signals;
+use crate::releases::folder::ReleaseFolder;
+use crate::releases::history::Act;
+use crate::releases::id::Id;
+use crate::releases::shelf;
+use crate::settings::Rollback;
+use crate::terminal::Style;
+use pinion_engine::stderr;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// What became of a wish to go back. The member names are part of the `--json` contract.
+#[derive(Debug, Serialize, Deserialize)]
+struct RolledBack {
+    /// As written.
+    folder: String,
+    /// What is current now.
+    digest: String,
+    /// It was current before, and nothing was switched.
+    already_current: bool,
+    /// What was current before.
+    previous: Option<String>,
+    /// Whether a running server has it; null when none had the one before in use.
+    taken_up: Option<bool>,
+}
+
+/// Goes back, and tells where it is now.
+pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
+    let done = here(rollback, &rollback.folder)?;
+    match rollback.json {
+        true => {
+            let document = serde_json::to_string(&done).map_err(io::Error::from)?;
+            writeln!(io::stdout().lock(), "{document}")?;
+        }
+        false => tell(&done, Style::of_stderr()),
+    }
+    Ok(())
+}
+
+/// In a folder of this machine.
+fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
+    let folder = ReleaseFolder::open(path)?;
+    let cancelled = hear_signals()?;
+    let mut turn = folder.turn(&cancelled)?;
+    let id = turn.find(&rollback.back)?;
+    let mut done = RolledBack {
+        folder: text(path),
+        digest: id.to_string(),
+        already_current: turn.current() == Some(&id),
+        previous: turn.current().map(Id::to_string),
+        taken_up: None,
+    };
+    if !done.already_current {
+        // It was verified when it came. What no server could open is not switched to.
+        shelf::look(&folder, &id)?;
+        let switched = turn.switch_to(&id, Act::Rollback)?;
+        drop(turn);
+        done.taken_up = switched.is_taken_up();
+    }
+    Ok(done)
+}
+
+fn tell(done: &RolledBack, style: Style) {
+    let (id, folder) = (short(&done.digest), style.bold(&done.folder));
+    if done.already_current {
+        stderr::line(format_args!("{folder}: {id} is current already"));
+        return;
+    }
+    stderr::line(format_args!("{folder}: {} to {id}", style.green("rolled back")));
+    tell_switch(done.previous.as_deref(), done.taken_up, style);
+}
+
+/// Enough of a digest for people.
+pub(super) fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+/// What a switch left behind it, and before whom.
+pub(super) fn tell_switch(previous: Option<&str>, taken_up: Option<bool>, style: Style) {
+    if let Some(previous) = previous {
+        stderr::line(format_args!("before: {}", short(previous)));
+    }
+    match taken_up {
+        Some(true) => stderr::line(format_args!("the running server has taken it up")),
+        Some(false) => stderr::line(format_args!(
+            "{}: the running server has not taken it up yet; its messages may say why",
+            style.yellow("warning")
+        )),
+        None => {}
+    }
+}
