@@ -6,6 +6,7 @@
 //! | [`binary`] | the executable under test |
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
+//! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`request`] | requests, as bytes |
 //! | [`client`] | one HTTP/1 connection: bytes in, answers out |
@@ -27,6 +28,7 @@ pub mod browser;
 pub mod client;
 pub mod folder;
 pub mod law;
+pub mod load;
 pub mod matrix;
 pub mod peers;
 pub mod request;

@@ -1,109 +1,18 @@
 //! Content that changes under the server: swaps, truncations, and the end of the server itself.
 #![forbid(unsafe_code)]
 
-use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
+use pinion_tests::load::{FILES, Load, generation_of, write_generation};
 use pinion_tests::matrix::{Io, Matrix, every_way};
 use pinion_tests::request::Request;
-use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::{is_reached, wait_for};
 use rustix::process::Signal;
-use std::collections::HashMap;
 use std::fs::{self, File};
-use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
 
-/// Paths and sizes of the files of a generation; the last is too large to be copied into memory
-/// when the folder is served.
-const FILES: [(&str, usize); 4] =
-    [("/small", 200), ("/page.html", 20_000), ("/medium.bin", 200_000), ("/large.bin", 1_500_000)];
 const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
-/// Writes a generation: every file is full of its number.
-fn write_generation(folder: &Folder, name: &str, generation: u32) {
-    let line = format!("{generation:07}\n");
-    for (path, bytes) in FILES {
-        folder.write(format!("{name}{path}"), line.repeat(bytes / line.len()));
-    }
-}
-
-/// The one generation that an answer is made of.
-#[track_caller]
-fn generation_of(response: &Response) -> u32 {
-    assert_eq!(response.status, 200, "{response}");
-    let (line, _) = response.body.split_at(8);
-    assert!(response.body.chunks(8).all(|other| other == line), "a mix of generations");
-    let number = std::str::from_utf8(&line[..7]).expect("a number");
-    number.parse().expect("a number")
-}
-
-/// Asks without pause, on connections that stay and on fresh ones, until told to stop. Every answer
-/// must be whole, of one generation, and have that generation's tag.
-struct Load {
-    stop: AtomicBool,
-    newest: AtomicU32,
-    answers: AtomicU32,
-}
-
-impl Load {
-    /// Runs `swap` under load.
-    fn during(address: SocketAddr, swap: impl FnOnce(&Load)) {
-        let load = Load {
-            stop: AtomicBool::new(false),
-            newest: AtomicU32::new(0),
-            answers: AtomicU32::new(0),
-        };
-        thread::scope(|scope| {
-            let on = &load;
-            let clients: Vec<_> = (0..4)
-                .map(|client| scope.spawn(move || on.client(address, client % 2 == 0)))
-                .collect();
-            // However `swap` ends, the clients must not go on for ever.
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| swap(&load)));
-            load.stop.store(true, Ordering::Relaxed);
-            for client in clients {
-                client.join().expect("no client met a failure");
-            }
-            ended.expect("the swap went well");
-        });
-    }
-
-    fn client(&self, address: SocketAddr, stays: bool) {
-        let mut tags = HashMap::new();
-        let mut connection = Connection::open(address);
-        while !self.stop.load(Ordering::Relaxed) {
-            for (path, bytes) in FILES {
-                if !stays {
-                    connection = Connection::open(address);
-                }
-                let response = connection.exchange(&Request::get(path));
-                assert_eq!(response.body.len(), bytes / 8 * 8);
-                let generation = generation_of(&response);
-                let tag = response.field("ETag").expect("a tag").to_owned();
-                let known = tags.entry((path, generation)).or_insert_with(|| tag.clone());
-                assert_eq!(*known, tag, "{path} of generation {generation}");
-                self.newest.fetch_max(generation, Ordering::Relaxed);
-                self.answers.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Waits until this generation is served, and then for some more answers.
-    #[track_caller]
-    fn wait_for_generation(&self, generation: u32) {
-        wait_for("the new generation", || {
-            (self.newest.load(Ordering::Relaxed) >= generation).then_some(())
-        });
-        let answers = self.answers.load(Ordering::Relaxed);
-        wait_for("more answers", || {
-            (self.answers.load(Ordering::Relaxed) > answers + 20).then_some(())
-        });
-    }
-}
 
 /// Puts another archive under the name, as a deployment does: `pinion build` renames.
 fn publish_archive(folder: &Folder, generation: u32) {

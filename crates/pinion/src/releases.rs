@@ -7,8 +7,8 @@
 //! DIR/.lock             locked while a switch is made
 //! ```
 //!
-//! **In:** a folder, an archive or a wish to go back. **Out:** a switched link. A server that serves
-//! the folder watches the link and takes up what it leads to.
+//! **In:** a folder, an archive or a wish to go back. **Out:** a switched link. A server that
+//! serves the folder watches the link and takes up what it leads to.
 //!
 //! | Module | Holds |
 //! |---|---|

@@ -1,6 +1,7 @@
 //! What `pinion serve` is asked to serve, told by what PATH is: a folder, or a file with the
-//! archive's magic. A folder that `pinion publish` made stands for its current archive. Configuration files are known by name, and so are scripts and addresses, so
-//! that the answer to them says what to do instead.
+//! archive's magic. A folder that `pinion publish` made stands for its current archive.
+//! Configuration files are known by name, and so are scripts and addresses, so that the answer to
+//! them says what to do instead.
 
 use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, is_release_folder};

@@ -84,9 +84,9 @@ impl History {
         self.0.iter().rfind(|line| line.id == *id && line.act == Act::Publish)
     }
 
-    /// The releases that lie one behind the other on the way back; the last is `current`. Publishing
-    /// puts one on top, going back takes away what lies above: who goes back twice is two releases
-    /// back, not where he began.
+    /// The releases that lie one behind the other on the way back; the last is `current`.
+    /// Publishing puts one on top, going back takes away what lies above: who goes back twice is
+    /// two releases back, not where he began.
     pub(crate) fn stack(&self, current: Option<&Id>) -> Vec<Id> {
         let mut stack: Vec<Id> = Vec::new();
         for line in &self.0 {

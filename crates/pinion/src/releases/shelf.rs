@@ -71,7 +71,7 @@ pub(crate) fn take_in(
 }
 
 impl Arrival {
-    /// Puts it on the shelf; false when it lies there already, whole. What is not whole is replaced.
+    /// Puts it on the shelf; false when it lies there already, whole. What is not is replaced.
     ///
     /// # Errors
     /// The system's answer.

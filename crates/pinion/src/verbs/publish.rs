@@ -104,8 +104,8 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     Ok(published)
 }
 
-/// FILE, open; what is no archive at all is refused before anything is copied. Ctrl-C leaves nothing
-/// behind; while stdin is read it ends the program as it ends any other.
+/// FILE, open; what is no archive at all is refused before anything is copied. Ctrl-C leaves
+/// nothing behind; while stdin is read it ends the program as it ends any other.
 fn origin<'a>(file: &Path, shown: &'a str) -> Result<(Origin<'a>, Arc<AtomicBool>), Failure> {
     if file == Path::new(STDIN) {
         if io::stdin().is_terminal() {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right.
-const VERBS: [(&str, &str); 8] = [
+const VERBS: [(&str, &str); 11] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
@@ -16,6 +16,9 @@ const VERBS: [(&str, &str); 8] = [
     ("ls", "site.pinion"),
     ("cat", "site.pinion /"),
     ("verify", "site.pinion"),
+    ("publish", "site.pinion live"),
+    ("releases", "live"),
+    ("rollback", "live"),
     ("version", ""),
 ];
 
@@ -39,9 +42,10 @@ const WRONG: [(&str, &[&str]); 15] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 6] = [
+const NUMBERS: [&str; 7] = [
     "--grace",
     "--jobs",
+    "--keep",
     "--max-connections",
     "--max-requests-per-connection",
     "--memory-budget",

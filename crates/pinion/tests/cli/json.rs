@@ -28,6 +28,9 @@ fn a_failure_is_a_document() {
         failed(&on("ls", ""), 1, &["archive", "error"]);
         failed(&on("cat", "/"), 1, &["archive", "error"]);
         failed(&on("verify", ""), 1, &["archive", "error", "sound"]);
+        failed(&on("publish", "live"), 1, &["archive", "error", "folder"]);
+        failed(&on("releases", ""), 1, &["error", "folder"]);
+        failed(&on("rollback", ""), 1, &["error", "folder"]);
         failed(&on("diff", "site.pinion"), 1, &["after", "before", "error"]);
     }
     let on = |arguments: &str| run(&folder, &format!("{arguments} --json"));
