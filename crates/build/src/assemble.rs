@@ -5,6 +5,7 @@
 //! written at the end, when it is known which files there are (`entries`).
 
 mod entries;
+mod listings;
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -40,6 +41,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     fields: Fields<'a>,
     contents: Contents,
     resources: Vec<Resource>,
+    /// Folders that are listed, by their place in the plan of all keys: as a page and as JSON.
+    listings: Vec<[Resource; 2]>,
     /// Every type that a resource has.
     types: Vec<MediaType>,
     externals: Vec<File>,
@@ -71,6 +74,9 @@ impl Resource {
     }
 }
 
+/// Stands for no file: the build has made the content itself.
+const NO_FILE: u32 = u32::MAX;
+
 /// Stands for no time of modification.
 const NEVER: UnixSeconds = UnixSeconds::MIN;
 
@@ -100,6 +106,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             fields,
             contents: Contents::default(),
             resources: Vec::new(),
+            listings: Vec::new(),
             types: Vec::new(),
             externals: Vec::new(),
             assets: Vec::new(),
@@ -143,7 +150,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
         };
-        let list = self.codings(content, stamp, codings)?;
+        let list = self.codings(content, stamp.bytes, codings)?;
         if archive {
             self.summary.warnings.push(Warning::Archive(self.path(file)));
         }
@@ -190,7 +197,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn codings(
         &mut self,
         content: ContentId,
-        stamp: Stamp,
+        bytes: u64,
         codings: Codings,
     ) -> Result<Option<ListId>, WriteError> {
         let (list, tried) = match codings {
@@ -199,15 +206,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             Codings::Tried(list, tried) => (list, tried),
         };
         if let Some(known) = self.contents.forms(content, list) {
-            let bytes = known.iter().map(|form| self.writer.bytes_of(form.body));
-            self.summary.repeated_bytes += bytes.sum::<u64>();
+            let coded = known.iter().map(|form| self.writer.bytes_of(form.body));
+            self.summary.repeated_bytes += coded.sum::<u64>();
             return Ok(Some(list));
         }
         let mut forms = Vec::with_capacity(tried.len());
         for Tried { choice, form, reused } in tried {
             self.summary.reused_codings += u64::from(reused);
             let stored = match form {
-                Some(encoded) => Some(self.form(choice, stamp, &encoded)?),
+                Some(encoded) => Some(self.form(choice, bytes, &encoded)?),
                 None => None,
             };
             if let Some(content) = self.contents.body(content) {
@@ -230,13 +237,13 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn form(
         &mut self,
         choice: CodingLevel,
-        stamp: Stamp,
+        bytes: u64,
         encoded: &Encoded,
     ) -> Result<Form, WriteError> {
         let body = self.writer.body(&encoded.digest, &encoded.stored)?;
         if let Some(count) = self.summary.codings.iter_mut().find(|count| count.choice == choice) {
             count.bodies += 1;
-            count.identity_bytes += stamp.bytes;
+            count.identity_bytes += bytes;
             count.stored_bytes += encoded.stored.len() as u64;
         }
         Ok(Form { coding: choice.coding(), body })

@@ -103,7 +103,10 @@ pub(crate) fn build_beside<W: Write + Seek>(
         lost: lost.into(),
         claims: Claims::default(),
     };
-    read_all(&work, &found.files, &mut assembly, progress)?;
+    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
+    let workers = workers.map_or(1, NonZeroUsize::get);
+    read_all(&work, workers, &found.files, &mut assembly, progress)?;
+    assembly.list_folders(&work, workers, progress)?;
     // What is left to do needs no more than the names.
     drop(work);
     drop((known, reuse, found.stamps));
@@ -146,6 +149,7 @@ fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, Build
 
 fn read_all<W: Write + Seek>(
     work: &Work<'_>,
+    workers: usize,
     files: &[SourceFile],
     assembly: &mut Assembly<'_, W>,
     progress: &dyn Progress,
@@ -155,8 +159,6 @@ fn read_all<W: Write + Seek>(
     let costs: Vec<u64> = (0..batches.len())
         .map(|batch| files.get(of(batch)).unwrap_or_default().iter().map(|f| work.cost(f)).sum())
         .collect();
-    let workers = work.options.threads.or_else(|| thread::available_parallelism().ok());
-    let workers = workers.map_or(1, NonZeroUsize::get);
     let (mut files_done, mut bytes_done) = (0, 0);
     pipeline::in_order(
         &costs,

@@ -8,6 +8,7 @@ use pinion_http::coding::Coding;
 use pinion_http::grammar::is_value_byte;
 
 use crate::error::BuildError;
+use crate::listing;
 use crate::media::MediaType;
 use crate::options::Options;
 use crate::rules::headers::FieldRule;
@@ -27,6 +28,9 @@ const SECURITY: [(&str, &str); 3] = [
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
     ("X-Frame-Options", "SAMEORIGIN"),
 ];
+
+/// What can forbid a page its style.
+const POLICY_FIELDS: [&str; 2] = ["Content-Security-Policy", "Content-Security-Policy-Report-Only"];
 
 /// Makes shared blocks, each once.
 pub(crate) struct Fields<'r> {
@@ -58,6 +62,8 @@ pub(crate) enum Purpose {
     Page,
     /// Under its own URL, which changes with its content.
     Fingerprinted,
+    /// A list of what is in a folder, in one of two types.
+    Listing,
     /// For a URL that does not exist: status 404.
     NotFound,
 }
@@ -121,9 +127,16 @@ impl<'r> Fields<'r> {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(new) => {
                 let list = built_in(&self.cache_control, self.cached, self.security, block);
-                let list = FieldList::new(&list, self.changes.get(block.changes));
-                let media = match &list.content_type {
-                    Some(given) => given.clone(),
+                let mut list = FieldList::new(&list, self.changes.get(block.changes));
+                let is_listing = block.purpose == Purpose::Listing;
+                if is_listing {
+                    list.edit(&POLICY_FIELDS, |policy| {
+                        listing::allowing_style(policy, listing::STYLE_HASH)
+                    });
+                }
+                // What is given for all files of a folder is not meant for the list of them.
+                let media = match list.content_type.take_if(|_| !is_listing) {
+                    Some(given) => given,
                     None => block.media.field().into_owned(),
                 };
                 let id = writer.shared(&NewShared {
@@ -180,19 +193,25 @@ fn built_in<'f>(
     }
     if cached {
         let cache_control = match block.purpose {
-            Purpose::Page => cache_control,
+            Purpose::Page | Purpose::Listing => cache_control,
             Purpose::Fingerprinted => FINGERPRINTED,
             Purpose::NotFound => NEVER_CACHED,
         };
         fields.push(("Cache-Control", cache_control));
     }
-    if block.varies {
-        fields.push(("Vary", "Accept-Encoding"));
+    match (block.purpose, block.varies) {
+        (Purpose::Listing, true) => fields.push(("Vary", "Accept, Accept-Encoding")),
+        (Purpose::Listing, false) => fields.push(("Vary", "Accept")),
+        (_, true) => fields.push(("Vary", "Accept-Encoding")),
+        (_, false) => {}
     }
     if block.purpose != Purpose::NotFound {
         fields.push(("Accept-Ranges", "bytes"));
     }
     fields.extend_from_slice(security);
+    if block.purpose == Purpose::Listing && !security.is_empty() {
+        fields.push(("Content-Security-Policy", listing::POLICY));
+    }
     fields
 }
 

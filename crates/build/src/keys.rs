@@ -52,6 +52,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) second: Vec<usize>,
     /// URL, the file that lost it and the file that has it.
     pub(crate) shadowed: Vec<(&'a [u8], usize, usize)>,
+    /// Folders that no file answers for and a listing does, sorted.
+    pub(crate) listings: Vec<&'a [u8]>,
 }
 
 /// A page for what is missing.
@@ -70,6 +72,8 @@ pub(crate) struct Conventions {
     pub(crate) index: bool,
     /// A page answers without its extension.
     pub(crate) clean_urls: bool,
+    /// A listing answers for a folder that nothing else answers for.
+    pub(crate) listings: bool,
 }
 
 impl Plan<'_> {
@@ -78,7 +82,7 @@ impl Plan<'_> {
     }
 }
 
-/// `keys` are different and begin with a slash.
+/// `keys` are different, sorted, and begin with a slash.
 pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> {
     let mut plan = Plan::default();
     plan_fallbacks(keys, &mut plan);
@@ -107,6 +111,14 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> 
     for (url, _, by) in &mut shadowed {
         *by = best.get(url).map_or(*by, |&(_, file)| file);
     }
+    let listings: Vec<&'a [u8]> = match conventions.listings {
+        true => {
+            let folders = folders(files().map(|(_, &key)| key));
+            folders.filter(|folder| !best.contains_key(folder)).collect()
+        }
+        false => Vec::new(),
+    };
+    plan.listings = listings;
     plan.aliases.extend(best.iter().filter(|(_, (rank, _))| *rank > 0).map(|(u, (_, f))| (*f, *u)));
     plan.aliases.sort_unstable();
     shadowed.sort_unstable();
@@ -118,6 +130,19 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> 
 pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
     names.iter().map(move |name| [url, name].concat())
+}
+
+/// The folders that hold files with these keys, which are sorted, and the root.
+fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+    let mut last: &[u8] = b"";
+    let below = keys.flat_map(move |key| {
+        // Keys of one folder follow each other: it is new if the last one is not below it too.
+        let common = key.iter().zip(last).take_while(|(a, b)| a == b).count();
+        last = key;
+        let slashes = (common.max(1)..key.len()).filter(|&at| key.get(at) == Some(&b'/'));
+        slashes.filter_map(|at| key.get(..=at))
+    });
+    std::iter::once(&b"/"[..]).chain(below)
 }
 
 /// Finds the pages for what is missing: the best of each folder.
@@ -194,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Conventions = Conventions { index: true, clean_urls: true };
+    const ALL: Conventions = Conventions { index: true, clean_urls: true, listings: false };
 
     fn aliases(keys: &[&str]) -> Vec<String> {
         aliases_with(keys, ALL)
@@ -241,10 +266,28 @@ mod tests {
     #[test]
     fn conventions_can_be_left() {
         let keys = ["/a/index.html", "/b.html"];
-        let index = Conventions { index: false, clean_urls: true };
+        let index = Conventions { index: false, ..ALL };
         assert_eq!(aliases_with(&keys, index), ["/a/index /a/index.html", "/b /b.html"]);
-        let clean = Conventions { index: true, clean_urls: false };
+        let clean = Conventions { clean_urls: false, ..ALL };
         assert_eq!(aliases_with(&keys, clean), ["/a/ /a/index.html"]);
+    }
+
+    #[test]
+    fn folders_without_an_index_are_listed() {
+        let listings = |keys: &[&str], conventions| {
+            let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+            let text = |folder: &[u8]| String::from_utf8(folder.to_vec()).unwrap();
+            plan(&keys, conventions).listings.into_iter().map(text).collect::<Vec<_>>()
+        };
+        let listed = Conventions { listings: true, ..ALL };
+        let keys = ["/a/b/c", "/a/b/d/e", "/a/index.html", "/b-1/x", "/b/_404.html", "/b/x", "/c"];
+        assert_eq!(listings(&keys, listed), ["/", "/a/b/", "/a/b/d/", "/b-1/", "/b/"]);
+        assert_eq!(listings(&keys, ALL), Vec::<String>::new());
+        let index = Conventions { index: false, ..listed };
+        assert_eq!(listings(&["/a/index.html", "/index.html"], index), ["/", "/a/"]);
+        // What is not published makes no folder.
+        assert_eq!(listings(&["/a/_200.html", "/a/b/_404.html"], listed), ["/"]);
+        assert_eq!(listings(&[], listed), ["/"]);
     }
 
     #[test]

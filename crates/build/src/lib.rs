@@ -15,6 +15,7 @@
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
 //! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
+//! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all; [`Draft`] |
 //!
 //! `extract` makes a folder of an archive again. `import` makes such an archive of one of
@@ -50,6 +51,7 @@ mod fingerprint;
 mod import;
 mod keys;
 pub mod limits;
+mod listing;
 mod lists;
 mod media;
 mod names;

@@ -109,3 +109,7 @@ pub const RACY_SECONDS: i64 = 2;
 
 /// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
 pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Rows of a folder listing as a page: a browser takes seconds for more, and nobody reads them. As
+/// JSON a listing has all of them.
+pub const LISTING_ROWS_MAX: usize = 10_000;

@@ -46,6 +46,8 @@ pub struct Options {
     pub clean_urls: bool,
     /// Whether the slash form that does not exist leads to the one that does.
     pub slash_redirects: bool,
+    /// Whether a folder that nothing else answers for answers with a list of what is in it.
+    pub listings: bool,
     /// Whether responses carry an `ETag`.
     pub etags: bool,
     /// Whether responses carry a `Cache-Control` unless `_headers` gives one.
@@ -80,6 +82,7 @@ impl Options {
             index: true,
             clean_urls: true,
             slash_redirects: true,
+            listings: false,
             etags: true,
             cache_control_field: true,
             single_page: None,
@@ -102,6 +105,6 @@ impl Options {
 
 impl Options {
     pub(crate) fn conventions(&self) -> Conventions {
-        Conventions { index: self.index, clean_urls: self.clean_urls }
+        Conventions { index: self.index, clean_urls: self.clean_urls, listings: self.listings }
     }
 }

@@ -23,6 +23,8 @@ pub struct Summary {
     pub entries: u64,
     /// Of those, index (`/dir/`) and clean (`/name`) URLs.
     pub aliases: u64,
+    /// Folders that answer with a list of what is in them.
+    pub listings: u64,
     /// Directories with a page for what is missing in them.
     pub not_found_pages: u64,
     /// Rules of `_redirects` files.

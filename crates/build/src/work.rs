@@ -224,7 +224,9 @@ impl<'a> Work<'a> {
             Codings::Untried
         } else if self.claims.claim(content.digest, list, content.rank) {
             let choices = self.choices(list, content.media).iter();
-            let tried = choices.map(|choice| self.tried(encoders, stock, &content, *choice));
+            let tried = choices.map(|choice| {
+                self.tried(encoders, stock, &content.digest, &content.bytes, *choice)
+            });
             Codings::Tried(list, tried.collect())
         } else {
             Codings::Earlier(list)
@@ -248,22 +250,42 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// A page that the build has made, for a folder: its digest, and what came of its codings.
+    pub(crate) fn made(
+        &self,
+        encoders: &mut Encoders,
+        folder: &[u8],
+        media: MediaType,
+        bytes: &Bytes,
+    ) -> (Digest, Codings) {
+        let digest = Digest::of(bytes);
+        if bytes.len() as u64 > HELD_MAX_BYTES {
+            return (digest, Codings::Untried);
+        }
+        let list = self.lists.of(folder);
+        let choices = self.choices(list, media).iter();
+        let tried =
+            choices.map(|choice| self.tried(encoders, &Stock::default(), &digest, bytes, *choice));
+        (digest, Codings::Tried(list, tried.collect()))
+    }
+
     /// A content in a coding: from an older archive, or made.
     fn tried(
         &self,
         encoders: &mut Encoders,
         stock: &Stock,
-        content: &Content<'_>,
+        digest: &Digest,
+        content: &[u8],
         choice: CodingLevel,
     ) -> Tried {
-        let older = match self.reuse.form(&content.digest, choice) {
+        let older = match self.reuse.form(digest, choice) {
             Form::NotKept => Some(None),
-            Form::Stored(spot) => self.reuse.proven(stock, spot, choice, &content.bytes).map(Some),
+            Form::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
             Form::Unknown => None,
         };
         match older {
             Some(form) => Tried { choice, form, reused: true },
-            None => Tried { choice, form: encoders.encode(choice, &content.bytes), reused: false },
+            None => Tried { choice, form: encoders.encode(choice, content), reused: false },
         }
     }
 

@@ -42,6 +42,22 @@ pub fn write(text: &mut [u8; DATE_BYTES], time: UnixSeconds) {
     put(text, 23, two_digits(second));
 }
 
+/// `1994-11-06T08:49:37`, as RFC 3339 begins. Times outside of the years 0 to 9999 are clamped.
+#[must_use]
+pub fn iso(time: UnixSeconds) -> [u8; 19] {
+    let (year, month, day, second) = split(time);
+    let minute = second / 60;
+    let pairs = [year / 100, year % 100, month, day, minute / 60, minute % 60, second % 60];
+    let [y1, y2, month, day, hour, minute, second] = pairs.map(two_digits);
+    let mut text = *b"yyyy-mm-ddThh:mm:ss";
+    for (at, pair) in
+        [(0, y1), (2, y2), (5, month), (8, day), (11, hour), (14, minute), (17, second)]
+    {
+        text[at..at + 2].copy_from_slice(&pair);
+    }
+    text
+}
+
 /// Reads a date in any of the three forms of RFC 9110 §5.6.7; `None` when it is none of them or
 /// no day of the calendar. The name of the day is read but not compared with the date.
 ///

@@ -28,6 +28,7 @@ pub(crate) fn options(
         security_fields: !content.no_security_fields,
         index: !content.no_index,
         clean_urls: !content.no_clean_urls,
+        listings: content.listing,
         slash_redirects: !content.no_slash_redirects,
         etags: !content.no_etag,
         cache_control_field: !content.no_cache_control,
@@ -80,11 +81,12 @@ mod tests {
             cache_control: Some("no-cache".to_owned()),
             no_security_fields: true,
             no_index: true,
+            listing: true,
             ..Content::default()
         };
         let building = options(&content, Options::new).expect("options");
         assert!(building.codings.is_empty() && !building.security_fields);
-        assert!(!building.index && building.clean_urls);
+        assert!(!building.index && building.clean_urls && building.listings);
         assert_eq!(building.exclude, ["*.psd"]);
         assert_eq!(building.cache_control.as_deref(), Some("no-cache"));
         assert_eq!(building.external_min_bytes, None);

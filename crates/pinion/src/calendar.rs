@@ -13,39 +13,11 @@ pub(crate) fn common_log(second: UnixSeconds) -> [u8; 26] {
     common
 }
 
-/// `1994-11-06T08:49:37`
-pub(crate) fn iso(second: UnixSeconds) -> [u8; 19] {
-    let [_, _, _, _, _, d1, d2, _, m1, m2, m3, _, y1, y2, y3, y4, _, time @ ..] =
-        date::format(second);
-    let [n1, n2] = *month(&[m1, m2, m3]);
-    let mut iso = *b"yyyy-mm-ddThh:mm:ss";
-    iso[..10].copy_from_slice(&[y1, y2, y3, y4, b'-', n1, n2, b'-', d1, d2]);
-    iso[11..].copy_from_slice(&time[..8]);
-    iso
-}
-
 /// `1994-11-06T08:49:37Z` (RFC 3339).
 pub(crate) fn rfc3339(second: UnixSeconds) -> String {
-    let mut text = String::from_utf8_lossy(&iso(second)).into_owned();
+    let mut text = String::from_utf8_lossy(&date::iso(second)).into_owned();
     text.push('Z');
     text
-}
-
-fn month(name: &[u8; 3]) -> &'static [u8; 2] {
-    match name {
-        b"Jan" => b"01",
-        b"Feb" => b"02",
-        b"Mar" => b"03",
-        b"Apr" => b"04",
-        b"May" => b"05",
-        b"Jun" => b"06",
-        b"Jul" => b"07",
-        b"Aug" => b"08",
-        b"Sep" => b"09",
-        b"Oct" => b"10",
-        b"Nov" => b"11",
-        _ => b"12",
-    }
 }
 
 #[cfg(test)]
@@ -55,7 +27,6 @@ mod tests {
     #[test]
     fn one_second_in_every_spelling() {
         assert_eq!(&common_log(784_111_777), b"06/Nov/1994:08:49:37 +0000");
-        assert_eq!(&iso(784_111_777), b"1994-11-06T08:49:37");
         assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc3339(-1), "1969-12-31T23:59:59Z");
     }

@@ -12,8 +12,9 @@ use serde::Serialize;
 pub(crate) struct Listed {
     /// As a client asks for it, percent-encoded; for a fallback page the folder it answers for.
     pub(crate) path: String,
-    /// `resource`, `redirect`, `rewrite`, `private`, `handler`; or what answers in place of a
-    /// resource: `not-found` and `fallback` (status 200), `single-page`, `variant`.
+    /// `resource`, `redirect`, `rewrite`, `private`, `handler`; `listing` of a folder and its
+    /// `variant` as JSON; or what answers in place of a resource: `not-found` and `fallback`
+    /// (status 200), `single-page`.
     pub(crate) kind: &'static str,
     /// Of the response.
     pub(crate) status: u16,
@@ -153,7 +154,10 @@ fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
     if let Some(path) = key.strip_prefix(FILE_PREFIX) {
         return (entry.kind().name(), path);
     }
-    if key == SINGLE_PAGE_KEY { ("single-page", b"/") } else { (entry.kind().name(), key) }
+    if key == SINGLE_PAGE_KEY {
+        return ("single-page", b"/");
+    }
+    (if entry.has_variant() { "listing" } else { entry.kind().name() }, key)
 }
 
 /// A path key as a client writes it (RFC 3986 §3.3: `pchar` and `/` stay, the rest is escaped).

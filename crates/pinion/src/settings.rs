@@ -101,6 +101,8 @@ pub(crate) struct Content {
     pub(crate) no_security_fields: bool,
     /// Folders are not answered by their index files.
     pub(crate) no_index: bool,
+    /// Folders that nothing else answers for are listed.
+    pub(crate) listing: bool,
     /// Pages do not answer without their extension.
     pub(crate) no_clean_urls: bool,
     /// No redirect to the other slash form.
@@ -188,6 +190,7 @@ pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "no-cache-control",
     "no-security-headers",
     "no-index",
+    "listing",
     "no-clean-urls",
     "no-slash-redirects",
     "no-etag",
@@ -261,6 +264,7 @@ fn content(low: &Low) -> Result<Content, Failure> {
         cache_control: field_value(low, "cache-control")?,
         no_security_fields: low.given("no-security-headers"),
         no_index: low.given("no-index"),
+        listing: low.given("listing"),
         no_clean_urls: low.given("no-clean-urls"),
         no_slash_redirects: low.given("no-slash-redirects"),
         no_etag: low.given("no-etag"),

@@ -22,9 +22,16 @@ use crate::summary::{Shadowed, Summary, Warning};
 use crate::walk::relative;
 
 /// The redirects and what they are held against.
-struct Paths<'s> {
+pub(super) struct Paths<'s> {
     compiled: Compiled<'s>,
     site: Site<'s>,
+}
+
+impl Paths<'_> {
+    /// What becomes of the entry of a path that the site has.
+    pub(super) fn verdict(&self, path: &[u8]) -> Verdict {
+        self.compiled.verdict(path, &self.site)
+    }
 }
 
 impl<'a, W: Write + Seek> Assembly<'a, W> {
@@ -59,6 +66,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 self.fallback(resource, *fallback)?;
             }
         }
+        self.listings(&plan, paths.as_ref())?;
         self.single_page(&resources, &keys)?;
         self.rules_files()?;
         if let Some(paths) = &paths {
@@ -85,8 +93,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         paths: Option<&Paths<'_>>,
         forms: &mut Option<(ChangesId, Vec<NewRepresentation>)>,
     ) -> Result<(), WriteError> {
-        let verdict =
-            paths.map_or(Verdict::Keep, |paths| paths.compiled.verdict(path, &paths.site));
+        let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(path));
         if let Verdict::Replace(number) = verdict {
             let rules = self.rules;
             return rules.redirects.get(number).map_or(Ok(()), |rule| self.redirect(rule, path));
@@ -107,7 +114,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Writes the entry of a path that a rule answers.
-    fn redirect(&mut self, rule: &Redirect, path: &[u8]) -> Result<(), WriteError> {
+    pub(super) fn redirect(&mut self, rule: &Redirect, path: &[u8]) -> Result<(), WriteError> {
         let (kind, shared) = if rule.is_redirect() {
             let changes = self.fields.changes.of_path(path);
             let shared = self.fields.redirect(&mut self.writer, rule.status, changes)?;
@@ -198,7 +205,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// The stored forms of a resource with their fields and tags.
-    fn representations(
+    pub(super) fn representations(
         &mut self,
         resource: &Resource,
         purpose: Purpose,
@@ -223,7 +230,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 }
 
-fn entry<'a>(
+pub(super) fn entry<'a>(
     path: &'a [u8],
     target: &'a [u8],
     modified: Option<UnixSeconds>,

@@ -250,7 +250,7 @@ fn shown(key: &[u8]) -> String {
 }
 
 /// Text that stays text between tags and in quoted attributes.
-pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['<', '>', '&', '"']) {
         return Cow::Borrowed(text);
     }

@@ -150,6 +150,14 @@ impl FieldList {
         sent.map(Field::pair).collect()
     }
 
+    /// Changes the values of the fields of some names that rules have given.
+    pub(crate) fn edit(&mut self, names: &[&str], change: impl Fn(&str) -> String) {
+        let is_one = |field: &&mut Field| names.iter().any(|n| field.name.eq_ignore_ascii_case(n));
+        for field in self.fields.iter_mut().filter(is_one).filter(|field| field.given) {
+            field.value = change(&field.value);
+        }
+    }
+
     fn give(&mut self, name: &str, value: &str) {
         if name.eq_ignore_ascii_case("content-type") {
             self.content_type = Some(value.to_owned());

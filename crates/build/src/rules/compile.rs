@@ -41,7 +41,7 @@ pub(crate) enum Verdict {
 
 /// The paths of a site.
 pub(crate) struct Site<'s> {
-    /// Those that have an entry, by a file, index or clean URL.
+    /// Those that have an entry, by a file, index, clean URL or listing.
     pub(crate) paths: HashSet<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
     pub(crate) slash_redirects: bool,
@@ -52,7 +52,8 @@ impl<'s> Site<'s> {
     pub(crate) fn of(keys: &[&'s [u8]], plan: &Plan<'s>, options: &Options) -> Site<'s> {
         let files = keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
         let aliases = plan.aliases.iter().map(|&(_, alias)| alias);
-        let paths = files.map(|(_, &key)| key).chain(aliases).collect();
+        let listings = plan.listings.iter().copied();
+        let paths = files.map(|(_, &key)| key).chain(aliases).chain(listings).collect();
         Site { paths, slash_redirects: options.slash_redirects }
     }
 

@@ -7,6 +7,7 @@ mod failures;
 mod folder;
 mod import;
 mod large;
+mod listings;
 mod places;
 mod reader;
 mod reuse;

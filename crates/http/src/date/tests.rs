@@ -73,6 +73,19 @@ fn every_day_from_1970_to_2400() {
 /// RFC 9110 §5.6.7: a two-digit year "that appears to be more than 50 years in the future" is
 /// "the most recent year in the past that had the same last two digits".
 #[test]
+fn iso_says_the_same() {
+    for (time, iso) in [
+        (784_111_777, b"1994-11-06T08:49:37"),
+        (951_782_400, b"2000-02-29T00:00:00"),
+        (-1, b"1969-12-31T23:59:59"),
+        (FIRST - 1, b"0000-01-01T00:00:00"),
+        (LAST + 1, b"9999-12-31T23:59:59"),
+    ] {
+        assert_eq!(&crate::date::iso(time), iso);
+    }
+}
+
+#[test]
 fn two_digit_years() {
     let noon = |fixdate: &str| parse(fixdate.as_bytes(), 0).unwrap();
     for (now, two_digits, expected) in [

@@ -4,6 +4,7 @@
 use super::record::{Peer, RECORD_MAX_BYTES, Record, Text};
 use crate::calendar;
 use crate::settings::LogFormat;
+use pinion_http::date;
 use std::io::Write as _;
 
 /// Makes lines; remembers the last second it has spelled.
@@ -24,7 +25,7 @@ pub(super) const LINE_MAX_BYTES: usize = 6 * RECORD_MAX_BYTES + 512;
 impl Formatter {
     /// For one log.
     pub(crate) fn new(format: LogFormat) -> Self {
-        Self { format, second: 0, common: calendar::common_log(0), iso: calendar::iso(0) }
+        Self { format, second: 0, common: calendar::common_log(0), iso: date::iso(0) }
     }
 
     /// Appends one line with its line feed.
@@ -32,7 +33,7 @@ impl Formatter {
         let second = record.unix_micros.div_euclid(1_000_000);
         if second != self.second {
             self.common = calendar::common_log(second);
-            self.iso = calendar::iso(second);
+            self.iso = date::iso(second);
             self.second = second;
         }
         match self.format {

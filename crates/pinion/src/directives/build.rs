@@ -172,6 +172,13 @@ pub(crate) const ROWS: &[Directive] = &[
         "Without it index.html and its like answer /folder/ too.",
     ),
     switch(
+        "listing",
+        Some(Table::Site.key("listing")),
+        "Answer folders without an index page with a list of what is in them",
+        "A page for people; JSON for clients whose Accept likes application/json better. Only what \
+         is published is listed. With --no-index every folder is.",
+    ),
+    switch(
         "no-clean-urls",
         Some(Table::Site.key("clean-urls")),
         "Do not answer pages without their extension",

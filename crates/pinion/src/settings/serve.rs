@@ -240,8 +240,9 @@ mod tests {
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
-             --cache-control no-cache --no-security-headers --no-index --no-clean-urls \
-             --no-slash-redirects --no-etag --single-page index.html --keep-going --jobs 2",
+             --cache-control no-cache --no-security-headers --no-index --listing \
+             --no-clean-urls --no-slash-redirects --no-etag \
+             --single-page index.html --keep-going --jobs 2",
         );
         assert_eq!(serve.path, Some("site".into()));
         assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
@@ -265,6 +266,7 @@ mod tests {
         assert_eq!(content.exclude, ["a", "b"]);
         assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
         assert!(content.keep_going && content.no_security_fields && content.no_index);
+        assert!(content.listing);
         assert!(content.no_clean_urls && content.no_slash_redirects && content.no_etag);
         assert_eq!(content.single_page.as_deref(), Some("index.html"));
         assert_eq!(content.jobs, NonZeroUsize::new(2));

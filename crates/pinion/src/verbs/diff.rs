@@ -9,6 +9,7 @@ use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
 use crate::settings::Diff;
 use crate::terminal::Style;
+use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Change, CompareError, Comparison, Pair};
 use pinion_http::target;
 use serde::Serialize;
@@ -115,13 +116,23 @@ impl Sides {
     }
 
     /// Whether the path is another name of a resource on each side where it is there, always the
-    /// same one, and that resource differs in the same way.
+    /// same one, and that resource differs in the same way; or the JSON of a listing that differs
+    /// too.
     fn follows(
         &self,
         comparison: &Comparison<'_>,
         change: &Change<'_>,
         pair: &mut Pair,
     ) -> Result<bool, Failure> {
+        let path = change.entry().map_or(&[][..], |entry| entry.path());
+        if let Some(folder) = path.strip_prefix(VARIANT_PREFIX) {
+            let listing = comparison.at(folder, pair).map_err(|error| self.failure(error))?;
+            return Ok(listing.is_some_and(|listing| {
+                listing.before.is_some() == change.before.is_some()
+                    && listing.after.is_some() == change.after.is_some()
+                    && listing.aspects.only_modified() == change.aspects.only_modified()
+            }));
+        }
         let Some(target) = change.entry().and_then(|entry| entry.target()) else {
             return Ok(false);
         };

@@ -60,6 +60,7 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
         let path = match listed.kind {
             "not-found" | "fallback" => style.dim(format!("anything else below {}", listed.path)),
             "single-page" => style.dim("any other page"),
+            "listing" => format!("{}{}", listed.path, style.dim("  list of what is in it")),
             "variant" => format!("{}{}", listed.path, style.dim("  for clients of JSON")),
             _ => listed.path.clone(),
         };

@@ -164,7 +164,7 @@ fn rules_fallbacks_and_variants_are_shown() {
     let kinds: Vec<_> = list["entries"].as_array().expect("entries").iter().collect();
     let kinds: Vec<_> = kinds.iter().map(|entry| (&entry["kind"], &entry["path"])).collect();
     let expected = [
-        ("resource", "/list/"),
+        ("listing", "/list/"),
         ("fallback", "/tiles/"),
         ("not-found", "/"),
         ("variant", "/list/"),

@@ -38,6 +38,7 @@ fn json_is_the_only_thing_on_stdout() {
             "entries",
             "files",
             "folders",
+            "listings",
             "not_found_pages",
             "problems",
             "repeated_bytes",

@@ -93,6 +93,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         "source_bytes": summary.source_bytes,
         "entries": summary.entries,
         "aliases": summary.aliases,
+        "listings": summary.listings,
         "not_found_pages": summary.not_found_pages,
         "rules": {
             "redirects": summary.redirect_rules,

@@ -84,6 +84,7 @@ fn path(listed: &Listed) -> String {
     match listed.kind {
         "not-found" | "fallback" => format!("anything else below {}", listed.path),
         "single-page" => "any other page".to_owned(),
+        "listing" => format!("{} list of what is in it", listed.path),
         "variant" => format!("{} for clients of JSON", listed.path),
         _ => listed.path.clone(),
     }

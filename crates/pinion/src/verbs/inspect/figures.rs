@@ -48,6 +48,8 @@ pub(crate) struct Paths {
     pub(crate) resources: u64,
     /// Further names of a resource.
     pub(crate) aliases: u64,
+    /// Lists of what is in a folder.
+    pub(crate) listings: u64,
     /// Answers with a Location.
     pub(crate) redirects: u64,
     /// Rewrites, private content, handlers.
@@ -176,13 +178,15 @@ impl Figures {
             "not-found" => &mut paths.not_found_pages,
             "fallback" | "single-page" => &mut paths.fallback_pages,
             "variant" => &mut paths.variants,
+            "listing" => &mut paths.listings,
             "redirect" => &mut paths.redirects,
             "resource" if listed.is_alias() => &mut paths.aliases,
             "resource" => &mut paths.resources,
             _ => &mut paths.others,
         };
         *counter += 1;
-        let named = [paths.resources, paths.aliases, paths.redirects, paths.others];
+        let Paths { resources, aliases, listings, redirects, others, .. } = *paths;
+        let named = [resources, aliases, listings, redirects, others];
         paths.total = named.iter().sum();
     }
 

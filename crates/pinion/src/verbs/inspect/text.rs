@@ -33,6 +33,7 @@ fn paths(figures: &Figures) -> Vec<String> {
     let rows = [
         (paths.resources, "resource", "resources"),
         (paths.aliases, "further name of a resource", "further names of resources"),
+        (paths.listings, "list of a folder", "lists of folders"),
         (paths.redirects, "redirect", "redirects"),
         (paths.others, "other", "others"),
         (paths.not_found_pages, "not-found page", "not-found pages"),

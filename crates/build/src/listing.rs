@@ -1,0 +1,172 @@
+//! What a folder without an index page answers with `--listing`: its entries as a page, and as
+//! JSON for clients that prefer that.
+//!
+//! | Module | Does |
+//! |---|---|
+//! | `order` | names as people sort them |
+//! | `page` | entries → HTML, without script, nothing loaded |
+//! | `json` | entries → the array that nginx's `autoindex_format json` has |
+//! | `policy` | lets the page have its style where a site forbids what stands in a page |
+//!
+//! Only what is published is listed: files that answer under their own name, and folders that hold
+//! some. Names are bytes. Where they have to be text, bytes that are none are replaced; addresses
+//! are escaped from the bytes themselves and lead to every file.
+
+mod json;
+mod order;
+mod page;
+mod policy;
+
+use std::cmp::Reverse;
+
+use pinion_http::date::UnixSeconds;
+use pinion_http::target::{escape, is_path_byte};
+
+pub(crate) use json::json;
+pub(crate) use page::{POLICY, STYLE_HASH, page};
+pub(crate) use policy::allowing_style;
+
+/// A file that is listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed<'a> {
+    /// Its path, with a slash in front.
+    pub(crate) key: &'a [u8],
+    pub(crate) bytes: u64,
+    pub(crate) modified: Option<UnixSeconds>,
+}
+
+/// What is in one folder.
+#[derive(Debug)]
+pub(crate) struct Listing<'a> {
+    /// Its path, with a slash on both ends.
+    pub(crate) folder: &'a [u8],
+    /// Folders first, each kind in the order of names.
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+/// A file or a folder in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row<'a> {
+    /// Without a slash.
+    pub(crate) name: &'a [u8],
+    /// Of a file its length; none for a folder.
+    pub(crate) bytes: Option<u64>,
+    /// Of a folder that of the newest file below it.
+    pub(crate) modified: Option<UnixSeconds>,
+}
+
+impl<'a> Listing<'a> {
+    /// Lists a folder. `below` are all files in it and in folders below it, sorted by path.
+    pub(crate) fn new(
+        folder: &'a [u8],
+        below: impl IntoIterator<Item = Listed<'a>>,
+    ) -> Listing<'a> {
+        let mut rows: Vec<Row<'a>> = Vec::new();
+        for Listed { key, bytes, modified } in below {
+            let path = key.get(folder.len()..).unwrap_or_default();
+            let slash = path.iter().position(|&byte| byte == b'/');
+            let row = match slash.and_then(|slash| path.get(..slash)) {
+                Some(name) => Row { name, bytes: None, modified },
+                None => Row { name: path, bytes: Some(bytes), modified },
+            };
+            match rows.last_mut() {
+                // The files of a folder follow each other.
+                Some(last) if row.is_folder() && last.is_folder() && last.name == row.name => {
+                    last.modified = last.modified.max(modified);
+                }
+                _ => rows.push(row),
+            }
+        }
+        rows.sort_unstable_by(|a, b| {
+            Reverse(a.is_folder()).cmp(&Reverse(b.is_folder())).then(order::natural(a.name, b.name))
+        });
+        Listing { folder, rows }
+    }
+
+    /// When the newest of what it lists was modified.
+    pub(crate) fn modified(&self) -> Option<UnixSeconds> {
+        self.rows.iter().filter_map(|row| row.modified).max()
+    }
+}
+
+impl Row<'_> {
+    pub(crate) fn is_folder(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    /// The address of the row, relative to that of its folder.
+    fn url(&self) -> Vec<u8> {
+        let mut url = Vec::with_capacity(self.name.len() + 3);
+        // RFC 3986 §4.2: what stands before a colon would be a scheme.
+        if self.name.contains(&b':') {
+            url.extend_from_slice(b"./");
+        }
+        escape(&mut url, self.name.iter().copied(), is_path_byte);
+        if self.is_folder() {
+            url.push(b'/');
+        }
+        url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn listed<'a>(files: &[(&'a str, u64, UnixSeconds)]) -> Vec<Listed<'a>> {
+        let mut listed: Vec<_> = files
+            .iter()
+            .map(|&(key, bytes, modified)| Listed {
+                key: key.as_bytes(),
+                bytes,
+                modified: Some(modified),
+            })
+            .collect();
+        listed.sort_unstable_by_key(|listed| listed.key);
+        listed
+    }
+
+    #[test]
+    fn folders_come_first_with_the_time_of_their_newest_file() {
+        let files = [
+            ("/d/b10", 1, 5),
+            ("/d/b9", 2, 6),
+            ("/d/x/1", 3, 7),
+            ("/d/x/y/2", 4, 9),
+            ("/d/x/z", 4, 8),
+            ("/d/x-1", 5, 1),
+        ];
+        let listing = Listing::new(b"/d/", listed(&files));
+        let rows: Vec<_> =
+            listing.rows.iter().map(|row| (row.name, row.bytes, row.modified)).collect();
+        assert_eq!(
+            rows,
+            [
+                (&b"x"[..], None, Some(9)),
+                (b"b9", Some(2), Some(6)),
+                (b"b10", Some(1), Some(5)),
+                (b"x-1", Some(5), Some(1)),
+            ]
+        );
+        assert_eq!(listing.modified(), Some(9));
+        assert_eq!(Listing::new(b"/", []).modified(), None);
+    }
+
+    #[test]
+    fn addresses_lead_to_the_name_and_nowhere_else() {
+        for (name, url) in [
+            ("a b", "a%20b"),
+            ("javascript:alert(1)", "./javascript:alert(1)"),
+            ("100%", "100%25"),
+            ("%2e%2e", "%252e%252e"),
+            ("q?x#y", "q%3Fx%23y"),
+            ("\"<'&", "%22%3C'&"),
+            ("ä\\", "%C3%A4%5C"),
+        ] {
+            let row = Row { name: name.as_bytes(), bytes: Some(0), modified: None };
+            assert_eq!(String::from_utf8(row.url()).unwrap(), url);
+        }
+        let folder = Row { name: b"a:b\xff", bytes: None, modified: None };
+        assert_eq!(folder.url(), b"./a:b%FF/");
+    }
+}
