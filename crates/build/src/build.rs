@@ -131,7 +131,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
 
 /// What the rules files say, checked against the paths of the files found: before anything is
 /// encoded, which takes its time.
-fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, BuildError> {
+pub(crate) fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, BuildError> {
     let mut rules = Rules::read(source, &found.rules)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page

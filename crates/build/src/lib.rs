@@ -18,8 +18,8 @@
 //! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all; [`Draft`] |
 //!
-//! `extract` makes a folder of an archive again. `import` makes such an archive of one of
-//! kawipiko's, from step 5 on.
+//! `examine` takes steps 1 and 2 alone. `extract` makes a folder of an archive again. `import`
+//! makes such an archive of one of kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
@@ -44,6 +44,7 @@ mod contents;
 mod decode;
 mod encode;
 mod error;
+mod examine;
 mod extract;
 mod fields;
 pub mod figures;
@@ -74,6 +75,7 @@ pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
 };
 pub use error::{BuildError, Occupant, Problem, Reason};
+pub use examine::examine;
 pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use names::Names;

@@ -20,8 +20,8 @@ mod nearest;
 pub(crate) mod oracle;
 mod tables;
 
-pub(crate) use examine::examine;
+pub(crate) use examine::{examine, examine_folder};
 pub(crate) use fault::{Fault, Place};
+pub(crate) use load::load;
 #[cfg(test)]
 pub(crate) use load::parse;
-pub(crate) use load::{Loaded, load};

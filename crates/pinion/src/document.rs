@@ -22,7 +22,7 @@ impl Known {
             }
             Settings::Cat(cat) if cat.json => json!({"archive": text(&cat.file)}),
             Settings::Check(check) if check.json => {
-                let config = check.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
+                let config = check.path.as_deref().unwrap_or(Path::new(CONFIGURATION));
                 json!({"config": text(config), "faults": []})
             }
             Settings::Diff(diff) if diff.json => {

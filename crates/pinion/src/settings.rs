@@ -122,8 +122,8 @@ pub(crate) struct Content {
 /// `pinion check`.
 #[derive(Debug)]
 pub(crate) struct Check {
-    /// None: the one in the current folder.
-    pub(crate) config: Option<PathBuf>,
+    /// A configuration file or a folder. None: the file in the current folder.
+    pub(crate) path: Option<PathBuf>,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -160,8 +160,7 @@ impl Settings {
             Verb::Build => Self::Build(build(low)?),
             Verb::Cat => Self::Cat(cat(low)?),
             Verb::Check => {
-                let config = optional(low, "CONFIG")?;
-                Self::Check(Check { config, json: low.given("json") })
+                Self::Check(Check { path: optional(low, "PATH")?, json: low.given("json") })
             }
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Diff => Self::Diff(archives::diff(low)?),

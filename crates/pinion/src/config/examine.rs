@@ -9,16 +9,19 @@ use crate::build_options;
 use crate::failure::{Failure, without_number};
 use crate::settings::LogTarget;
 use crate::source::Source;
-use pinion_build::Names;
+use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
 use std::fs;
 use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
-    let mut found = Vec::new();
+    let (mut found, mut below, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     let mut add = |place: Place, message: String| found.push(Fault::at(path, place, message));
     for site in &loaded.sites {
-        examine_site(site, &mut add);
+        match examine_site(site, &mut add) {
+            Ok(of_site) => warnings.extend(of_site),
+            Err(of_site) => below.extend(of_site),
+        }
     }
     for listener in &loaded.listeners {
         let text = listener.low.values("listen").next().and_then(|text| text.to_str());
@@ -41,36 +44,74 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     }
     loaded.faults.extend(found);
     loaded.faults.sort_by_key(|fault| fault.place);
+    loaded.faults.extend(below);
+    loaded.warnings = warnings;
 }
 
-fn examine_site(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
+/// What is wrong with the files of a folder; without any, what in its rules does nothing.
+pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<String>, Vec<Fault>> {
+    let below = |file: &Path| folder.join(file);
+    match pinion_build::examine(folder, options) {
+        Ok(warnings) => {
+            let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
+            Ok(warnings.iter().map(shown).collect())
+        }
+        Err(BuildError::Rules(errors)) => Err(errors
+            .iter()
+            .map(|RuleError { file, line, column, expected }| {
+                let place = Place { line: *line, column: *column };
+                Fault::at(&below(file), place, format!("expected {expected}"))
+            })
+            .collect()),
+        Err(BuildError::Problems(problems)) => {
+            let fault = |problem: &Problem| {
+                let reason = without_number(&problem.reason.to_string());
+                Fault::of(&below(&problem.path), reason)
+            };
+            Err(problems.iter().map(fault).collect())
+        }
+        Err(error) => Err(vec![Fault::of(folder, without_number(&error.to_string()))]),
+    }
+}
+
+/// Adds what is wrong with the keys of a site; gives what is wrong with its files or does nothing.
+fn examine_site(
+    site: &LoadedSite,
+    add: &mut impl FnMut(Place, String),
+) -> Result<Vec<String>, Vec<Fault>> {
     let LoadedSite { planned, section } = site;
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
-    match &planned.source {
+    let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.archive().unwrap_or_default();
             if let Err(failure) = ArchiveFile::open(&archive) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
+            return Ok(Vec::new());
         }
-        Source::Folder(folder) => {
-            if let Err(error) = fs::read_dir(folder) {
-                let shown = folder.display();
-                let error = without_number(&error.to_string());
-                add(at_path, format!("path: {shown} cannot be read: {error}"));
-            }
-            let globs = planned.settings.content.exclude.iter();
-            for (glob, place) in globs.zip(section.places_of("exclude")) {
-                if let Err(error) = Names::new(std::slice::from_ref(glob)) {
-                    add(place, format!("exclude: {error}"));
-                }
-            }
-            let options =
-                build_options::options(&planned.settings.content, pinion_build::Options::serving);
-            if let Err(failure) = options {
-                add(section.place, reason(failure));
-            }
+        Source::Folder(folder) => folder,
+    };
+    if let Err(error) = fs::read_dir(folder) {
+        let shown = folder.display();
+        let error = without_number(&error.to_string());
+        add(at_path, format!("path: {shown} cannot be read: {error}"));
+        return Ok(Vec::new());
+    }
+    let mut globs_are_right = true;
+    let globs = planned.settings.content.exclude.iter();
+    for (glob, place) in globs.zip(section.places_of("exclude")) {
+        if let Err(error) = Names::new(std::slice::from_ref(glob)) {
+            add(place, format!("exclude: {error}"));
+            globs_are_right = false;
+        }
+    }
+    match build_options::options(&planned.settings.content, Options::serving) {
+        Ok(options) if globs_are_right => examine_folder(folder, &options),
+        Ok(_) => Ok(Vec::new()),
+        Err(failure) => {
+            add(section.place, reason(failure));
+            Ok(Vec::new())
         }
     }
 }

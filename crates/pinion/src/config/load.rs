@@ -29,6 +29,8 @@ pub(crate) struct Loaded {
     pub(crate) server: Option<Section>,
     /// In the order of the file.
     pub(crate) faults: Vec<Fault>,
+    /// What does nothing; found by a look at what the file names.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A site, and where it stands in the file.
@@ -48,6 +50,7 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
         listeners: Vec::new(),
         server: None,
         faults: Vec::new(),
+        warnings: Vec::new(),
     };
     match read_text(path).and_then(|text| parse(&text, path)) {
         Ok((tables, faults)) => {

@@ -135,15 +135,16 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Check,
         name: "check",
         operands: &[Operand {
-            name: "CONFIG",
+            name: "PATH",
             required: false,
-            brief: "A configuration file; without it ./pinion.toml",
+            brief: "A configuration file, or a folder; without it ./pinion.toml",
         }],
         brief: "Find everything that is wrong with a configuration",
         long: "Checks the keys and values of the file, and that what they name is there: folders \
-               can be read, archives are whole, addresses are addresses. Everything that is wrong \
-               is a line with file, line and column on stdout, and the exit code is 2. Nothing is \
-               started.",
+               can be read and their rules are right, archives are whole, addresses are \
+               addresses. Everything that is wrong is a line with file, line and column on \
+               stdout, and the exit code is 2; rules that do nothing are warned about on stderr. \
+               Of a folder its files and rules are checked. Nothing is started.",
     },
     VerbRow {
         verb: Verb::Inspect,

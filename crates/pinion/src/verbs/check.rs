@@ -1,43 +1,75 @@
-//! `pinion check [CONFIG]`: everything that is wrong with a configuration, in one go.
+//! `pinion check [PATH]`: everything that is wrong with a configuration or a folder, in one go.
 
-use crate::config::{self, Fault, Loaded, Place};
+use crate::build_options;
+use crate::config::{self, Fault, Place};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
-use crate::settings::Check;
+use crate::settings::{Check, Content};
 use crate::source::CONFIGURATION;
 use crate::terminal::{Style, counted};
 use crate::written::Low;
+use pinion_build::Options;
+use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
+/// What was looked at, and what is wrong with it.
+struct Checked<'p> {
+    path: &'p Path,
+    sites: usize,
+    listeners: usize,
+    faults: Vec<Fault>,
+    warnings: Vec<String>,
+}
+
 /// Writes a line for each fault; exit 2 when there is any.
 pub(crate) fn run(check: &Check) -> Result<(), Failure> {
-    let path = check.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
-    if path.is_dir() {
-        let shown = path.display();
-        return Err(Failure::usage(format!("{shown} is a folder; name a configuration file")));
-    }
-    if check.config.is_none() && !path.exists() {
+    let path = check.path.as_deref().unwrap_or(Path::new(CONFIGURATION));
+    if check.path.is_none() && !path.exists() {
         return Err(Failure::usage(format!(
-            "there is no {CONFIGURATION} here; name a file: pinion check CONFIG"
+            "there is no {CONFIGURATION} here; name a file or a folder: pinion check PATH"
         )));
     }
-    let mut loaded = config::load(path, &Low::new(Verb::Serve));
-    config::examine(&mut loaded, path);
+    let checked = match path.is_dir() {
+        true => folder(path)?,
+        false => configuration(path),
+    };
     let mut out = io::stdout().lock();
     match check.json {
-        true => writeln!(out, "{}", document(path, &loaded))?,
-        false => write_text(&mut out, path, &loaded)?,
+        true => writeln!(out, "{}", document(&checked))?,
+        false => write_text(&mut out, &checked)?,
     }
-    match loaded.faults.is_empty() {
+    match checked.faults.is_empty() {
         true => Ok(()),
         false => Err(Failure::ToldUsage),
     }
 }
 
-fn document(path: &Path, loaded: &Loaded) -> Value {
+fn configuration(path: &Path) -> Checked<'_> {
+    let mut loaded = config::load(path, &Low::new(Verb::Serve));
+    config::examine(&mut loaded, path);
+    Checked {
+        path,
+        sites: loaded.sites.len(),
+        listeners: loaded.listeners.len(),
+        faults: loaded.faults,
+        warnings: loaded.warnings,
+    }
+}
+
+/// A folder as it is served without any flag.
+fn folder(path: &Path) -> Result<Checked<'_>, Failure> {
+    let options = build_options::options(&Content::default(), Options::serving)?;
+    let (warnings, faults) = match config::examine_folder(path, &options) {
+        Ok(warnings) => (warnings, Vec::new()),
+        Err(faults) => (Vec::new(), faults),
+    };
+    Ok(Checked { path, sites: 1, listeners: 0, faults, warnings })
+}
+
+fn document(checked: &Checked<'_>) -> Value {
     let fault = |fault: &Fault| {
         json!({
             "file": document::text(&fault.file),
@@ -47,23 +79,28 @@ fn document(path: &Path, loaded: &Loaded) -> Value {
         })
     };
     json!({
-        "config": document::text(path),
-        "sites": loaded.sites.len(),
-        "listeners": loaded.listeners.len(),
-        "faults": loaded.faults.iter().map(fault).collect::<Vec<_>>(),
+        "config": document::text(checked.path),
+        "sites": checked.sites,
+        "listeners": checked.listeners,
+        "faults": checked.faults.iter().map(fault).collect::<Vec<_>>(),
+        "warnings": checked.warnings,
     })
 }
 
-fn write_text(out: &mut impl Write, path: &Path, loaded: &Loaded) -> io::Result<()> {
+fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
     let style = Style::of_stdout();
-    for Fault { file, place, message } in &loaded.faults {
+    for Fault { file, place, message } in &checked.faults {
         let place =
             place.map_or(String::new(), |Place { line, column }| format!("{line}:{column}:"));
         writeln!(out, "{} {message}", style.bold(format_args!("{}:{place}", file.display())))?;
     }
-    if loaded.faults.is_empty() {
-        let sites = counted(loaded.sites.len() as u64, "site");
-        writeln!(out, "{}: {}, {sites}", path.display(), style.green("right"))?;
+    let warning = Style::of_stderr();
+    for text in &checked.warnings {
+        stderr::line(format_args!("{}: {text}", warning.yellow("warning")));
+    }
+    if checked.faults.is_empty() {
+        let sites = counted(checked.sites as u64, "site");
+        writeln!(out, "{}: {}, {sites}", checked.path.display(), style.green("right"))?;
     }
     Ok(())
 }

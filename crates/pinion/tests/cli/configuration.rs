@@ -84,7 +84,6 @@ fn what_is_no_toml_is_a_line_too() {
 fn a_file_that_cannot_be_read_is_a_line() {
     let folder = Folder::with_site();
     run(&folder, "check").refused(2, "there is no pinion.toml here");
-    run(&folder, "check site").refused(2, "site is a folder");
     let none = run(&folder, "check none.toml");
     assert_eq!(
         (none.code, none.text()),
@@ -124,20 +123,48 @@ fn archives_and_folders_are_opened() {
 }
 
 #[test]
+fn rules_of_folders_are_checked_with_their_places() {
+    let folder = Folder::with_site();
+    folder.write("site/_redirects", "/old /new\n/b c\n/ /other\n");
+    folder.write("site/_headers", "/*\n  X-A\n");
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nmemry = 1\n");
+    let rules = [
+        "site/_headers:2:3: expected a path, Name: value, or ! Name",
+        "site/_redirects:2:4: expected a target that begins with /, ./, http:// or https://",
+    ];
+    let of_folder = run(&folder, "check site");
+    assert_eq!((of_folder.code, of_folder.text()), (2, &*(rules.join("\n") + "\n")));
+    says(
+        &folder,
+        &[&["pinion.toml:3:1: unknown key memry in [[site]]; did you mean memory?"], &rules[..]]
+            .concat(),
+    );
+    folder.write("site/_redirects", "/old /new\n/ /other\n");
+    folder.write("site/_headers", "");
+    let right = run(&folder, "check site");
+    assert_eq!((right.code, right.text()), (0, "site: right, 1 site\n"));
+    assert!(right.stderr.starts_with("warning: site: _redirects:2"), "{}", right.stderr);
+    assert_eq!(right.stderr.lines().count(), 1);
+    let document = run(&folder, "check site --json").json();
+    assert_eq!(document["warnings"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn the_document_of_a_check_has_all_members_whatever_happens() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nnope = 1\n");
     let wrong = run(&folder, "check --json");
     assert_eq!(wrong.code, 2);
     let document = wrong.json();
-    assert_eq!(members(&document), ["config", "faults", "listeners", "sites"]);
+    assert_eq!(members(&document), ["config", "faults", "listeners", "sites", "warnings"]);
     let fault = &document["faults"][0];
     assert_eq!(members(fault), ["column", "file", "line", "message"]);
     assert_eq!((&fault["line"], &fault["column"]), (&3.into(), &1.into()));
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
     let right = run(&folder, "check --json");
     assert_eq!((right.code, right.json()["faults"].as_array().map(Vec::len)), (0, Some(0)));
-    assert!(run(&folder, "check site --json").json()["error"].is_string());
+    fs::remove_file(folder.join("pinion.toml")).expect("gone");
+    assert!(run(&folder, "check --json").json()["error"].is_string());
 }
 
 #[test]
