@@ -1,12 +1,13 @@
 //! `pinion check [PATH]`: everything that is wrong with a configuration or a folder, in one go.
 
+use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::config::{self, Fault, Place};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
 use crate::settings::{Check, Content};
-use crate::source::CONFIGURATION;
+use crate::source::{self, CONFIGURATION};
 use crate::terminal::{Style, counted};
 use crate::written::Low;
 use pinion_build::Options;
@@ -61,6 +62,11 @@ fn configuration(path: &Path) -> Checked<'_> {
 
 /// A folder as it is served without any flag.
 fn folder(path: &Path) -> Result<Checked<'_>, Failure> {
+    if let Some(archive) = source::recognise(path)?.archive() {
+        let wrong = ArchiveFile::open(&archive).err().and_then(|failure| failure.reason());
+        let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();
+        return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings: Vec::new() });
+    }
     let options = build_options::options(&Content::default(), Options::serving)?;
     let (warnings, faults) = match config::examine_folder(path, &options) {
         Ok(warnings) => (warnings, Vec::new()),
