@@ -38,13 +38,13 @@ impl Known {
                 json!({"archive": text(&look.file)})
             }
             Settings::Publish(publish) if publish.json => {
-                json!({"archive": text(&publish.file), "folder": text(&publish.folder)})
+                json!({"archive": text(&publish.file), "folder": publish.folder.text()})
             }
             Settings::Releases(releases) if releases.json => {
-                json!({"folder": text(&releases.folder)})
+                json!({"folder": releases.folder.text()})
             }
             Settings::Rollback(rollback) if rollback.json => {
-                json!({"folder": text(&rollback.folder)})
+                json!({"folder": rollback.folder.text()})
             }
             Settings::Verify(look) if look.json => {
                 json!({"archive": text(&look.file), "sound": false})

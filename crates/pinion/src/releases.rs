@@ -19,6 +19,8 @@
 //! | [`lock`] | one switch after the other |
 //! | [`turn`] | the switch itself |
 //! | [`served`] | whether a server has a release in use |
+//! | [`place`] | a folder of this machine, or `ssh://` of another |
+//! | [`remote`] | the same verbs at the other end of ssh |
 //!
 //! **Promises.** At every moment, after a crash too, `current.pinion` leads to a whole archive that
 //! was verified when it came, or there has never been one. What is current is what the link says;
@@ -28,6 +30,8 @@ pub(crate) mod folder;
 pub(crate) mod history;
 pub(crate) mod id;
 mod lock;
+pub(crate) mod place;
+pub(crate) mod remote;
 pub(crate) mod served;
 pub(crate) mod shelf;
 pub(crate) mod turn;

@@ -67,7 +67,7 @@ const ARCHIVE: Operand = Operand { name: "FILE", required: true, brief: "An arch
 const RELEASE_FOLDER: Operand = Operand {
     name: "DIR",
     required: true,
-    brief: "A release folder, as `pinion publish` makes it",
+    brief: "A release folder, here or at ssh://[user@]host[:port]/DIR",
 };
 
 /// Every verb, in the order of the help.
@@ -101,12 +101,17 @@ pub(crate) const ALL: &[VerbRow] = &[
         name: "publish",
         operands: &[
             Operand { name: "FILE", required: true, brief: "An archive; - for one on stdin" },
-            Operand { name: "DIR", required: true, brief: "The release folder; made if it is new" },
+            Operand {
+                name: "DIR",
+                required: true,
+                brief: "The release folder, or ssh://[user@]host[:port]/DIR",
+            },
         ],
         brief: "Make an archive the one that is served",
         long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
                makes it current in one step: `pinion serve DIR` takes it up at once, and no \
-               request fails. Whatever goes wrong, what was current stays.",
+               request fails. Whatever goes wrong, what was current stays. The folder is made if \
+               it is new. On another machine the system's ssh runs the `pinion` that is there.",
     },
     VerbRow {
         verb: Verb::Releases,

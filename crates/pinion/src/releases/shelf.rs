@@ -223,7 +223,10 @@ fn copy(
 }
 
 /// Checks every byte of an archive: what it is called, its size, its entries.
-fn verified(mut file: File, shown: &str, bar: &Bar) -> Result<(Id, u64, u64), Failure> {
+///
+/// # Errors
+/// It is none, or damaged; `shown` names it.
+pub(crate) fn verified(mut file: File, shown: &str, bar: &Bar) -> Result<(Id, u64, u64), Failure> {
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let cannot = || format!("cannot read {shown}");
     file.rewind().with_context(cannot)?;

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
 use pinion_build::switch_link;
 use pinion_engine::stderr;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -209,6 +210,15 @@ impl Back {
                 "{text:?} is neither a number of releases (1 to 999) nor the first \
                  {PREFIX_DIGITS_MIN} or more digits of a digest"
             )),
+        }
+    }
+}
+
+impl fmt::Display for Back {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steps(steps) => write!(f, "{steps}"),
+            Self::Prefix(prefix) => f.write_str(prefix),
         }
     }
 }

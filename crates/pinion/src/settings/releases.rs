@@ -1,7 +1,8 @@
 //! The settings of the verbs about release folders.
 
-use super::{number, operand};
+use super::{number, operand, path};
 use crate::failure::Failure;
+use crate::releases::place::Place;
 use crate::releases::turn::Back;
 use crate::written::Low;
 use std::path::PathBuf;
@@ -12,7 +13,9 @@ pub(crate) struct Publish {
     /// The archive; `-` for stdin.
     pub(crate) file: PathBuf,
     /// The release folder.
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Place,
+    /// What pinion is called at the other end of ssh.
+    pub(crate) remote_pinion: String,
     /// How many releases stay.
     pub(crate) keep: usize,
     /// `--json`
@@ -23,7 +26,9 @@ pub(crate) struct Publish {
 #[derive(Debug)]
 pub(crate) struct Releases {
     /// The release folder.
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Place,
+    /// What pinion is called at the other end of ssh.
+    pub(crate) remote_pinion: String,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -32,7 +37,9 @@ pub(crate) struct Releases {
 #[derive(Debug)]
 pub(crate) struct Rollback {
     /// The release folder.
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Place,
+    /// What pinion is called at the other end of ssh.
+    pub(crate) remote_pinion: String,
     /// Where to.
     pub(crate) back: Back,
     /// `--json`
@@ -40,16 +47,20 @@ pub(crate) struct Rollback {
 }
 
 pub(super) fn publish(low: &Low) -> Result<Publish, Failure> {
+    let folder = folder(low)?;
     Ok(Publish {
         file: operand(low, "FILE")?,
-        folder: operand(low, "DIR")?,
+        remote_pinion: remote_pinion(low, &folder)?,
+        folder,
         keep: number(low, "keep")?.unwrap_or_default(),
         json: low.given("json"),
     })
 }
 
 pub(super) fn releases(low: &Low) -> Result<Releases, Failure> {
-    Ok(Releases { folder: operand(low, "DIR")?, json: low.given("json") })
+    let folder = folder(low)?;
+    let remote_pinion = remote_pinion(low, &folder)?;
+    Ok(Releases { folder, remote_pinion, json: low.given("json") })
 }
 
 pub(super) fn rollback(low: &Low) -> Result<Rollback, Failure> {
@@ -61,5 +72,21 @@ pub(super) fn rollback(low: &Low) -> Result<Rollback, Failure> {
         }
         false => Back::Steps(1),
     };
-    Ok(Rollback { folder: operand(low, "DIR")?, back, json: low.given("json") })
+    let folder = folder(low)?;
+    let remote_pinion = remote_pinion(low, &folder)?;
+    Ok(Rollback { folder, remote_pinion, back, json: low.given("json") })
+}
+
+fn folder(low: &Low) -> Result<Place, Failure> {
+    let text = operand(low, "DIR")?;
+    Place::parse(text.as_os_str()).map_err(|error| Failure::usage(format!("DIR: {error}")))
+}
+
+fn remote_pinion(low: &Low, folder: &Place) -> Result<String, Failure> {
+    let path = path(low, "remote-pinion")?;
+    if path.is_some() && matches!(folder, Place::Here(_)) {
+        return Err(Failure::usage("--remote-pinion has no effect without an ssh:// folder"));
+    }
+    let path = path.unwrap_or_else(|| PathBuf::from("pinion"));
+    Ok(path.to_string_lossy().into_owned())
 }

@@ -8,6 +8,8 @@ use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
+use crate::releases::place::Place;
+use crate::releases::remote::{Load, Remote};
 use crate::releases::shelf::{self, Origin};
 use crate::settings::Publish;
 use crate::terminal::{Style, counted, size};
@@ -54,7 +56,10 @@ struct Published {
 
 /// Publishes, and tells what became of it.
 pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
-    let published = here(publish, &publish.folder)?;
+    let published = match &publish.folder {
+        Place::Here(path) => here(publish, path)?,
+        Place::There(remote) => there(publish, remote)?,
+    };
     match publish.json {
         true => {
             let document = serde_json::to_string(&published).map_err(io::Error::from)?;
@@ -104,20 +109,48 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     Ok(published)
 }
 
+/// Into a folder of another machine.
+fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
+    let began = Instant::now();
+    let shown = shown(&publish.file);
+    let bar = Bar::new(publish.json);
+    let (file, bytes) = match publish.file == Path::new(STDIN) {
+        true => (stdin()?, None),
+        false => {
+            // Here already: what is damaged need not be sent.
+            let (_, bytes, _) = shelf::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
+            (archive_file::open(&publish.file)?, Some(bytes))
+        }
+    };
+    let keep = publish.keep.to_string();
+    let before = ["publish", "--json", "--keep", &keep, "--", STDIN];
+    let load = Load { file: &file, bytes };
+    let answer = remote.ask(&publish.remote_pinion, &before, None, Some(&load), &bar)?;
+    Ok(Published {
+        archive: text(&publish.file),
+        folder: publish.folder.text(),
+        seconds: began.elapsed().as_secs_f64(),
+        ..answer
+    })
+}
+
 /// FILE, open; what is no archive at all is refused before anything is copied. Ctrl-C leaves
 /// nothing behind; while stdin is read it ends the program as it ends any other.
 fn origin<'a>(file: &Path, shown: &'a str) -> Result<(Origin<'a>, Arc<AtomicBool>), Failure> {
     if file == Path::new(STDIN) {
-        if io::stdin().is_terminal() {
-            return Err(Failure::usage("FILE is -, but stdin is a terminal and no archive"));
-        }
-        let stdin = io::stdin().as_fd().try_clone_to_owned().context("cannot read stdin")?;
-        let origin = Origin { shown, file: File::from(stdin), bytes: None };
-        return Ok((origin, Arc::default()));
+        return Ok((Origin { shown, file: stdin()?, bytes: None }, Arc::default()));
     }
     let bytes = ArchiveFile::open(file)?.view().layout().total_bytes();
     let origin = Origin { shown, file: archive_file::open(file)?, bytes: Some(bytes) };
     Ok((origin, hear_signals()?))
+}
+
+fn stdin() -> Result<File, Failure> {
+    if io::stdin().is_terminal() {
+        return Err(Failure::usage("FILE is -, but stdin is a terminal and no archive"));
+    }
+    let stdin = io::stdin().as_fd().try_clone_to_owned().context("cannot read stdin")?;
+    Ok(File::from(stdin))
 }
 
 /// FILE for messages.

@@ -2,9 +2,12 @@
 
 use crate::document::text;
 use crate::failure::Failure;
+use crate::progress::Bar;
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::History;
 use crate::releases::id::Id;
+use crate::releases::place::Place;
+use crate::releases::remote::Remote;
 use crate::releases::shelf;
 use crate::releases::turn::way_back;
 use crate::settings::Releases;
@@ -48,7 +51,10 @@ struct Release {
 
 /// Lists them, for people or as JSON.
 pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
-    let listed = here(&releases.folder)?;
+    let listed = match &releases.folder {
+        Place::Here(path) => here(path)?,
+        Place::There(remote) => there(releases, remote)?,
+    };
     let mut out = io::stdout().lock();
     match releases.json {
         true => {
@@ -74,6 +80,13 @@ fn here(path: &Path) -> Result<Listed, Failure> {
         current: current.as_ref().map(Id::to_string),
         releases: releases.collect(),
     })
+}
+
+/// Of a folder of another machine.
+fn there(releases: &Releases, remote: &Remote) -> Result<Listed, Failure> {
+    let before = ["releases", "--json", "--"];
+    let answer = remote.ask(&releases.remote_pinion, &before, None, None, &Bar::new(true))?;
+    Ok(Listed { folder: releases.folder.text(), ..answer })
 }
 
 fn release(

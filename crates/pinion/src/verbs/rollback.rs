@@ -2,10 +2,12 @@
 
 use crate::document::text;
 use crate::failure::Failure;
-use crate::progress::hear_signals;
+use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;
 use crate::releases::id::Id;
+use crate::releases::place::Place;
+use crate::releases::remote::Remote;
 use crate::releases::shelf;
 use crate::settings::Rollback;
 use crate::terminal::Style;
@@ -31,7 +33,10 @@ struct RolledBack {
 
 /// Goes back, and tells where it is now.
 pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
-    let done = here(rollback, &rollback.folder)?;
+    let done = match &rollback.folder {
+        Place::Here(path) => here(rollback, path)?,
+        Place::There(remote) => there(rollback, remote)?,
+    };
     match rollback.json {
         true => {
             let document = serde_json::to_string(&done).map_err(io::Error::from)?;
@@ -63,6 +68,14 @@ fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
         done.taken_up = switched.is_taken_up();
     }
     Ok(done)
+}
+
+/// In a folder of another machine.
+fn there(rollback: &Rollback, remote: &Remote) -> Result<RolledBack, Failure> {
+    let (before, back) = (["rollback", "--json", "--"], rollback.back.to_string());
+    let bar = Bar::new(true);
+    let answer = remote.ask(&rollback.remote_pinion, &before, Some(&back), None, &bar)?;
+    Ok(RolledBack { folder: rollback.folder.text(), ..answer })
 }
 
 fn tell(done: &RolledBack, style: Style) {

@@ -23,7 +23,7 @@ const VERBS: [(&str, &str); 11] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 15] = [
+const WRONG: [(&str, &[&str]); 16] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
@@ -35,6 +35,7 @@ const WRONG: [(&str, &[&str]); 15] = [
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
+    ("--remote-pinion", &[""]),
     ("--report", &[""]),
     ("--reuse", &[""]),
     ("--single-page", &[""]),

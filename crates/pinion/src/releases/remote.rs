@@ -1,0 +1,188 @@
+//! The verbs about release folders at the other end of ssh: the system's own `ssh` runs `pinion`
+//! there with `--json`, and an archive goes through its stdin. Keys, passwords, jump hosts and
+//! names of hosts are ssh's, and stay in its own configuration.
+
+use crate::failure::Failure;
+use crate::progress::Bar;
+use anyhow::{Context as _, anyhow};
+use pinion_engine::stderr;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+
+/// Bytes that are sent between two states of the bar.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// Bytes of an answer: the list of a thousand releases has a third of it.
+const ANSWER_MAX_BYTES: u64 = 1 << 20;
+
+/// What a shell says when there is no such program, and when it is none.
+const NOT_FOUND: i32 = 127;
+const NOT_RUN: i32 = 126;
+/// What ssh says of itself.
+const SSH_FAILED: i32 = 255;
+
+/// A release folder of another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// As written.
+    pub(super) url: String,
+    /// What ssh is given: `host` or `user@host`.
+    pub(super) destination: String,
+    /// ssh's own choice without.
+    pub(super) port: Option<u16>,
+    /// The folder there; begins with `/` or `./`.
+    pub(super) folder: String,
+}
+
+/// What goes to the other end.
+pub(crate) struct Load<'a> {
+    /// Its bytes.
+    pub(crate) file: &'a File,
+    /// How many there are, if that is known.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Remote {
+    /// Has `program` run there with these arguments, the folder, and what is `behind` it; gives its
+    /// answer.
+    ///
+    /// # Errors
+    /// ssh is missing or fails, there is no such program, or what it says went wrong.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        program: &str,
+        before: &[&str],
+        behind: Option<&str>,
+        load: Option<&Load<'_>>,
+        bar: &Bar,
+    ) -> Result<T, Failure> {
+        let before = std::iter::once(program).chain(before.iter().copied());
+        let words = before.chain([&*self.folder]).chain(behind);
+        let line: Vec<String> = words.map(quoted).collect();
+        let mut ssh = Command::new("ssh");
+        if let Some(port) = self.port {
+            ssh.arg("-p").arg(port.to_string());
+        }
+        ssh.arg("--").arg(&self.destination).arg(line.join(" "));
+        ssh.stdin(if load.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut ssh = match ssh.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(ssh) => ssh,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(anyhow!("there is no ssh on this machine; install it").into());
+            }
+            Err(error) => return Err(anyhow!(error).context("cannot start ssh").into()),
+        };
+        let said = ssh.stderr.take().map(|stderr| thread::spawn(move || pass_on(stderr)));
+        let sent = load.map_or(Ok(()), |load| send(load, &mut ssh, bar));
+        let mut answer = String::new();
+        if let Some(stdout) = ssh.stdout.take() {
+            let read = stdout.take(ANSWER_MAX_BYTES).read_to_string(&mut answer);
+            read.context("cannot read what ssh says")?;
+        }
+        let status = ssh.wait().context("cannot wait for ssh")?;
+        bar.clear();
+        let held_back = said.and_then(|said| said.join().ok()).flatten();
+        if status.success() {
+            sent?;
+            return self.answer(&answer);
+        }
+        Err(self.failure(status.code(), &answer, held_back))
+    }
+
+    /// The document is the last line: what stands before it comes from the shell's own start.
+    fn answer<T: DeserializeOwned>(&self, answer: &str) -> Result<T, Failure> {
+        let last = answer.lines().last().unwrap_or_default();
+        let read = serde_json::from_str(last);
+        let what = || {
+            let host = &self.destination;
+            format!("cannot read the answer from {host}; the pinion there is of another version")
+        };
+        Ok(read.with_context(what)?)
+    }
+
+    fn failure(&self, code: Option<i32>, answer: &str, held_back: Option<String>) -> Failure {
+        let host = &self.destination;
+        let document: Option<Value> =
+            answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        if let Some(error) = document.as_ref().and_then(|document| document["error"].as_str()) {
+            let other = error.starts_with("unknown verb") || error.starts_with("unknown flag");
+            let other = if other { "; the pinion there is of another version" } else { "" };
+            return anyhow!("on {host}: {error}{other}").into();
+        }
+        if let Some(line) = held_back {
+            stderr::line(format_args!("{line}"));
+        }
+        match code {
+            Some(SSH_FAILED) => anyhow!("ssh to {host} failed, it says why itself"),
+            Some(NOT_FOUND) => anyhow!(
+                "there is no pinion on {host} where its shell looks; say where with --remote-pinion"
+            ),
+            Some(NOT_RUN) => anyhow!("the pinion on {host} cannot be run"),
+            Some(code) => anyhow!("the pinion on {host} ended with {code} and no answer"),
+            None => anyhow!("ssh to {host} was ended by a signal"),
+        }
+        .into()
+    }
+}
+
+/// Sends all of it. If the other end does not want more, its answer says why.
+fn send(load: &Load<'_>, ssh: &mut Child, bar: &Bar) -> Result<(), Failure> {
+    let Some(mut stdin) = ssh.stdin.take() else { return Ok(()) };
+    let (mut file, mut done) = (load.file, 0);
+    loop {
+        match io::copy(&mut file.take(STEP_BYTES), &mut stdin) {
+            Ok(0) => break,
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(anyhow!(error).context("cannot send the archive").into()),
+        }
+        bar.set(done, load.bytes.unwrap_or(done).max(done), "sent");
+        file = load.file;
+    }
+    // Its end is what the other end waits for.
+    let _gone = stdin.flush();
+    drop(stdin);
+    Ok(())
+}
+
+/// Passes on what ssh and the other end say, as it comes; but the line with which a pinion says why
+/// it failed, which its answer has too, is held back and returned.
+fn pass_on(stderr: ChildStderr) -> Option<String> {
+    let mut held_back: Option<String> = None;
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let next = line.starts_with("pinion: ");
+        if let Some(line) = held_back.take() {
+            stderr::line(format_args!("{line}"));
+        }
+        match next {
+            true => held_back = Some(line),
+            false => stderr::line(format_args!("{line}")),
+        }
+    }
+    held_back
+}
+
+/// A word that the shell at the other end takes as it is (POSIX, 2.2.2).
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_gives_back_what_was_quoted() {
+        let words = ["plain", "", "a b", "it's", "$(x) `y` \"z\" \\ \n ; & | > *", "''", "-n"];
+        for word in words {
+            let script = format!("printf %s {}", quoted(word));
+            let printed = Command::new("sh").arg("-c").arg(script).output().expect("a shell");
+            assert_eq!(String::from_utf8(printed.stdout).expect("text"), word);
+        }
+    }
+}
