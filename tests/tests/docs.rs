@@ -186,6 +186,10 @@ impl Reader {
         match own.as_slice() {
             ["pinion", "serve", rest @ ..]
             | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
+            // Another machine is not at hand: tests/tests/ssh.rs has one.
+            ["pinion", verb, rest @ ..] if rest.iter().any(|word| word.starts_with("ssh://")) => {
+                has_flags(&self.document, verb, rest);
+            }
             ["pinion", rest @ ..] | ["cargo", "run", "--release", "--", rest @ ..] => {
                 stdout(Command::new(pinion()).args(rest).current_dir(self.folder.path()));
             }

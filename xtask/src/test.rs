@@ -12,6 +12,8 @@ const NEEDS: &[Need] = &[
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
+    Need { package: "openssh-client", proof: Proof::Program("ssh") },
+    Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {
