@@ -91,6 +91,21 @@ impl Bodies {
         self.end(digest, offset, body.len() as u64)
     }
 
+    /// Makes room for a body; the place is None when it is stored already.
+    pub(crate) fn reserve<W: Write + Seek>(
+        &mut self,
+        sink: &mut Sink<W>,
+        digest: &Digest,
+        bytes: u64,
+    ) -> Result<(BodyRef, Option<u64>), WriteError> {
+        if let Some(known) = self.repeat(digest) {
+            return Ok((known, None));
+        }
+        let offset = self.begin(sink, bytes)?;
+        sink.skip(bytes);
+        Ok((self.end(digest, offset, bytes)?, Some(offset)))
+    }
+
     /// Streams a body. When it turns out to be another one than announced, the bytes stay in the
     /// section as a gap that nothing refers to.
     pub(crate) fn store_from<W: Write + Seek>(

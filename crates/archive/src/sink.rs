@@ -13,6 +13,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub(crate) struct Sink<W: Write + Seek> {
     out: BufWriter<W>,
     position: u64,
+    /// The last bytes before the position that were left to others: the output is not there yet.
+    skipped: u64,
     section_start: u64,
     rows: Vec<SectionRow>,
 }
@@ -22,6 +24,7 @@ impl<W: Write + Seek> Sink<W> {
         Sink {
             out: BufWriter::with_capacity(BUFFER_BYTES, out),
             position: 0,
+            skipped: 0,
             section_start: 0,
             rows: Vec::new(),
         }
@@ -33,15 +36,28 @@ impl<W: Write + Seek> Sink<W> {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if std::mem::take(&mut self.skipped) > 0 {
+            self.out.seek(SeekFrom::Start(self.position))?;
+        }
         self.out.write_all(bytes)?;
         self.position += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Leaves the next bytes to others. The output is empty there: until they come they are zeros.
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        self.skipped += bytes;
+        self.position += bytes;
     }
 
     /// Writes zeros up to a multiple of `align`.
     pub(crate) fn pad(&mut self, align: u64) -> io::Result<()> {
         static ZEROS: [u8; 4096] = [0; 4096];
         let needed = padding(self.position, align);
+        if self.skipped > 0 {
+            self.skip(needed);
+            return Ok(());
+        }
         let zeros = usize::try_from(needed).ok().and_then(|n| ZEROS.get(..n));
         self.write(zeros.unwrap_or(&ZEROS))
     }

@@ -215,6 +215,17 @@ impl<W: Write + Seek> Writer<W> {
         self.bodies.store_from(&mut self.sink, digest, bytes, from)
     }
 
+    /// Makes room for a body that the caller copies into the output by other means than this
+    /// writer's: the bytes from the place that is returned on, and nothing else. There is no place
+    /// for a body that is stored already. Until it is copied the archive is a damaged one.
+    pub fn reserve(
+        &mut self,
+        digest: &Digest,
+        bytes: u64,
+    ) -> Result<(BodyRef, Option<u64>), WriteError> {
+        self.bodies.reserve(&mut self.sink, digest, bytes)
+    }
+
     /// Registers a file that stays outside; the number in [`BodyRef::external`] counts these calls
     /// from 0, and is the one the reader gives with a place.
     pub fn external(&mut self, external: External) -> Result<BodyRef, WriteError> {

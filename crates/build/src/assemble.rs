@@ -15,12 +15,12 @@ use std::time::Duration;
 use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::date::UnixSeconds;
 
+use crate::carry::{Carried, Carrier};
 use crate::codings::{self, CodingLevel};
 use crate::contents::{ContentId, Contents, Form};
-use crate::encode::Encoded;
 use crate::error::{BuildError, Problem, Reason};
 use crate::fields::Fields;
-use crate::limits::SLOWEST;
+use crate::limits::{HELD_MAX_BYTES, SLOWEST};
 use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
@@ -30,7 +30,7 @@ use crate::source::{Source, Stamp};
 use crate::stamps::Notes;
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
-use crate::work::{Body, Codings, Product, Tried};
+use crate::work::{Body, Coded, Codings, Product, Tried};
 
 /// An archive that is being written.
 pub(crate) struct Assembly<'a, W: Write + Seek> {
@@ -50,6 +50,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     assets: Vec<Vec<Box<[u8]>>>,
     /// What stands for the content of each of them.
     states: Vec<Digest>,
+    /// Where bodies can be carried over.
+    pub(crate) carrier: Option<Carrier>,
     /// None when nobody asked for them, or when they could not be written.
     pub(crate) notes: Option<Notes>,
     pub(crate) summary: Summary,
@@ -86,6 +88,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         lists: &Lists<'_>,
         files: &'a [SourceFile],
         rules: &'a Rules,
+        carrier: Option<Carrier>,
         notes: Option<Notes>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
@@ -111,6 +114,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             externals: Vec::new(),
             assets: Vec::new(),
             states: Vec::new(),
+            carrier,
             notes,
             summary: Summary { codings: CodingSummary::none_of(lists.all()), ..Summary::default() },
         })
@@ -141,11 +145,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     ) -> Result<Result<(), Reason>, BuildError> {
         let Product { media, archive, digest, stamp, body, unread, codings, encoding, assets } =
             product;
-        let large = matches!(body, Body::Streamed(_) | Body::Distant(_));
-        if large && !is_packed(media.essence) {
+        let in_archive = !matches!(body, Body::External(_));
+        if in_archive && stamp.bytes > HELD_MAX_BYTES && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
         }
-        let in_archive = !matches!(body, Body::External(_));
         let content = match self.content(digest, stamp, body)? {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
@@ -214,7 +217,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         for Tried { choice, form, reused } in tried {
             self.summary.reused_codings += u64::from(reused);
             let stored = match form {
-                Some(encoded) => Some(self.form(choice, bytes, &encoded)?),
+                Some(coded) => Some(self.form(choice, bytes, &coded)?),
                 None => None,
             };
             if let Some(content) = self.contents.body(content) {
@@ -234,17 +237,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Stores a content in a coding.
-    fn form(
-        &mut self,
-        choice: CodingLevel,
-        bytes: u64,
-        encoded: &Encoded,
-    ) -> Result<Form, WriteError> {
-        let body = self.writer.body(&encoded.digest, &encoded.stored)?;
+    fn form(&mut self, choice: CodingLevel, bytes: u64, coded: &Coded) -> Result<Form, WriteError> {
+        let body = match coded {
+            Coded::Held(encoded) => self.writer.body(&encoded.digest, &encoded.stored)?,
+            Coded::Carried(body) => self.carry(body)?,
+        };
         if let Some(count) = self.summary.codings.iter_mut().find(|count| count.choice == choice) {
             count.bodies += 1;
             count.identity_bytes += bytes;
-            count.stored_bytes += encoded.stored.len() as u64;
+            count.stored_bytes += self.writer.bytes_of(body);
         }
         Ok(Form { coding: choice.coding(), body })
     }
@@ -263,6 +264,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 let body = self.writer.body_from(digest, stamp.bytes, &mut older);
                 streamed(body)
             }
+            Body::Carried(body) => Ok(Ok(self.carry(&body)?)),
             Body::External(source) => {
                 let modified_ns = stamp.modified_in_ns();
                 let body = self.writer.external(External { bytes: stamp.bytes, modified_ns })?;
@@ -272,6 +274,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 Ok(Ok(body))
             }
         }
+    }
+
+    /// Makes room for a body that comes from the archive that is replaced.
+    fn carry(&mut self, body: &Carried) -> Result<BodyRef, WriteError> {
+        let (stored, place) = self.writer.reserve(&body.digest, body.bytes)?;
+        if let (Some(place), Some(carrier)) = (place, &mut self.carrier) {
+            carrier.add(body, place)?;
+        }
+        Ok(stored)
     }
 
     /// The number of a type. There are some hundred, and most files have one of the last few.

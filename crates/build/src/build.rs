@@ -8,7 +8,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use pinion_archive::WriteError;
+
 use crate::assemble::Assembly;
+use crate::carry::Carrier;
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::keys;
@@ -59,6 +62,8 @@ pub(crate) struct Beside {
     /// The archive of the last time: not part of the site although it may lie in the folder.
     pub(crate) output: Option<FileId>,
     pub(crate) reuse: Reuse,
+    /// Copies from that archive to the output; it has to be the first of those that are reused.
+    pub(crate) carrier: Option<Carrier>,
     /// What the files were then.
     pub(crate) stamps: Option<Stamps>,
     /// Takes note of what they are now.
@@ -78,7 +83,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let begin = Instant::now();
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
-    let Beside { output, reuse, stamps, notes, warnings } = beside;
+    let Beside { output, reuse, carrier, stamps, notes, warnings } = beside;
     let found = walk(source, &names, output)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
@@ -86,7 +91,8 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let rules = rules(source, options, &found)?;
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
     let known = known.unwrap_or_default();
-    let mut assembly = Assembly::new(options, &lists, &found.files, &rules, notes, out)?;
+    let carries = carrier.is_some();
+    let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
     assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -100,6 +106,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
         reuse: &reuse,
         stamps: &found.stamps,
         known: &known,
+        carries,
         lost: lost.into(),
         claims: Claims::default(),
     };
@@ -117,8 +124,9 @@ pub(crate) fn build_beside<W: Write + Seek>(
         return Err(BuildError::Problems(assembly.summary.problems));
     }
     assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
-    let notes = assembly.notes.take();
+    let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
     let (summary, out, externals) = assembly.finish()?;
+    carrier.map_or(Ok(()), Carrier::finish).map_err(WriteError::Output)?;
     let summary = Summary {
         folders: found.folders,
         skipped: found.skipped,

@@ -104,6 +104,6 @@ pub fn import_file(
     let archive = Archive::open(cdb)?;
     let plan = plan::plan(&archive)?;
     let write = |file: &File, _: &Path| write::write(plan, options, file, progress);
-    let imported = published(out, options.force, write)?;
+    let (imported, _) = published(out, options.force, write)?;
     Ok(Imported { elapsed: begin.elapsed(), ..imported })
 }

@@ -13,6 +13,7 @@
 //! | 5 | `media` | name and content → media type |
 //! | 6 | `encode` | content → gzip, br, zstd, where that pays; `lists`, `codings`: which |
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
+//! |   | `carry` | the same, copied by the kernel, from one that is our own work |
 //! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
 //! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
@@ -39,6 +40,7 @@
 mod assemble;
 mod brotli_memory;
 mod build;
+mod carry;
 mod codings;
 mod contents;
 mod decode;

@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use crate::build::{Beside, build_beside};
+use crate::carry::Carrier;
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
 use crate::place::Place;
 use crate::progress::Progress;
-use crate::reuse::Useless;
-use crate::source::Source;
+use crate::reuse::{Own, Useless};
+use crate::source::{Source, Stamp};
 use crate::stamps::{self, Found, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::id_of;
@@ -43,14 +44,16 @@ pub fn build_file(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let (beside, notes_draft) = look_beside(options, out);
+        let (mut beside, notes_draft) = look_beside(options, out);
+        beside.carrier = carrier(&beside, file);
         let (built, notes) = build_beside(source, options, beside, file, progress)?;
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
         Ok::<_, BuildError>((summary, notes, notes_draft))
     };
-    let (mut summary, notes, notes_draft) = published(out, options.force, build)?;
+    let ((mut summary, notes, notes_draft), stamp) = published(out, options.force, build)?;
     if let Some(mut draft) = notes_draft {
-        let finished = notes.is_some_and(|notes| notes.finish(&summary.digest).is_ok());
+        let own = Own { digest: summary.digest, stamp };
+        let finished = notes.is_some_and(|notes| notes.finish(&own).is_ok());
         // Not synced: one that a crash takes away costs the next build time and nothing else.
         if !finished || draft.rename().is_err() {
             summary.warnings.push(Warning::NoStamps);
@@ -60,11 +63,12 @@ pub fn build_file(
 }
 
 /// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
+/// Tells what the file was when it had got its name.
 pub(crate) fn published<T, E: From<BuildError>>(
     out: &Path,
     force: bool,
     write: impl FnOnce(&File, &Path) -> Result<T, E>,
-) -> Result<T, E> {
+) -> Result<(T, Stamp), E> {
     let place = Place::find(out, force)?;
     let out = place.path();
     let draft = Draft::create(out).map_err(|error| match error.kind() {
@@ -74,8 +78,8 @@ pub(crate) fn published<T, E: From<BuildError>>(
     let result = write(&draft.file, out)?;
     // Once more: a build can take long enough for others to put something here.
     place.check()?;
-    draft.publish().map_err(|error| place.cannot(error))?;
-    Ok(result)
+    let stamp = draft.publish().map_err(|error| place.cannot(error))?;
+    Ok((result, stamp))
 }
 
 /// What a build can take over from the last one in the same place, and from others; and the draft
@@ -112,6 +116,12 @@ fn look_beside(options: &Options, out: &Path) -> (Beside, Option<Draft>) {
         }
     }
     (beside, draft)
+}
+
+/// Bodies can be carried over from the archive that is replaced to `out`.
+fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
+    let (from, stamp) = beside.reuse.carries()?;
+    Carrier::start(from, stamp, out.try_clone().ok()?)
 }
 
 /// Opens a file for reading, and nothing that is none: a pipe would make the build wait.
@@ -159,13 +169,14 @@ impl Draft {
     /// it in a crash.
     pub fn publish_as(mut self, name: &Path) -> io::Result<()> {
         self.name = name.to_owned();
-        self.publish()
+        self.publish().map(drop)
     }
 
-    fn publish(mut self) -> io::Result<()> {
+    fn publish(mut self) -> io::Result<Stamp> {
         self.file.sync_all()?;
         self.rename()?;
-        File::open(&self.folder)?.sync_all()
+        File::open(&self.folder)?.sync_all()?;
+        Ok(Stamp::of(&self.file.metadata()?))
     }
 
     /// Gives it its name, without waiting for the disk.

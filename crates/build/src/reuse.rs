@@ -4,6 +4,9 @@
 //! body is taken from it when its bytes have the digest that the archive says, and, unless the
 //! archive is known to be our own work, when they decode to the content. Whatever is wrong with an
 //! older archive, the new one only costs more: what cannot be taken is made.
+//!
+//! Our own work that has not changed since is believed, as an unchanged file of the folder is: its
+//! bodies are not even read, but carried over.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -19,10 +22,12 @@ use pinion_archive::{Digest, OpenError, Outline, Section, SectionKind};
 use rustix::buffer::spare_capacity;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
+use crate::carry::Carried;
 use crate::codings::CodingLevel;
 use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
+use crate::source::Stamp;
 
 /// Older archives, the best first.
 #[derive(Default)]
@@ -43,6 +48,18 @@ struct Old {
     /// Whether it is the work of an earlier build in the same place: what it says about its bodies
     /// needs no proof.
     own: bool,
+    /// What it was when it was opened.
+    stamp: Stamp,
+    /// Whether that is what the earlier build left: nobody has written to it since.
+    untouched: bool,
+}
+
+/// What an earlier build noted about its archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) digest: Digest,
+    /// What the file was when it had its name.
+    pub(crate) stamp: Stamp,
 }
 
 /// A body of an older archive.
@@ -83,8 +100,8 @@ pub(crate) enum Useless {
 }
 
 impl Reuse {
-    /// Adds an archive. `own` is the digest of the one that an earlier build noted to be its work.
-    pub(crate) fn add(&mut self, file: File, own: Option<Digest>) -> Result<(), Useless> {
+    /// Adds an archive. `own` is the one that an earlier build noted to be its work.
+    pub(crate) fn add(&mut self, file: File, own: Option<Own>) -> Result<(), Useless> {
         self.archives.push(Old::open(file, own)?);
         Ok(())
     }
@@ -98,9 +115,34 @@ impl Reuse {
 
     /// What became of this content in a coding.
     pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> Form {
-        let forms =
-            (0..).zip(&self.archives).map(|(archive, old)| old.form(archive, content, choice));
+        let forms = (0..).zip(&self.archives).map(|(archive, old)| match old.find(content) {
+            Some(body) => old.form(Spot { archive, body }, choice),
+            None => Form::Unknown,
+        });
         forms.into_iter().find(|form| *form != Form::Unknown).unwrap_or(Form::Unknown)
+    }
+
+    /// The first archive and what it was, if its bodies can be carried over.
+    pub(crate) fn carries(&self) -> Option<(Arc<File>, Stamp)> {
+        let first = self.archives.first().filter(|old| old.untouched)?;
+        Some((Arc::clone(&first.file), first.stamp))
+    }
+
+    /// The body at `spot`, if it is one of those.
+    pub(crate) fn carried(&self, spot: Spot) -> Option<Carried> {
+        let (old, row) = self.row(spot).filter(|(old, _)| spot.archive == 0 && old.untouched)?;
+        debug_assert!(old.own);
+        Some(Carried {
+            digest: Digest(row.digest),
+            offset: row.offset.get(),
+            bytes: row.bytes.get(),
+            number: spot.body,
+        })
+    }
+
+    /// What became of the content at `spot` in a coding, as far as the same archive knows.
+    pub(crate) fn form_beside(&self, spot: Spot, choice: CodingLevel) -> Form {
+        self.archive(spot).map_or(Form::Unknown, |old| old.form(spot, choice))
     }
 
     /// The digest that a body should have.
@@ -208,8 +250,9 @@ impl Stock {
 }
 
 impl Old {
-    fn open(file: File, own: Option<Digest>) -> Result<Old, Useless> {
-        let file_bytes = file.metadata().map_err(Useless::Unreadable)?.len();
+    fn open(file: File, own: Option<Own>) -> Result<Old, Useless> {
+        let stamp = Stamp::of(&file.metadata().map_err(Useless::Unreadable)?);
+        let file_bytes = stamp.bytes;
         let mut page =
             vec![0; Outline::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut page, 0).map_err(Useless::Unreadable)?;
@@ -228,8 +271,10 @@ impl Old {
         for number in 0..u32::try_from(rows.len()).map_err(|_| Useless::Damaged)? {
             known.insert_unique(hash(&number), number, hash);
         }
-        let own = own == Some(outline.digest);
-        Ok(Old { file: Arc::new(file), bodies: rows, known, hasher, origins, own })
+        let own = own.filter(|own| own.digest == outline.digest);
+        let untouched = own.is_some_and(|own| own.stamp == stamp);
+        let (file, own) = (Arc::new(file), own.is_some());
+        Ok(Old { file, bodies: rows, known, hasher, origins, own, stamp, untouched })
     }
 
     fn body(&self, number: u32) -> Option<&DigestRow> {
@@ -241,8 +286,8 @@ impl Old {
         self.known.find(self.hasher.hash_one(digest.0), is_it).copied()
     }
 
-    fn form(&self, archive: u32, content: &Digest, choice: CodingLevel) -> Form {
-        let Some(number) = self.find(content) else { return Form::Unknown };
+    /// What became of the content at `spot`, which is one of this archive.
+    fn form(&self, Spot { archive, body: number }: Spot, choice: CodingLevel) -> Form {
         let first = self.origins.partition_point(|row| row.content.get() < number);
         let of_content = self.origins.get(first..).unwrap_or_default().iter();
         let mut of_content = of_content.take_while(|row| row.content.get() == number);

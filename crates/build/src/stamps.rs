@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! magic      8 bytes
-//! rows       key length (2), type length (1), flags (1), StampRow, key, type; sorted by key
-//! digest     of the archive that was built with it (32)
+//! rows       key length (2), type length (1), flags (1), StampRow, digest (32), key, type;
+//!            sorted by key
+//! archive    that was built with it: digest (32), StampRow
 //! rows       their count (8)
 //! blake3     of all before (32)
 //! ```
@@ -26,14 +27,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::limits::{RACY_SECONDS, STAMPS_MAX_BYTES};
 use crate::media::{self, MediaType};
-use crate::reuse::{Reuse, Spot};
+use crate::reuse::{Own, Reuse, Spot};
 use crate::source::{Source, Stamp};
 use crate::walk::SourceFile;
 
 /// The last byte is the version: it changes with the rows, and with what is found in a file.
-const MAGIC: [u8; 8] = *b"\x89PISTAT\x01";
+const MAGIC: [u8; 8] = *b"\x89PISTAT\x02";
 /// Behind the rows.
-const TRAILER_BYTES: usize = 32 + 8 + 32;
+const TRAILER_BYTES: usize = 32 + size_of::<StampRow>() + 8 + 32;
 
 /// [`RowHeader::flags`]: the type says `charset=utf-8`.
 const UTF8: u8 = 1;
@@ -46,6 +47,14 @@ struct RowHeader {
     key_bytes: zerocopy::little_endian::U16,
     essence_bytes: u8,
     flags: u8,
+    stamp: StampRow,
+    digest: [u8; 32],
+}
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct StampRow {
     device: U64,
     inode: U64,
     bytes: U64,
@@ -53,7 +62,6 @@ struct RowHeader {
     changed: I64,
     modified_ns: U32,
     changed_ns: U32,
-    digest: [u8; 32],
 }
 
 /// A file that still is what it was, and whose content an older archive has.
@@ -86,8 +94,8 @@ pub(crate) enum Found {
 
 /// A file of fingerprints that is whole.
 pub(crate) struct Stamps {
-    /// Of the archive that was built with it.
-    pub(crate) archive: Digest,
+    /// The archive that was built with it.
+    pub(crate) archive: Own,
     bytes: Vec<u8>,
 }
 
@@ -123,7 +131,9 @@ impl Stamps {
         if !all.starts_with(&MAGIC) || Digest::of(all) != Digest(*check) || rows_end < MAGIC.len() {
             return None;
         }
-        let archive = Digest(*all.get(rows_end..)?.first_chunk()?);
+        let (digest, after) = all.get(rows_end..)?.split_first_chunk()?;
+        let (stamp, _) = StampRow::ref_from_prefix(after).ok()?;
+        let archive = Own { digest: Digest(*digest), stamp: stamp.stamp() };
         bytes.truncate(rows_end);
         bytes.drain(..MAGIC.len());
         Some(Stamps { archive, bytes })
@@ -187,17 +197,35 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
         essence,
         utf8: header.flags & UTF8 != 0,
         archive: header.flags & ARCHIVE != 0,
-        stamp: Stamp {
-            device: header.device.get(),
-            inode: header.inode.get(),
-            bytes: header.bytes.get(),
-            modified: header.modified.get(),
-            changed: header.changed.get(),
-            modified_ns: header.modified_ns.get(),
-            changed_ns: header.changed_ns.get(),
-        },
+        stamp: header.stamp.stamp(),
         digest: Digest(header.digest),
     })
+}
+
+impl StampRow {
+    fn of(stamp: &Stamp) -> StampRow {
+        StampRow {
+            device: stamp.device.into(),
+            inode: stamp.inode.into(),
+            bytes: stamp.bytes.into(),
+            modified: stamp.modified.into(),
+            changed: stamp.changed.into(),
+            modified_ns: stamp.modified_ns.into(),
+            changed_ns: stamp.changed_ns.into(),
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp {
+            device: self.device.get(),
+            inode: self.inode.get(),
+            bytes: self.bytes.get(),
+            modified: self.modified.get(),
+            changed: self.changed.get(),
+            modified_ns: self.modified_ns.get(),
+            changed_ns: self.changed_ns.get(),
+        }
+    }
 }
 
 /// A file of fingerprints that is being written.
@@ -243,13 +271,7 @@ impl Notes {
             key_bytes: key_bytes.into(),
             essence_bytes,
             flags: u8::from(media.utf8) * UTF8 + u8::from(archive) * ARCHIVE,
-            device: stamp.device.into(),
-            inode: stamp.inode.into(),
-            bytes: stamp.bytes.into(),
-            modified: stamp.modified.into(),
-            changed: stamp.changed.into(),
-            modified_ns: stamp.modified_ns.into(),
-            changed_ns: stamp.changed_ns.into(),
+            stamp: StampRow::of(stamp),
             digest: digest.0,
         };
         self.rows += 1;
@@ -258,9 +280,10 @@ impl Notes {
         self.out.write_all(media.essence.as_bytes())
     }
 
-    /// Ends the file, which belongs to the archive with that digest.
-    pub(crate) fn finish(mut self, archive: &Digest) -> io::Result<()> {
-        self.out.write_all(&archive.0)?;
+    /// Ends the file, which belongs to that archive.
+    pub(crate) fn finish(mut self, archive: &Own) -> io::Result<()> {
+        self.out.write_all(&archive.digest.0)?;
+        self.out.write_all(StampRow::of(&archive.stamp).as_bytes())?;
         self.out.write_all(&self.rows.to_le_bytes())?;
         let mut hashed = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         let check = hashed.hasher.finalize();

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use pinion_archive::Digest;
 use pinion_archive::layout::MAGIC;
 
+use crate::carry::Carried;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
@@ -34,6 +35,8 @@ pub(crate) struct Work<'a> {
     pub(crate) stamps: &'a [Stamp],
     /// Files that need not be read, by their number.
     pub(crate) known: &'a [Known],
+    /// Whether bodies can be carried over from the archive that is replaced.
+    pub(crate) carries: bool,
     /// The build will fail: files are still read, to name every one that cannot be, but that is
     /// all.
     pub(crate) lost: AtomicBool,
@@ -65,6 +68,8 @@ pub(crate) enum Body {
     Streamed(Source),
     /// To be copied from an older archive.
     Distant(Distant),
+    /// To be carried over from the archive that is replaced.
+    Carried(Carried),
     /// To stay where it is.
     External(Source),
 }
@@ -83,9 +88,15 @@ pub(crate) enum Codings {
 pub(crate) struct Tried {
     pub(crate) choice: CodingLevel,
     /// None when it did not pay.
-    pub(crate) form: Option<Encoded>,
+    pub(crate) form: Option<Coded>,
     /// Whether an older archive had the answer.
     pub(crate) reused: bool,
+}
+
+/// Where the stored form of a content is.
+pub(crate) enum Coded {
+    Held(Encoded),
+    Carried(Carried),
 }
 
 /// What is known of a content before its codings are.
@@ -115,7 +126,7 @@ impl<'a> Work<'a> {
         let mut wanted = Vec::new();
         for (rank, file) in (first..).zip(files) {
             let Some(known) = self.known(rank, file) else { continue };
-            if file.bytes > HELD_MAX_BYTES {
+            if file.bytes > HELD_MAX_BYTES || self.carried(known, file).is_some() {
                 continue;
             }
             wanted.push(known.spot);
@@ -153,7 +164,8 @@ impl<'a> Work<'a> {
         file: &SourceFile,
     ) -> Result<Option<Product>, Reason> {
         if let Some(known) = self.known(rank, file)
-            && let Some(product) = self.unread(encoders, stock, known, file)
+            && let Some(product) =
+                self.carried(known, file).or_else(|| self.unread(encoders, stock, known, file))
         {
             return self.unless_lost(|| Ok(product));
         }
@@ -182,6 +194,47 @@ impl<'a> Work<'a> {
                 unread: false,
             };
             Ok(self.held(encoders, stock, content))
+        })
+    }
+
+    /// A file that is what it was, and all that is to be stored of it is in the archive that is
+    /// replaced, which is our own work and what it was too: nothing of it is read.
+    fn carried(&self, known: &Known, file: &SourceFile) -> Option<Product> {
+        let Known { media, archive, spot, .. } = *known;
+        let stamp = *self.stamps.get(known.file as usize)?;
+        let is_page = self.options.report && media.essence == "text/html";
+        if !self.carries || is_page {
+            return None;
+        }
+        let body = self.reuse.carried(spot).filter(|body| body.bytes == stamp.bytes)?;
+        let list = self.lists.of(&file.key);
+        let tried = |&choice: &CodingLevel| {
+            let form = match self.reuse.form_beside(spot, choice) {
+                Form::NotKept => None,
+                Form::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
+                Form::Unknown => return None,
+            };
+            Some(Tried { choice, form, reused: true })
+        };
+        let codings = if stamp.bytes > HELD_MAX_BYTES || !is_tried(list, media) {
+            Codings::Untried
+        } else {
+            let tried = self.choices(list, media).iter().map(tried).collect::<Option<_>>()?;
+            match self.claims.claim(body.digest, list, known.file as usize) {
+                true => Codings::Tried(list, tried),
+                false => Codings::Earlier(list),
+            }
+        };
+        Some(Product {
+            media,
+            archive,
+            digest: body.digest,
+            stamp,
+            body: Body::Carried(body),
+            unread: true,
+            codings,
+            encoding: Duration::ZERO,
+            assets: Vec::new(),
         })
     }
 
@@ -219,8 +272,7 @@ impl<'a> Work<'a> {
     fn held(&self, encoders: &mut Encoders, stock: &Stock, content: Content<'_>) -> Product {
         let begin = Instant::now();
         let list = self.lists.of(content.key);
-        let is_tried = list != ListId::DEFAULT || !media::is_packed(content.media.essence);
-        let codings = if !is_tried {
+        let codings = if !is_tried(list, content.media) {
             Codings::Untried
         } else if self.claims.claim(content.digest, list, content.rank) {
             let choices = self.choices(list, content.media).iter();
@@ -283,19 +335,14 @@ impl<'a> Work<'a> {
             Form::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
             Form::Unknown => None,
         };
-        match older {
-            Some(form) => Tried { choice, form, reused: true },
-            None => Tried { choice, form: encoders.encode(choice, content), reused: false },
-        }
+        let reused = older.is_some();
+        let form = older.unwrap_or_else(|| encoders.encode(choice, content));
+        Tried { choice, form: form.map(Coded::Held), reused }
     }
 
     /// The codings that a file is tried in.
     fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
-        // Who names the codings of some files means them, packed or not.
-        match list == ListId::DEFAULT && media::is_packed(media.essence) {
-            true => &[],
-            false => self.lists.codings(list),
-        }
+        if is_tried(list, media) { self.lists.codings(list) } else { &[] }
     }
 
     /// What is known of file number `rank`, if it is to be in the archive.
@@ -318,6 +365,12 @@ impl<'a> Work<'a> {
     ) -> Result<Option<Product>, Reason> {
         if self.lost.load(Ordering::Relaxed) { Ok(None) } else { make().map(Some) }
     }
+}
+
+/// Whether files of a type are encoded. Who names the codings of some files means them, packed or
+/// not.
+fn is_tried(list: ListId, media: MediaType) -> bool {
+    list != ListId::DEFAULT || !media::is_packed(media.essence)
 }
 
 /// A file too large to be held: read once for its digest now, once more when it is stored.

@@ -55,6 +55,9 @@ fn anew(source: &Folder, options: &Options) -> Vec<u8> {
     make(source, &out.join("site.pinion"), &options).bytes
 }
 
+/// What a file of fingerprints has behind its rows.
+const TRAILER_BYTES: usize = 120;
+
 fn stamps(out: &Folder) -> PathBuf {
     out.join(".site.pinion.stat")
 }
@@ -184,7 +187,9 @@ fn damage_costs_time_and_nothing_else() {
         assert_eq!(made.summary.unread_files, kept, "{} bytes", bytes.len());
         let foreign = !bytes.is_empty() && bytes[0] != whole[0] && bytes[0] != 0;
         assert_eq!(made.summary.warnings.contains(&Warning::NoStamps), foreign);
-        assert_eq!(fs::read(stamps(&out)).unwrap() == whole, !foreign);
+        // Behind the rows stands what the archive is, which is another file each time.
+        let rows = ..whole.len().saturating_sub(TRAILER_BYTES);
+        assert_eq!(fs::read(stamps(&out)).unwrap()[rows] == whole[rows], !foreign);
     }
 }
 
