@@ -84,7 +84,9 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
     let Beside { output, reuse, carrier, stamps, notes, warnings } = beside;
-    let found = walk(source, &names, output)?;
+    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
+    let workers = workers.map_or(1, NonZeroUsize::get);
+    let found = walk(source, &names, output, workers)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
@@ -110,8 +112,6 @@ pub(crate) fn build_beside<W: Write + Seek>(
         lost: lost.into(),
         claims: Claims::default(),
     };
-    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
-    let workers = workers.map_or(1, NonZeroUsize::get);
     read_all(&work, workers, &found.files, &mut assembly, progress)?;
     assembly.list_folders(&work, workers, progress)?;
     // What is left to do needs no more than the names.

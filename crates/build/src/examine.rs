@@ -17,7 +17,7 @@ use crate::walk::walk;
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Vec<Warning>, BuildError> {
     let names = Names::new(&options.exclude)?;
-    let found = walk(source, &names, None)?;
+    let found = walk(source, &names, None, 0)?;
     let mut rules = rules(source, options, &found)?;
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));

@@ -94,6 +94,10 @@ pub const ASSETS_MAX: usize = 1000;
 /// Rows of a table in a report: what deserves a look.
 pub const REPORT_ROWS_MAX: usize = 25;
 
+/// Folders of each level that are read before a walk comes to them. More would hold more names in
+/// memory, and not keep the system any busier.
+pub const FOLDERS_AHEAD: usize = 16;
+
 /// Bodies of an older archive that are read at once, unless one alone is longer. About what the
 /// files of one batch need.
 pub const RUN_BYTES: u64 = 2 * 1024 * 1024;

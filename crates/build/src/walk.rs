@@ -5,6 +5,8 @@
 //! inode, for the folders between it and the source. Everything that cannot be a resource is
 //! noted, and the walk goes on.
 
+mod ahead;
+
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
@@ -13,9 +15,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{BuildError, Problem, Reason};
-use crate::limits::FILES_MAX;
+use crate::limits::{FILES_MAX, FOLDERS_AHEAD};
 use crate::names::{Names, Verdict, rules_file};
 use crate::source::Stamp;
+use crate::walk::ahead::{Ahead, Waiting, with_readers};
 
 /// Device and inode.
 pub(crate) type FileId = (u64, u64);
@@ -59,42 +62,27 @@ pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| id(&metadata))
 }
 
-/// Walks `source`. `output`, if it lies in the source, is not part of the site.
+/// Walks `source` with the help of some threads. `output`, if it lies in the source, is not part of
+/// the site.
 pub(crate) fn walk(
     source: &Path,
     names: &Names,
     output: Option<FileId>,
+    threads: usize,
 ) -> Result<Found, BuildError> {
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
     if !metadata.is_dir() {
         return Err(cannot(io::ErrorKind::NotADirectory.into()));
     }
-    let mut walk = Walk { source, names, output, seen: 0, found: Found::default() };
-    let root = walk.enter(id(&metadata), b"/".to_vec())?.map_err(cannot)?;
-    let mut active = vec![root];
-    while let Some(folder) = active.last_mut() {
-        let Some(name) = folder.names.next() else {
-            active.pop();
-            continue;
-        };
-        let key = [folder.key.as_slice(), &name.sorted_as].concat();
-        match name.what {
-            What::File(stamp) => {
-                let key = key.into_boxed_slice();
-                walk.found.files.push(SourceFile { key, bytes: stamp.bytes });
-                walk.found.stamps.push(stamp);
-            }
-            What::Folder(id) if active.iter().any(|above| above.id == id) => {
-                walk.found.loops.push(relative(without_slash(&key)));
-            }
-            What::Folder(id) => match walk.enter(id, key.clone())? {
-                Ok(folder) => active.push(folder),
-                Err(error) => walk.problem(without_slash(&key), Reason::Unreadable(error)),
-            },
-        }
-    }
-    let mut found = walk.found;
+    let reader = Reader { source, names, output };
+    let read = |folder: &[u8]| reader.read(folder);
+    let mut found = with_readers(threads, read, |ahead| {
+        let mut walk = Walk { ahead, seen: 0, found: Found::default() };
+        let root = reader.read(b"/").map_err(cannot)?;
+        walk.all(id(&metadata), root, &reader)?;
+        Ok::<_, BuildError>(walk.found)
+    })?;
     found.rules.sort_unstable();
     for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
         paths.sort_unstable();
@@ -108,6 +96,22 @@ struct Folder {
     /// With a slash at its end.
     key: Vec<u8>,
     names: std::vec::IntoIter<Name>,
+    /// The next of the folders in it.
+    waiting: Waiting<Listing>,
+}
+
+/// What is in a folder.
+#[derive(Default)]
+struct Listing {
+    /// In their order.
+    names: Vec<Name>,
+    /// All that were seen, but no more than there may be in a whole site.
+    seen: usize,
+    skipped: Vec<PathBuf>,
+    special: Vec<PathBuf>,
+    rules: Vec<Box<[u8]>>,
+    links: Vec<PathBuf>,
+    problems: Vec<Problem>,
 }
 
 /// A name that is part of the site.
@@ -122,70 +126,143 @@ enum What {
     Folder(FileId),
 }
 
-struct Walk<'a> {
-    source: &'a Path,
-    names: &'a Names,
-    output: Option<FileId>,
+struct Walk {
+    ahead: Ahead<Listing>,
     /// Names seen: what bounds the walk.
     seen: usize,
     found: Found,
 }
 
-impl Walk<'_> {
-    /// Reads the names of a folder. The inner error is the folder's.
-    fn enter(&mut self, id: FileId, key: Vec<u8>) -> Result<io::Result<Folder>, BuildError> {
-        let entries = match fs::read_dir(self.source.join(relative(&key))) {
-            Ok(entries) => entries,
-            Err(error) => return Ok(Err(error)),
-        };
-        self.found.folders += 1;
-        let mut names = Vec::new();
-        for entry in entries {
-            self.seen += 1;
-            if self.seen > FILES_MAX {
-                return Err(BuildError::TooManyFiles);
+impl Walk {
+    /// Goes through the root and all that is below it.
+    fn all(&mut self, id: FileId, root: Listing, reader: &Reader<'_>) -> Result<(), BuildError> {
+        let mut active = vec![self.enter(id, b"/".to_vec(), root)?];
+        while let Some(folder) = active.last_mut() {
+            let Some(name) = folder.names.next() else {
+                active.pop();
+                continue;
+            };
+            let key = [folder.key.as_slice(), &name.sorted_as].concat();
+            let id = match name.what {
+                What::File(stamp) => {
+                    let key = key.into_boxed_slice();
+                    self.found.files.push(SourceFile { key, bytes: stamp.bytes });
+                    self.found.stamps.push(stamp);
+                    continue;
+                }
+                What::Folder(id) => id,
+            };
+            let waiting = folder.waiting.pop_front();
+            self.read_ahead(folder);
+            if active.iter().any(|above| above.id == id) {
+                self.found.loops.push(relative(without_slash(&key)));
+                continue;
             }
-            match entry {
-                Ok(entry) => names.extend(self.look_at(&key, &entry)),
-                Err(error) => self.problem(without_slash(&key), Reason::Unreadable(error)),
+            match waiting
+                .and_then(|waiting| waiting.recv().ok())
+                .unwrap_or_else(|| reader.read(&key))
+            {
+                Ok(listing) => active.push(self.enter(id, key, listing)?),
+                Err(error) => self.found.problems.push(Problem {
+                    path: relative(without_slash(&key)),
+                    reason: Reason::Unreadable(error),
+                }),
             }
         }
-        names.sort_unstable_by(|a, b| a.sorted_as.cmp(&b.sorted_as));
-        Ok(Ok(Folder { id, key, names: names.into_iter() }))
+        Ok(())
+    }
+
+    /// Takes what was found in a folder.
+    fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
+        let Listing { names, seen, skipped, special, rules, links, problems } = listing;
+        self.seen += seen;
+        if self.seen > FILES_MAX {
+            return Err(BuildError::TooManyFiles);
+        }
+        let found = &mut self.found;
+        found.folders += 1;
+        found.skipped.extend(skipped);
+        found.special.extend(special);
+        found.rules.extend(rules);
+        found.links.extend(links);
+        found.problems.extend(problems);
+        let mut folder = Folder { id, key, names: names.into_iter(), waiting: Waiting::default() };
+        self.read_ahead(&mut folder);
+        Ok(folder)
+    }
+
+    /// Has the next folders in a folder read.
+    fn read_ahead(&self, folder: &mut Folder) {
+        let Folder { key, names, waiting, .. } = folder;
+        let folders = names.as_slice().iter().filter(|name| matches!(name.what, What::Folder(_)));
+        for name in folders.take(FOLDERS_AHEAD).skip(waiting.len()) {
+            if !self.ahead.ask([key.as_slice(), &name.sorted_as].concat(), waiting) {
+                break;
+            }
+        }
+    }
+}
+
+/// What a folder is read with.
+struct Reader<'a> {
+    source: &'a Path,
+    names: &'a Names,
+    output: Option<FileId>,
+}
+
+impl Reader<'_> {
+    /// Reads the names of a folder.
+    fn read(&self, key: &[u8]) -> io::Result<Listing> {
+        let mut listing = Listing::default();
+        for entry in fs::read_dir(self.source.join(relative(key)))? {
+            listing.seen += 1;
+            if listing.seen > FILES_MAX {
+                break;
+            }
+            match entry {
+                Ok(entry) => {
+                    let name = self.look_at(key, &entry, &mut listing);
+                    listing.names.extend(name);
+                }
+                Err(error) => listing.problem(without_slash(key), Reason::Unreadable(error)),
+            }
+        }
+        listing.names.sort_unstable_by(|a, b| a.sorted_as.cmp(&b.sorted_as));
+        Ok(listing)
     }
 
     /// Decides about one name; `None` when it is not part of the site.
-    fn look_at(&mut self, folder: &[u8], entry: &DirEntry) -> Option<Name> {
+    fn look_at(&self, folder: &[u8], entry: &DirEntry, listing: &mut Listing) -> Option<Name> {
         let name = entry.file_name();
         let key = [folder, name.as_bytes()].concat();
         let mut is_rules = false;
         match self.names.judge(&key, name.as_bytes()) {
             Verdict::Take => {}
             Verdict::Skip => {
-                self.found.skipped.push(relative(&key));
+                listing.skipped.push(relative(&key));
                 return None;
             }
             Verdict::Special if rules_file(name.as_bytes()).is_none() => {
-                self.found.special.push(relative(&key));
+                listing.special.push(relative(&key));
                 return None;
             }
             Verdict::Special => is_rules = true,
         }
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            self.found.links.push(relative(&key));
+            listing.links.push(relative(&key));
         }
         let metadata = match followed(entry) {
             Ok(metadata) => metadata,
             Err(reason) => {
-                self.problem(&key, reason);
+                listing.problem(&key, reason);
                 return None;
             }
         };
         if is_rules {
             if metadata.is_dir() {
-                self.found.special.push(relative(&key));
+                listing.special.push(relative(&key));
             } else {
-                self.found.rules.push(key.into());
+                listing.rules.push(key.into());
             }
             return None;
         }
@@ -194,16 +271,18 @@ impl Walk<'_> {
             sorted_as.push(b'/');
             What::Folder(id(&metadata))
         } else if self.output == Some(id(&metadata)) {
-            self.found.skipped.push(relative(&key));
+            listing.skipped.push(relative(&key));
             return None;
         } else {
             What::File(Stamp::of(&metadata))
         };
         Some(Name { sorted_as, what })
     }
+}
 
+impl Listing {
     fn problem(&mut self, key: &[u8], reason: Reason) {
-        self.found.problems.push(Problem { path: relative(key), reason });
+        self.problems.push(Problem { path: relative(key), reason });
     }
 }
 

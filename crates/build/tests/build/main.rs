@@ -11,5 +11,6 @@ mod listings;
 mod places;
 mod reader;
 mod reuse;
+mod reuse_law;
 mod same_bytes;
 mod walk;

@@ -193,6 +193,18 @@ fn damage_costs_time_and_nothing_else() {
     }
 }
 
+/// The corpus of the fuzzer, on the stable toolchain.
+#[test]
+fn whatever_was_done_to_them_the_result_is_the_same() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/reuse");
+    let files: Vec<_> = fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        println!("{}", file.display());
+        crate::reuse_law::check(&fs::read(file).unwrap());
+    }
+}
+
 /// A file of that name which is not ours stays what it is.
 #[test]
 fn a_foreign_file_of_that_name_is_not_replaced() {
