@@ -92,6 +92,8 @@ pub(crate) enum Kind {
     SiteFile,
     /// Given or not.
     Switch,
+    /// The path of a URL, as clients send it.
+    UrlPath,
 }
 
 /// What holds when a directive is not given.
@@ -146,6 +148,7 @@ impl Kind {
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
             Self::Switch => "",
+            Self::UrlPath => "PATH",
         }
     }
 
@@ -164,6 +167,7 @@ impl Kind {
             Self::Path => "a path".to_owned(),
             Self::SiteFile => "a path below the folder".to_owned(),
             Self::Switch => "given or not".to_owned(),
+            Self::UrlPath => "/path".to_owned(),
         }
     }
 }

@@ -67,7 +67,7 @@ impl Plan {
     /// # Errors
     /// What is wrong with it, or with the configuration file it names.
     pub(crate) fn make(serve: Serve) -> Result<Self, Failure> {
-        if serve.dummy {
+        if serve.dummy.is_some() {
             refuse_without_effect(&serve.low)?;
             return Ok(Self { serve, sites: Vec::new(), config: None });
         }

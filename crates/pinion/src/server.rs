@@ -9,12 +9,14 @@
 //! | [`kit`] | everything a server needs, ready before the first thread |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
+//! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers take up the next |
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
 //! | [`configuration`] | the configuration file, read again |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`journal`] | what of a request goes into the access log |
+//! | [`stats`] | what the server does and costs, in figures |
 //! | [`pending`] | records of answers that have not left yet |
 //! | [`loader`] | folder or archive → generation |
 //! | [`reload`] | the thread that loads the next generation |
@@ -28,6 +30,7 @@ pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod configuration;
 pub(crate) mod damage;
+pub(crate) mod dummy;
 pub(crate) mod generation;
 pub(crate) mod interrupt;
 pub(crate) mod journal;
@@ -40,4 +43,5 @@ pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod sites;
 pub(crate) mod socket_files;
+pub(crate) mod stats;
 pub(crate) mod watch;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use releases::{Publish, Releases, Rollback};
-pub(crate) use serve::{Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
+pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 
 /// A verb with everything it needs.
 #[derive(Debug)]

@@ -54,6 +54,15 @@ pub(crate) fn field_value(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// The path of a request as clients send it, with nothing behind it.
+pub(crate) fn url_path(text: &str) -> Result<String, String> {
+    let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
+    if !text.starts_with('/') || !text.bytes().all(sent) {
+        return Err(format!("{text:?} is no path of a URL: /healthz is one"));
+    }
+    Ok(text.to_owned())
+}
+
 /// `example.org`, or `*.example.org` for all below.
 pub(crate) fn host(text: &str) -> Result<HostPattern, String> {
     HostPattern::parse(text).map_err(|error| format!("{text:?} {error}"))
@@ -68,6 +77,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
+        Kind::UrlPath => url_path(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
         Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),

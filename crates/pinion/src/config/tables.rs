@@ -341,6 +341,7 @@ mod tests {
             Kind::Choice(words) => words.last().copied().unwrap_or_default(),
             Kind::Codings => "gzip:9,br:5",
             Kind::FieldValue => "a, b",
+            Kind::UrlPath => "/a",
             Kind::Glob => "*.psd",
             Kind::GlobCodings => "*.svg=br:11",
             Kind::Host => "*.a.org",

@@ -1,4 +1,4 @@
-//! What a worker does with a request: the steps of static sites, and the yardstick without one.
+//! What a worker does with a request: the steps of static sites.
 
 use super::generation::Generation;
 use super::journal::Journal;
@@ -11,9 +11,10 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::KnownField;
+use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_site::{Pieces, Work, answer, generated_fields};
 use std::fmt;
@@ -26,6 +27,8 @@ pub(crate) struct StaticApp {
     serving: Option<Serving>,
     work: Work,
     journal: Journal,
+    /// The path that tells whether the server is well.
+    health: Option<String>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -45,8 +48,9 @@ struct Site {
 
 impl StaticApp {
     /// Serves whatever is published, and what will be.
-    pub(crate) fn new(published: Arc<Published>, journal: Journal) -> Self {
-        Self { published, serving: None, work: Work::new(), journal, looked_unix_seconds: 0 }
+    pub(crate) fn new(published: Arc<Published>, journal: Journal, health: Option<String>) -> Self {
+        let work = Work::new();
+        Self { published, serving: None, work, journal, health, looked_unix_seconds: 0 }
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
@@ -54,6 +58,13 @@ impl StaticApp {
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let Some(serving) = &self.serving else { return };
         let began = self.journal.begin(exchange);
+        if let Some(path) = &self.health
+            && head.target.path == path.as_bytes()
+        {
+            let answer = health(head, exchange.is_stopping());
+            exchange.prepared(&answer, None);
+            return self.journal.answered(began, head, &answer, exchange);
+        }
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else {
             let answer = misdirected(head);
@@ -132,6 +143,26 @@ fn tell_damage(
     generation.report().tell(now, head.target.raw, why);
 }
 
+/// 200 as long as the server takes requests; 503 from when it begins to stop, so that who sends
+/// them here looks for another one.
+#[cold]
+fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
+    let (status, body) = match (head.method, is_stopping) {
+        (Method::Get | Method::Head, false) => (200, &b"ok\n"[..]),
+        (Method::Get | Method::Head, true) => (503, &b"stopping\n"[..]),
+        _ => {
+            let answer = page::answer(405, true, page::BUILT_IN_FIELDS);
+            return Prepared { allow: Some(b"GET, HEAD"), ..answer };
+        }
+    };
+    let shared = SharedFields { h1: HEALTH_FIELDS };
+    let content_length = Some(body.len() as u64);
+    Prepared { shared, content_length, body: PreparedBody::Bytes(body), ..Prepared::empty(status) }
+}
+
+const HEALTH_FIELDS: &[u8] =
+    b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
+
 /// No site answers for the host (RFC 9110 §15.5.20).
 #[cold]
 fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
@@ -148,7 +179,7 @@ fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
 /// Whether a request announces no more content than is allowed. The engine refuses one that does
 /// and is not answered.
 #[inline]
-fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
+pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
     head.framing == Framing::None || exchange.content_fits()
 }
 
@@ -186,60 +217,6 @@ impl App for StaticApp {
             Some(generation) => generated_fields(&generation.archive()),
             None => page::BUILT_IN_FIELDS,
         }
-    }
-
-    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        self.journal.engine_answered(connection, answer);
-    }
-
-    #[inline]
-    fn sent(&mut self, connection: Address) {
-        self.journal.left(connection, 0);
-    }
-
-    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.journal.left(connection, unsent_bytes);
-    }
-}
-
-/// Every request gets the same bytes: what the server costs without a site.
-pub(crate) struct DummyApp {
-    journal: Journal,
-}
-
-/// 13 bytes, as kawipiko's and everybody's yardstick has them.
-const DUMMY_BODY: &[u8] = b"hello, world\n";
-
-const DUMMY: Prepared<'static> = Prepared {
-    content_length: Some(DUMMY_BODY.len() as u64),
-    body: PreparedBody::Bytes(DUMMY_BODY),
-    ..Prepared::empty(200)
-};
-
-impl DummyApp {
-    /// With or without an access log.
-    pub(crate) fn new(journal: Journal) -> Self {
-        Self { journal }
-    }
-}
-
-impl App for DummyApp {
-    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
-        if let Event::Head(head) = event
-            && fits(head, exchange)
-        {
-            let began = self.journal.begin(exchange);
-            exchange.prepared(&DUMMY, None);
-            self.journal.answered(began, head, &DUMMY, exchange);
-        }
-    }
-
-    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        stream.close();
-    }
-
-    fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
-        self.journal.pass();
     }
 
     fn answered(&mut self, connection: Address, answer: OwnAnswer) {

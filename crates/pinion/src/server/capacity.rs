@@ -95,7 +95,10 @@ impl Capacity {
             )));
         }
         let asked = serve.max_connections.filter(|asked| *asked > connections);
-        let threads = SERVER_THREADS + SITE_THREADS * sites as u64 + u64::from(configured);
+        let threads = SERVER_THREADS
+            + SITE_THREADS * sites as u64
+            + u64::from(configured)
+            + u64::from(serve.stats.is_some());
         Ok(Self { connections, buffer_bytes, asked, threads })
     }
 

@@ -1,6 +1,8 @@
-//! One worker's side of the access log: what of a request and its answer is written down.
+//! One worker's side of the access log and of its figures: what of a request and its answer is
+//! written down, and counted.
 
 use super::pending::Pending;
+use super::stats::Counts;
 use crate::access_log::{Logger, Peer, Record, Text};
 use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
@@ -9,12 +11,14 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Writes one record for each answer, once it has left; nothing if there is no log. The wall clock
-/// is read once a pass, the steady one twice a request.
+/// is read once a pass, the steady one twice a request. Counts each answer, if that is wanted.
 pub(crate) struct Journal {
     log: Option<Log>,
+    counts: Option<Arc<Counts>>,
 }
 
 struct Log {
@@ -32,11 +36,12 @@ pub(crate) struct Beginning {
 }
 
 impl Journal {
-    /// With this worker's end of the log, if there is one.
-    pub(crate) fn new(logger: Option<Logger>) -> Self {
+    /// With this worker's end of the log and its counts, if there are any.
+    pub(crate) fn new(logger: Option<Logger>, counts: Option<Arc<Counts>>) -> Self {
         let (pass_began, pass_unix_micros) = (Instant::now(), unix_micros());
         let pending = Pending::default();
-        Self { log: logger.map(|logger| Log { logger, pending, pass_began, pass_unix_micros }) }
+        let log = logger.map(|logger| Log { logger, pending, pass_began, pass_unix_micros });
+        Self { log, counts }
     }
 
     /// A pass begins.
@@ -64,13 +69,24 @@ impl Journal {
         answer: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
     ) {
+        if let Some(counts) = &self.counts {
+            counts.add(answer.status, content_bytes(head, answer));
+        }
         if let (Some(log), Some(began)) = (&mut self.log, began) {
             log.answered(began, head, answer, exchange);
         }
     }
 
+    /// An answer stands in the queue of which nothing is written down.
+    pub(crate) fn counted(&mut self, status: u16, content_bytes: u64) {
+        if let Some(counts) = &self.counts {
+            counts.add(status, content_bytes);
+        }
+    }
+
     /// The engine has answered by itself: nobody could read a request.
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
+        self.counted(answer.status, answer.body_bytes);
         if let Some(log) = &mut self.log {
             log.engine_answered(connection, answer);
         }
@@ -93,10 +109,7 @@ impl Log {
         answer: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let body_bytes = match head.method {
-            Method::Head => 0,
-            _ => answer.content_length.unwrap_or_default(),
-        };
+        let body_bytes = content_bytes(head, answer);
         let field = |field| Text::from(head.value(field).unwrap_or_default());
         let record = Record {
             unix_micros: self.unix_micros(began.at),
@@ -140,6 +153,14 @@ impl Log {
     fn unix_micros(&self, at: Instant) -> i64 {
         let since_pass = at.saturating_duration_since(self.pass_began).as_micros();
         self.pass_unix_micros.saturating_add(since_pass as i64)
+    }
+}
+
+/// Bytes of content that an answer has.
+fn content_bytes(head: &RequestHead<'_>, answer: &Prepared<'_>) -> u64 {
+    match head.method {
+        Method::Head => 0,
+        _ => answer.content_length.unwrap_or_default(),
     }
 }
 

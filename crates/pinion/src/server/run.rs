@@ -1,15 +1,18 @@
 //! The second half of a start: the threads, and the wait for their end.
 
-use super::app::{DummyApp, StaticApp};
+use super::app::StaticApp;
 use super::capacity::Capacity;
 use super::configuration::{LiveSettings, Renewal};
+use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
 use super::listeners::Bound;
+
 use super::sites::{self, LoadedSite, Sites};
+use super::stats::{Stats, Tally};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
-use crate::settings::Serve;
+use crate::settings::{Dummy, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
 use pinion_engine::listener::Listener;
@@ -47,10 +50,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
     let engine = engine_kit(&settings, listeners, io, workers, &capacity);
     let live = Arc::new(LiveSettings::new(&settings));
-    let (server, renewal) = match sites.is_empty() {
-        true => (start_dummy(engine, &log)?, None),
-        false => {
-            let (server, sites) = start_sites(sites, engine, &log)?;
+    let tally = settings.stats.map(|_| Arc::new(Tally::default()));
+    let desks = Desks { log: log.clone(), tally: tally.clone() };
+    let every = settings.stats.unwrap_or_default();
+    let (server, renewal) = match &settings.dummy {
+        Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
+        None => {
+            let health = settings.health.clone();
+            let (server, sites) = start_sites(sites, engine, desks, health)?;
             let renewal = Renewal::start(sites, config, settings.low, Arc::clone(&live));
             let renewal = renewal.context("cannot start the thread for the configuration")?;
             (server, Some(renewal))
@@ -59,12 +66,17 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     for url in urls {
         stderr::line(format_args!("listening {url}"));
     }
+    let stats = tally.map(|tally| Stats::start(every, tally, server.control())).transpose();
+    let stats = stats.context("cannot start the thread for the figures")?;
     let control = server.control();
     let ears = Ears { signals, control, renewal, log: log.clone(), live };
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
     listen.context("cannot start the thread for signals")?;
     server.join();
     drop(files);
+    if let Some(stats) = stats {
+        stats.finish();
+    }
     if let Some(log) = log {
         log.finish();
     }
@@ -121,28 +133,41 @@ fn engine_kit(
     }
 }
 
+/// Where workers write down what they did.
+#[derive(Clone)]
+struct Desks {
+    log: Option<Arc<AccessLog>>,
+    tally: Option<Arc<Tally>>,
+}
+
+impl Desks {
+    /// For one more worker.
+    fn journal(&self) -> Journal {
+        let logger = self.log.as_deref().map(AccessLog::logger);
+        Journal::new(logger, self.tally.as_deref().map(Tally::counts))
+    }
+}
+
 fn start_sites(
     sites: Vec<LoadedSite>,
     engine: EngineKit,
-    log: &Option<Arc<AccessLog>>,
+    desks: Desks,
+    health: Option<String>,
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
-    let (for_workers, log) = (Arc::clone(&published), log.clone());
-    let make_app =
-        move |_worker, _poster| StaticApp::new(Arc::clone(&for_workers), journal(log.as_deref()));
+    let for_workers = Arc::clone(&published);
+    let make_app = move |_worker, _poster| {
+        StaticApp::new(Arc::clone(&for_workers), desks.journal(), health.clone())
+    };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, server.control())?;
     Ok((server, sites))
 }
 
-fn start_dummy(engine: EngineKit, log: &Option<Arc<AccessLog>>) -> Result<Server, Failure> {
-    let log = log.clone();
-    let make_app = move |_worker, _poster| DummyApp::new(journal(log.as_deref()));
+fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<Server, Failure> {
+    let dummy = *dummy;
+    let make_app = move |_worker, _poster| DummyApp::new(&dummy, desks.journal());
     Ok(Server::start(engine, make_app).context("cannot start the workers")?)
-}
-
-fn journal(log: Option<&AccessLog>) -> Journal {
-    Journal::new(log.map(AccessLog::logger))
 }
 
 /// The thread that hears signals.

@@ -2,7 +2,7 @@
 
 use super::{
     CONTENT_FLAGS, Content, choice, content, field_value, number, optional, path_or_stdout, read,
-    row,
+    row, single,
 };
 use crate::address::Address;
 use crate::failure::Failure;
@@ -30,7 +30,11 @@ pub(crate) struct Serve {
     /// How a line looks.
     pub(crate) log_format: LogFormat,
     /// Answer every request with the same bytes.
-    pub(crate) dummy: bool,
+    pub(crate) dummy: Option<Dummy>,
+    /// How often to tell what the server does.
+    pub(crate) stats: Option<Duration>,
+    /// The path that tells whether the server is well.
+    pub(crate) health: Option<String>,
     /// How long running requests may take after SIGTERM.
     pub(crate) grace: Duration,
     /// None: from the limit on open files.
@@ -89,6 +93,15 @@ pub(crate) enum LogTarget {
     Stdout,
 }
 
+/// `--dummy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dummy {
+    /// Length of each answer's content.
+    pub(crate) bytes: usize,
+    /// How long each answer takes.
+    pub(crate) delay_ms: Option<u64>,
+}
+
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
@@ -126,7 +139,9 @@ impl Serve {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Combined,
             },
-            dummy: low.given("dummy"),
+            dummy: dummy(low)?,
+            stats: number(low, "stats")?.map(Duration::from_secs),
+            health: single(low, "health", values::url_path)?,
             grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
             max_connections: number(low, "max-connections")?,
             max_requests_per_connection: number(low, "max-requests-per-connection")?,
@@ -179,15 +194,30 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     Serve::from_low(low)
 }
 
+fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
+    let bytes = number(low, "dummy-bytes")?.unwrap_or_default();
+    let dummy = Dummy { bytes, delay_ms: number(low, "dummy-delay")? };
+    Ok(low.given("dummy").then_some(dummy))
+}
+
 /// Flags that would be taken in silence and do nothing.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
     if !low.given("dummy") {
-        return Ok(());
+        let mut about_it = ["dummy-bytes", "dummy-delay"].iter();
+        return match about_it.find(|flag| low.given(flag)) {
+            Some(flag) => Err(Failure::usage(format!("--{flag} goes with --dummy; add it"))),
+            None => Ok(()),
+        };
+    }
+    if low.given("dummy-delay") && low.given("access-log") {
+        return Err(Failure::usage(
+            "--access-log has no effect with --dummy-delay; leave out one of them",
+        ));
     }
     if low.given("PATH") {
         return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
     }
-    let mut about_a_site = ["watch", "memory"].iter().chain(CONTENT_FLAGS);
+    let mut about_a_site = ["watch", "memory", "health"].iter().chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
@@ -249,7 +279,7 @@ mod tests {
         assert_eq!((serve.workers, serve.io), (Some(3), Io::Epoll));
         assert_eq!(serve.access_log, Some(LogTarget::Stdout));
         assert_eq!(serve.log_format, LogFormat::Json);
-        assert!(!serve.dummy);
+        assert!(serve.dummy.is_none());
         assert_eq!(serve.grace, Duration::from_secs(5));
         assert_eq!((serve.max_connections, serve.max_requests_per_connection), (Some(9), Some(7)));
         assert_eq!(serve.memory_budget_bytes, Some(64 << 20));

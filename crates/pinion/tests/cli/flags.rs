@@ -30,6 +30,7 @@ const WRONG: [(&str, &[&str]); 16] = [
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
     ("--exclude", &["", "[", "{a"]),
+    ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
     ("--io", &["", "kqueue", "AUTO"]),
     ("--level", &["", "slow", "MAX"]),
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
@@ -43,13 +44,16 @@ const WRONG: [(&str, &[&str]); 16] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 7] = [
+const NUMBERS: [&str; 10] = [
+    "--dummy-bytes",
+    "--dummy-delay",
     "--grace",
     "--jobs",
     "--keep",
     "--max-connections",
     "--max-requests-per-connection",
     "--memory-budget",
+    "--stats",
     "--workers",
 ];
 /// What none of them takes.

@@ -1,0 +1,81 @@
+//! The yardstick: what the server costs without a site.
+
+use super::app::fits;
+use super::journal::Journal;
+use crate::settings::Dummy;
+use pinion_engine::address::Address;
+use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::mapping::Mappings;
+use pinion_engine::raw::RawStream;
+use pinion_http::prepared::{Prepared, PreparedBody};
+
+/// Every request gets the same bytes.
+pub(crate) struct DummyApp {
+    body: Vec<u8>,
+    /// How long each answer takes.
+    delay_ms: Option<u64>,
+    journal: Journal,
+}
+
+/// As kawipiko's and everybody's yardstick has them, over and over.
+const TEXT: &[u8] = b"hello, world\n";
+
+impl DummyApp {
+    /// With or without an access log.
+    pub(crate) fn new(dummy: &Dummy, journal: Journal) -> Self {
+        let body = TEXT.iter().copied().cycle().take(dummy.bytes).collect();
+        Self { body, delay_ms: dummy.delay_ms, journal }
+    }
+}
+
+fn answer(body: &[u8]) -> Prepared<'_> {
+    Prepared {
+        content_length: Some(body.len() as u64),
+        body: PreparedBody::Bytes(body),
+        ..Prepared::empty(200)
+    }
+}
+
+impl App for DummyApp {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        match (event, self.delay_ms) {
+            (Event::Head(head), None) if fits(head, exchange) => {
+                let began = self.journal.begin(exchange);
+                let answer = answer(&self.body);
+                exchange.prepared(&answer, None);
+                self.journal.answered(began, head, &answer, exchange);
+            }
+            (Event::Head(head), Some(delay_ms)) if fits(head, exchange) => {
+                exchange.wait(Some(delay_ms));
+            }
+            (Event::Deadline, _) => {
+                exchange.prepared(&answer(&self.body), None);
+                self.journal.counted(200, self.body.len() as u64);
+            }
+            _ => {}
+        }
+    }
+
+    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        stream.close();
+    }
+
+    fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
+        self.journal.pass();
+    }
+
+    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
+        self.journal.engine_answered(connection, answer);
+    }
+
+    #[inline]
+    fn sent(&mut self, connection: Address) {
+        self.journal.left(connection, 0);
+    }
+
+    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        self.journal.left(connection, unsent_bytes);
+    }
+}

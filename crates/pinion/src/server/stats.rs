@@ -1,0 +1,214 @@
+//! `--stats`: what the server does, in figures; one line on stderr each so many seconds, and one
+//! at the end.
+//!
+//! Workers count for themselves ([`Counts`]): no two write to the same cache line. What the process
+//! costs is asked of the kernel ([`usage`]), by the thread of the figures alone.
+
+mod usage;
+
+use crate::terminal::{count, size};
+use pinion_engine::server::Control;
+use pinion_engine::stderr;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use usage::Usage;
+
+/// What one worker has answered. It alone writes, the thread of the figures reads.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Counts {
+    /// By the first digit of the status, from 2 on.
+    answers: [AtomicU64; 4],
+    content_bytes: AtomicU64,
+}
+
+impl Counts {
+    /// An answer stands in the queue.
+    #[inline]
+    pub(crate) fn add(&self, status: u16, content_bytes: u64) {
+        // With one writer there is nothing to lose between the two halves.
+        let raise = |count: &AtomicU64, by| {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        };
+        let class = usize::from(status / 100).checked_sub(2);
+        if let Some(answers) = class.and_then(|class| self.answers.get(class)) {
+            raise(answers, 1);
+        }
+        raise(&self.content_bytes, content_bytes);
+    }
+}
+
+/// The counts of all workers; those of one that was started again go on beside its new ones.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Vec<Arc<Counts>>>);
+
+impl Tally {
+    /// For one more worker.
+    pub(crate) fn counts(&self) -> Arc<Counts> {
+        let counts = Arc::new(Counts::default());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
+        counts
+    }
+
+    fn sum(&self) -> Sum {
+        let mut sum = Sum::default();
+        for counts in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            for (of_all, of_one) in sum.answers.iter_mut().zip(&counts.answers) {
+                *of_all += of_one.load(Ordering::Relaxed);
+            }
+            sum.content_bytes += counts.content_bytes.load(Ordering::Relaxed);
+        }
+        sum
+    }
+}
+
+/// Answers of all workers since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    answers: [u64; 4],
+    content_bytes: u64,
+}
+
+/// Everything at one time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    /// Since the start.
+    at: Duration,
+    sum: Sum,
+    usage: Usage,
+    connections: usize,
+}
+
+/// The thread that writes the lines.
+pub(crate) struct Stats {
+    /// Dropped at the end.
+    ending: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Stats {
+    /// Begins to tell, each `every`.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn start(every: Duration, tally: Arc<Tally>, control: Control) -> io::Result<Self> {
+        let (ending, ended) = mpsc::sync_channel(0);
+        let began = Instant::now();
+        let run = move || {
+            let mut last = Sample::default();
+            loop {
+                let ends = ended.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
+                let sample = Sample {
+                    at: began.elapsed(),
+                    sum: tally.sum(),
+                    usage: Usage::now(),
+                    connections: control.connections(),
+                };
+                stderr::line(format_args!("{}", line(&sample, &last)));
+                last = sample;
+                if ends {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("stats".to_owned()).spawn(run)?;
+        Ok(Self { ending, thread })
+    }
+
+    /// Writes the last line.
+    pub(crate) fn finish(self) {
+        drop(self.ending);
+        let _ended = self.thread.join();
+    }
+}
+
+/// Totals, and rates since the line before.
+fn line(now: &Sample, last: &Sample) -> String {
+    let seconds = now.at.saturating_sub(last.at).as_secs_f64().max(0.001);
+    let per_second = |now: u64, last: u64| now.saturating_sub(last) as f64 / seconds;
+    let rate = |now, last| count(per_second(now, last).round() as u64);
+    let size_rate = |now, last| size(per_second(now, last).round() as u64);
+    let percent = |now: Duration, last: Duration| {
+        let part = now.saturating_sub(last).as_secs_f64() / seconds;
+        format!("{:.1} %", part * 100.0)
+    };
+    let total = |sample: &Sample| sample.sum.answers.iter().sum();
+    let (usage, before) = (&now.usage, &last.usage);
+    let mut text = format!(
+        "stats after {} s: {} answers ({}/s)",
+        count(now.at.as_secs()),
+        count(total(now)),
+        rate(total(now), total(last))
+    );
+    for (class, answers) in (2..).zip(now.sum.answers) {
+        let _fits = write!(text, ", {class}xx {}", count(answers));
+    }
+    let bytes = (now.sum.content_bytes, last.sum.content_bytes);
+    let _fits = write!(
+        text,
+        "; content {} ({}/s); {} connections; CPU {} user, {} system; memory {}; switches {}/s, \
+         {}/s forced; faults {}/s, {}/s from disk; disk read {}/s, written {}/s",
+        size(bytes.0),
+        size_rate(bytes.0, bytes.1),
+        count(now.connections as u64),
+        percent(usage.user, before.user),
+        percent(usage.system, before.system),
+        size(usage.memory_bytes),
+        rate(usage.switches, before.switches),
+        rate(usage.forced_switches, before.forced_switches),
+        rate(usage.faults, before.faults),
+        rate(usage.disk_faults, before.disk_faults),
+        size_rate(usage.read_bytes, before.read_bytes),
+        size_rate(usage.written_bytes, before.written_bytes),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_all_workers_are_summed() {
+        let tally = Tally::default();
+        let (one, two) = (tally.counts(), tally.counts());
+        for (status, bytes) in [(200, 10), (206, 1), (304, 0), (404, 5), (599, 1)] {
+            one.add(status, bytes);
+        }
+        two.add(200, 100);
+        two.add(101, 0);
+        assert_eq!(tally.sum(), Sum { answers: [3, 1, 1, 1], content_bytes: 117 });
+    }
+
+    #[test]
+    fn a_line_has_totals_and_rates() {
+        let usage = Usage {
+            user: Duration::from_millis(500),
+            system: Duration::from_millis(1500),
+            memory_bytes: 5 << 20,
+            switches: 20,
+            forced_switches: 2,
+            faults: 1000,
+            disk_faults: 1,
+            read_bytes: 4096,
+            written_bytes: 0,
+        };
+        let sum = Sum { answers: [1200, 3, 2, 0], content_bytes: 1 << 20 };
+        let last = Sample { at: Duration::from_secs(1), usage, ..Sample::default() };
+        let usage = Usage { user: Duration::from_millis(600), switches: 40, ..usage };
+        let now = Sample { at: Duration::from_secs(3), sum, usage, connections: 7 };
+        assert_eq!(
+            line(&now, &last),
+            "stats after 3 s: 1 205 answers (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
+             1.00 MiB (512 KiB/s); 7 connections; CPU 5.0 % user, 0.0 % system; memory 5.00 MiB; \
+             switches 10/s, 0/s forced; faults 0/s, 0/s from disk; disk read 0 B/s, written 0 B/s"
+        );
+        // Nothing is divided by nothing, and nothing goes backwards.
+        assert!(line(&last, &now).contains("0 answers (0/s)"));
+    }
+}
