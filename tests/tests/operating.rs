@@ -1,9 +1,11 @@
 //! What people who run a server look at: its figures, whether it is well, and the yardstick.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
+use pinion_tests::wait_for;
 use rustix::process::Signal;
 
 #[test]
@@ -42,7 +44,7 @@ fn a_healthy_server_says_so_on_every_host() {
     );
     let config = folder.path().join("pinion.toml");
     for io in ["epoll", "uring"] {
-        let mut server = Start::site(&config).flags(&["--io", io]).start();
+        let mut server = Start::site(&config).flags(&["--io", io, "--workers", "1"]).start();
         let mut kept = server.connect();
         let healthy = kept.exchange(&Request::get("/healthz"));
         assert_eq!((healthy.status, healthy.text()), (200, "ok\n"));
@@ -51,11 +53,15 @@ fn a_healthy_server_says_so_on_every_host() {
         assert_eq!(server.get("/healthz/").status, 421);
         assert_eq!(server.exchange(&Request::head("/healthz?x=1")).status, 200);
         assert_eq!(server.exchange(&Request::new("POST", "/healthz")).status, 405);
-        // A request that came in time hears that there will be no further one.
+        // A request that began in time hears that there will be no further one.
+        let request = Request::get("/healthz").bytes();
+        let (begin, rest) = request.split_at(8);
         server.signal(Signal::STOP);
-        kept.send(Request::get("/healthz").bytes());
+        kept.send(begin);
         server.signal(Signal::TERM);
         server.signal(Signal::CONT);
+        wait_for("a closed port", || Connection::try_open(server.address()).err());
+        kept.send(rest);
         let stopping = kept.receive();
         assert_eq!((stopping.status, stopping.text()), (503, "stopping\n"));
         assert!(server.wait().success());

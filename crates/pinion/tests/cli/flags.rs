@@ -23,7 +23,7 @@ const VERBS: [(&str, &str); 11] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 16] = [
+const WRONG: [(&str, &[&str]); 17] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
