@@ -310,6 +310,12 @@ fn a_single_page_answers_navigations_alone() {
         gives_with(server, &["-H", "Accept: text/html", "-X", "POST"], "/any", &Nothing);
         let head = curl(server, &["-I", "-H", "Accept: text/html"], "/any");
         assert_eq!(head.status, 200);
+        // RFC 9110 §12.5.5: a cache must not show it to who would have got a 404. Under its own
+        // name it is for everybody.
+        let names = head.fields["vary"].to_string();
+        assert!(names.contains("Accept,") && names.contains("Sec-Fetch-Mode"), "{names}");
+        let own = curl(server, &["-I", "-H", "Accept: text/html"], "/");
+        assert!(!own.fields["vary"].to_string().contains("Sec-Fetch-Mode"), "{}", own.fields);
     });
 }
 

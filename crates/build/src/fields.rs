@@ -64,6 +64,8 @@ pub(crate) enum Purpose {
     Fingerprinted,
     /// A list of what is in a folder, in one of two types.
     Listing,
+    /// For somebody who goes to a page that does not exist, and for nobody else.
+    Navigation,
     /// For a URL that does not exist: status 404.
     NotFound,
 }
@@ -193,7 +195,7 @@ fn built_in<'f>(
     }
     if cached {
         let cache_control = match block.purpose {
-            Purpose::Page | Purpose::Listing => cache_control,
+            Purpose::Page | Purpose::Listing | Purpose::Navigation => cache_control,
             Purpose::Fingerprinted => FINGERPRINTED,
             Purpose::NotFound => NEVER_CACHED,
         };
@@ -202,6 +204,10 @@ fn built_in<'f>(
     match (block.purpose, block.varies) {
         (Purpose::Listing, true) => fields.push(("Vary", "Accept, Accept-Encoding")),
         (Purpose::Listing, false) => fields.push(("Vary", "Accept")),
+        (Purpose::Navigation, true) => {
+            fields.push(("Vary", "Accept, Accept-Encoding, Sec-Fetch-Mode"));
+        }
+        (Purpose::Navigation, false) => fields.push(("Vary", "Accept, Sec-Fetch-Mode")),
         (_, true) => fields.push(("Vary", "Accept-Encoding")),
         (_, false) => {}
     }

@@ -164,7 +164,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let found = keys.binary_search(&&*key).ok().and_then(|number| resources.get(number));
         let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
         let changes = self.fields.changes.of_folder(b"/");
-        let representations = self.representations(resource, Purpose::Page, changes)?;
+        let representations = self.representations(resource, Purpose::Navigation, changes)?;
         self.writer.single_page(&entry(b"/", b"", resource.modified(), &representations))?;
         Ok(())
     }
