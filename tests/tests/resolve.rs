@@ -355,3 +355,17 @@ fn private_files_are_never_served() {
         );
     });
 }
+
+#[test]
+fn a_browser_that_asks_for_an_icon_gets_the_one_there_is() {
+    every_way(&site(&["favicon.svg", "favicon.png", "a/favicon.svg"]), |server| {
+        answers(server, &[("/favicon.ico", "favicon.svg", Some("/favicon.svg"))]);
+        let icon = server.get("/favicon.ico");
+        assert_eq!(icon.field("Content-Type"), Some("image/svg+xml"));
+        has_status(server, 404, &["/a/favicon.ico"]);
+    });
+    every_way(&site(&["favicon.ico", "favicon.svg"]), |server| {
+        answers(server, &[("/favicon.ico", "favicon.ico", None)]);
+    });
+    every_way(&site(&["index.html"]), |server| has_status(server, 404, &["/favicon.ico"]));
+}

@@ -149,7 +149,7 @@ pub(crate) fn rules(source: &Path, options: &Options, found: &Found) -> Result<R
     }
     if !rules.redirects.is_empty() {
         let keys: Vec<&[u8]> = keys().collect();
-        let plan = keys::plan(&keys, options.conventions());
+        let plan = keys::plan(&keys, options.conventions(&rules));
         rules.check(&Site::of(&keys, &plan, options))?;
     }
     Ok(rules)

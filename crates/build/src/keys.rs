@@ -31,6 +31,12 @@ const INDEX_NAMES: [&[u8]; 14] = [
 /// Extensions that a URL may leave out, best first.
 const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".txt"];
 
+/// What browsers ask for without being told to.
+pub(crate) const FAVICON: &[u8] = b"/favicon.ico";
+
+/// The files that answer for it where it is missing, best first: what browsers of this decade take.
+const FAVICON_FILES: [&[u8]; 2] = [b"/favicon.svg", b"/favicon.png"];
+
 /// The page for what does not exist.
 pub(crate) const NOT_FOUND_NAME: &[u8] = b"404.html";
 
@@ -74,6 +80,8 @@ pub(crate) struct Conventions {
     pub(crate) clean_urls: bool,
     /// A listing answers for a folder that nothing else answers for.
     pub(crate) listings: bool,
+    /// Another icon answers for the one that browsers ask for.
+    pub(crate) favicon: bool,
 }
 
 impl Plan<'_> {
@@ -107,6 +115,11 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> 
             }
         }
     }
+    if conventions.favicon && !best.contains_key(FAVICON) {
+        let icons = FAVICON_FILES.iter();
+        let icon = icons.filter_map(|icon| keys.iter().position(|key| key == icon)).next();
+        best.extend(icon.map(|file| (FAVICON, (1, file))));
+    }
     // Whoever lost, lost to the one that has it in the end.
     for (url, _, by) in &mut shadowed {
         *by = best.get(url).map_or(*by, |&(_, file)| file);
@@ -129,7 +142,9 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> 
 /// The files that a URL is answered from if they exist and none has its very path, best first.
 pub(crate) fn files_of(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     let names: &[&[u8]] = if url.ends_with(b"/") { &INDEX_NAMES } else { &CLEAN_SUFFIXES };
-    names.iter().map(move |name| [url, name].concat())
+    let icons: &[&[u8]] = if url == FAVICON { &FAVICON_FILES } else { &[] };
+    let icons = icons.iter().map(|icon| icon.to_vec());
+    names.iter().map(move |name| [url, name].concat()).chain(icons)
 }
 
 /// The folders that hold files with these keys, which are sorted, and the root.
@@ -219,7 +234,8 @@ mod tests {
 
     use super::*;
 
-    const ALL: Conventions = Conventions { index: true, clean_urls: true, listings: false };
+    const ALL: Conventions =
+        Conventions { index: true, clean_urls: true, listings: false, favicon: true };
 
     fn aliases(keys: &[&str]) -> Vec<String> {
         aliases_with(keys, ALL)
@@ -288,6 +304,18 @@ mod tests {
         // What is not published makes no folder.
         assert_eq!(listings(&["/a/_200.html", "/a/b/_404.html"], listed), ["/"]);
         assert_eq!(listings(&[], listed), ["/"]);
+    }
+
+    #[test]
+    fn the_icon_that_browsers_ask_for() {
+        let svg = "/favicon.ico /favicon.svg";
+        assert_eq!(aliases(&["/favicon.png", "/favicon.svg"]), [svg]);
+        assert_eq!(aliases(&["/favicon.png"]), ["/favicon.ico /favicon.png"]);
+        let keys: Vec<&[u8]> = vec![b"/favicon.ico", b"/favicon.svg"];
+        assert_eq!(plan(&keys, ALL), Plan::default());
+        assert_eq!(aliases(&["/a/favicon.svg", "/favicon.gif"]), Vec::<String>::new());
+        let none = Conventions { favicon: false, ..ALL };
+        assert_eq!(aliases_with(&["/favicon.svg"], none), Vec::<String>::new());
     }
 
     #[test]

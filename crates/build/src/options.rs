@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use pinion_http::date::UnixSeconds;
 
 use crate::codings::{CodingLevel, CodingsFor, Level};
-use crate::keys::Conventions;
+use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
+use crate::rules::Rules;
+use crate::rules::redirects::Redirect;
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
 /// `reuse_from`, `report` and `now` is input: it decides the bytes (and see the crate's promises
@@ -104,7 +106,14 @@ impl Options {
 }
 
 impl Options {
-    pub(crate) fn conventions(&self) -> Conventions {
-        Conventions { index: self.index, clean_urls: self.clean_urls, listings: self.listings }
+    /// Which conventions hold beside rules. One for the icon itself comes before another icon.
+    pub(crate) fn conventions(&self, rules: &Rules) -> Conventions {
+        let of_icon = |rule: &Redirect| rule.only_path().is_some_and(|path| path == FAVICON);
+        Conventions {
+            index: self.index,
+            clean_urls: self.clean_urls,
+            listings: self.listings,
+            favicon: !rules.redirects.iter().any(of_icon),
+        }
     }
 }

@@ -43,7 +43,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             files.get(resource.file as usize).map_or(&[][..], |file| &file.key)
         };
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
-        let plan = keys::plan(&keys, self.options.conventions());
+        let plan = keys::plan(&keys, self.options.conventions(self.rules));
         self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let rules: &'a Rules = self.rules;
         let paths = (!rules.redirects.is_empty()).then(|| Paths {

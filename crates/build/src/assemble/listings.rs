@@ -58,7 +58,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             })
             .collect();
         let keys: Vec<&[u8]> = all.iter().map(|file| file.key).collect();
-        let plan = keys::plan(&keys, self.options.conventions());
+        let plan = keys::plan(&keys, self.options.conventions(self.rules));
         let mut number = 0;
         let public = |_: &Listed<'_>| {
             number += 1;

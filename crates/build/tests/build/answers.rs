@@ -198,3 +198,19 @@ fn times_of_modification() {
     assert_eq!(found, [Some(1_000_000_000), Some(1_500_000_000), Some(1_500_000_000)]);
     assert!(warnings.is_empty());
 }
+
+#[test]
+fn another_icon_answers_for_the_one_that_browsers_ask_for() {
+    let folder = Folder::with(&[("favicon.svg", "<svg/>"), ("favicon.png", "png")]);
+    let site = built(&folder);
+    let (icon, svg) = (site.page("/favicon.ico"), site.page("/favicon.svg"));
+    assert_eq!((icon.target.as_deref(), &icon.forms), (Some("/favicon.svg"), &svg.forms));
+    assert_eq!(value(&icon.forms[0].fields, "Content-Type"), Some("image/svg+xml"));
+    assert!(site.summary.shadowed.is_empty(), "{:?}", site.summary.shadowed);
+    folder.file(b"_redirects", "/* /favicon.png 404\n");
+    assert_eq!(built(&folder).page("/favicon.ico").target.as_deref(), Some("/favicon.svg"));
+    folder.file(b"_redirects", "/favicon.ico /img/icon.ico\n");
+    let site = built(&folder);
+    let icon = site.page("/favicon.ico");
+    assert_eq!((icon.status, icon.target.as_deref()), (301, Some("/img/icon.ico")));
+}

@@ -64,6 +64,7 @@ fn copy_all(root: &Path, from: &Path, to: &Folder) {
 fn odd_names_come_back() {
     let folder = Folder::with(&[
         (".well-known/security.txt", "x"),
+        ("favicon.svg", "<svg/>"),
         ("a b/\u{fc}.html", "x"),
         ("%41.txt", "percent"),
         ("..a/b..", "dots"),
