@@ -12,6 +12,7 @@ use crate::damage::{Damage, Fault, Part};
 use crate::digest::Digest;
 use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
+use crate::error_pages::ErrorPage;
 use crate::index;
 use crate::layout::{
     Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS,
@@ -135,6 +136,13 @@ impl<'a> Archive<'a> {
     #[inline]
     pub fn tells_etags(&self) -> bool {
         self.layout.index.flags & INDEX_NO_ETAGS == 0
+    }
+
+    /// What the site says in place of the built-in page of a status.
+    pub fn error_page(&self, status: u16) -> Option<ErrorPage<'a>> {
+        let (shared, body) = self.layout.error_pages.of(status)?;
+        let fields = self.layout.shared.get(shared)?.full;
+        Some(ErrorPage { fields, body })
     }
 
     /// The rules that are left to be walked.

@@ -82,8 +82,12 @@ pub const INDEX_NO_SLASH_REDIRECTS: u64 = 2;
 /// [`IndexHeader::flags`]: the entity tags of representations are not told to clients.
 pub const INDEX_NO_ETAGS: u64 = 4;
 
+/// [`IndexHeader::flags`]: there are error pages, entries with [`ERROR_PREFIX`].
+pub const INDEX_ERROR_PAGES: u64 = 8;
+
 /// All flags of an index that have a meaning.
-pub const INDEX_FLAGS: u64 = INDEX_SINGLE_PAGE | INDEX_NO_SLASH_REDIRECTS | INDEX_NO_ETAGS;
+pub const INDEX_FLAGS: u64 =
+    INDEX_SINGLE_PAGE | INDEX_NO_SLASH_REDIRECTS | INDEX_NO_ETAGS | INDEX_ERROR_PAGES;
 
 /// [`RuleHeader::flags`]: the rule applies although the path has an entry.
 pub const RULE_FORCED: u8 = 1;
@@ -114,6 +118,9 @@ pub const VARIANT_PREFIX: &[u8] = b"json:";
 
 /// Key of the page that answers navigations to paths without an entry.
 pub const SINGLE_PAGE_KEY: &[u8] = b"spa:/";
+
+/// Keys of pages that answer in place of the built-in ones: this, then the status (`error:500`).
+pub const ERROR_PREFIX: &[u8] = b"error:";
 
 /// Keys of files that were read and not published, such as rules: this, then the path of the file.
 /// They are [private](crate::EntryKind::Private), for tools that make the folder again.

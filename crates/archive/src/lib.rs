@@ -8,12 +8,13 @@
 //! |---|---|
 //! | [`layout`] | the byte tables: every structure of the file, its sizes proven at compile time |
 //! | [`limits`] | every bound of the format, with its reason |
-//! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks, rules; no more |
+//! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks, rules, pages |
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
 //! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
+//! | `error_pages` | [`ErrorPage`]: what a site says in place of built-in pages |
 //! | `entries` | every entry in file order, for listings |
 //! | `compare` | [`Comparison`]: what two archives answer differently, path by path |
 //! | `digests` | [`Digests`]: which content a stored body has |
@@ -83,6 +84,7 @@ mod digest;
 mod digests;
 mod entries;
 mod entry;
+mod error_pages;
 mod index;
 pub mod layout;
 pub mod limits;
@@ -108,6 +110,7 @@ pub use digest::{Digest, ETag};
 pub use digests::Digests;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
+pub use error_pages::ErrorPage;
 pub use layout::SectionKind;
 pub use lines::is_written_by_server;
 pub use open::{Layout, Section};

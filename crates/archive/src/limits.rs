@@ -50,6 +50,10 @@ pub const RULE_CAPTURES_MAX: usize = 16;
 /// A host name has at most 253 characters; `*.` may stand before it.
 pub const RULE_HOST_MAX_BYTES: usize = 255;
 
+/// The page of an error. All of them are read and copied when the archive is opened, so that they
+/// answer even when it is damaged; and each is sent to whoever sends something wrong.
+pub const ERROR_PAGE_MAX_BYTES: u64 = 32 * 1024;
+
 /// Build facts are short `key=value` lines.
 pub const META_MAX_BYTES: u64 = 1024 * 1024;
 

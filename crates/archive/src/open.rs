@@ -1,5 +1,5 @@
-//! Opening: bytes → [`Layout`]. Reads the header page, the index header, the shared blocks and the
-//! rules, whatever the number of entries.
+//! Opening: bytes → [`Layout`]. Reads the header page, the index header, the shared blocks, the
+//! rules and the error pages, whatever the number of entries.
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
@@ -7,10 +7,12 @@ use zerocopy::FromBytes;
 use crate::archive::Archive;
 use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
 use crate::digest::Digest;
+use crate::error_pages::ErrorPages;
 use crate::index;
 use crate::layout::{
-    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES, INDEX_FLAGS,
-    IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow,
+    Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
+    INDEX_ERROR_PAGES, INDEX_FLAGS, IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED,
+    SectionKind, SectionRow,
 };
 use crate::limits::{
     META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
@@ -19,8 +21,9 @@ use crate::rules::Rules;
 use crate::shared::SharedTable;
 use crate::span::{Span, slice};
 
-/// Where everything is in an archive: plain values and owned copies of the shared blocks and of
-/// the rules, nothing borrowed, so that it can be kept beside the mapping it was made from.
+/// Where everything is in an archive: plain values and owned copies of the shared blocks, the rules
+/// and the error pages, nothing borrowed, so that it can be kept beside the mapping it was made
+/// from.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) digest: Digest,
@@ -34,6 +37,7 @@ pub struct Layout {
     pub(crate) meta: Option<Section>,
     pub(crate) digests: Span,
     pub(crate) rules: Rules,
+    pub(crate) error_pages: ErrorPages,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -86,7 +90,7 @@ impl Layout {
         let known = Known::among(&sections)?;
         let index = index_span(bytes, &known)?;
         let (shared, shared_offset) = shared_table(bytes, &known)?;
-        Ok(Layout {
+        let mut layout = Layout {
             digest,
             total_bytes,
             bodies: known.bodies.span(),
@@ -98,8 +102,13 @@ impl Layout {
             meta: known.meta,
             digests: known.digests.span(),
             rules: rules(bytes, &known)?,
+            error_pages: ErrorPages::default(),
             sections,
-        })
+        };
+        if layout.index.flags & INDEX_ERROR_PAGES != 0 {
+            layout.error_pages = ErrorPages::load(&layout.view(bytes));
+        }
+        Ok(layout)
     }
 
     /// The archive, given the same bytes that were opened.

@@ -10,9 +10,11 @@ use crate::archive::{Archive, Scratch};
 use crate::damage::{Damage, Fault, OpenError, Part};
 use crate::digest::Digest;
 use crate::entry::Entry;
+use crate::error_pages;
 use crate::index;
 use crate::layout::{
-    DigestRow, FALLBACK_PREFIX, HEADER_PAGE_BYTES, SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
+    DigestRow, ERROR_PREFIX, FALLBACK_PREFIX, HEADER_PAGE_BYTES, INDEX_ERROR_PAGES,
+    SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
 };
 use crate::open::{Layout, Section};
 use crate::span::slice;
@@ -249,6 +251,11 @@ fn check_key(archive: &Archive<'_>, entry: &Entry<'_>, scratch: &mut Scratch) ->
     }
     if key == SINGLE_PAGE_KEY {
         return (!archive.has_single_page()).then_some(Fault::Unreachable);
+    }
+    if key.starts_with(ERROR_PREFIX) {
+        let told = archive.layout.index.flags & INDEX_ERROR_PAGES != 0;
+        let is_it = key == error_pages::key(entry.status());
+        return (!told || !is_it).then_some(Fault::Unreachable);
     }
     if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
         let named = archive.find(path, scratch).ok().flatten();

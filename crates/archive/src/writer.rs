@@ -17,16 +17,17 @@ use crate::bodies::{Bodies, BodyRef, External, Which};
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::{Entry, EntryKind};
+use crate::error_pages;
 use crate::layout::{
     ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
-    INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC, MODIFIED_NONE,
-    PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST,
-    RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind, SectionRow,
-    VARIANT_PREFIX,
+    INDEX_ERROR_PAGES, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC,
+    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
+    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind,
+    SectionRow, VARIANT_PREFIX,
 };
 use crate::limits::{
-    FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX, RULES_MAX,
-    RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
+    ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
+    RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
 use crate::origins::{NewOrigin, Origins};
 use crate::rule::{self, NewRule};
@@ -314,6 +315,23 @@ impl<W: Write + Seek> Writer<W> {
     /// Clients are not told the entity tags of representations.
     pub fn without_etags(&mut self) {
         self.whole.flags |= INDEX_NO_ETAGS;
+    }
+
+    /// Adds the page that answers in place of the built-in one of its status, 400 to 599. The
+    /// entry's path is of no meaning, and of its representations only the identity is used.
+    pub fn error_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
+        let path = error_pages::key(entry.status);
+        let refuse = |fault| WriteError::Entry { path: path.as_slice().into(), fault };
+        if !error_pages::STATUSES.contains(&entry.status) {
+            return Err(refuse(Fault::Status));
+        }
+        let mut bodies = entry.representations.iter().map(|form| self.bytes_of(form.body));
+        if bodies.any(|bytes| bytes > ERROR_PAGE_MAX_BYTES) {
+            return Err(refuse(Fault::Length));
+        }
+        self.record(b"", &NewEntry { path: &path, ..*entry })?;
+        self.whole.flags |= INDEX_ERROR_PAGES;
+        Ok(())
     }
 
     /// Adds what answers clients that prefer JSON at the same path as an entry with

@@ -68,6 +68,8 @@ pub(crate) enum Purpose {
     Navigation,
     /// For a URL that does not exist: status 404.
     NotFound,
+    /// In place of the built-in page of a status.
+    Error(u16),
 }
 
 impl<'r> Fields<'r> {
@@ -143,7 +145,14 @@ impl<'r> Fields<'r> {
                 };
                 let id = writer.shared(&NewShared {
                     role: Role::Ordinary,
-                    status: if block.purpose == Purpose::NotFound { 404 } else { 200 },
+                    status: match block.purpose {
+                        Purpose::NotFound => 404,
+                        Purpose::Error(status) => status,
+                        Purpose::Page
+                        | Purpose::Fingerprinted
+                        | Purpose::Listing
+                        | Purpose::Navigation => 200,
+                    },
                     content_type: Some(&media),
                     fields: &list.all(),
                     not_modified: &list.not_modified(),
@@ -197,7 +206,7 @@ fn built_in<'f>(
         let cache_control = match block.purpose {
             Purpose::Page | Purpose::Listing | Purpose::Navigation => cache_control,
             Purpose::Fingerprinted => FINGERPRINTED,
-            Purpose::NotFound => NEVER_CACHED,
+            Purpose::NotFound | Purpose::Error(_) => NEVER_CACHED,
         };
         fields.push(("Cache-Control", cache_control));
     }
@@ -211,7 +220,7 @@ fn built_in<'f>(
         (_, true) => fields.push(("Vary", "Accept-Encoding")),
         (_, false) => {}
     }
-    if block.purpose != Purpose::NotFound {
+    if !matches!(block.purpose, Purpose::NotFound | Purpose::Error(_)) {
         fields.push(("Accept-Ranges", "bytes"));
     }
     fields.extend_from_slice(security);

@@ -52,9 +52,12 @@ pub(crate) struct Plan<'a> {
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
     /// Pages for what is missing, sorted.
     pub(crate) fallbacks: Vec<Fallback<'a>>,
+    /// Pages of errors, by rising status, and the file of each.
+    pub(crate) errors: Vec<(u16, usize)>,
     /// Files that do not answer under their own name, sorted.
     pub(crate) hidden: Vec<usize>,
-    /// Pages for what is missing in a folder that has a better one, sorted.
+    /// Pages for what is missing in a folder that has a better one, and second pages of an error,
+    /// sorted.
     pub(crate) second: Vec<usize>,
     /// URL, the file that lost it and the file that has it.
     pub(crate) shadowed: Vec<(&'a [u8], usize, usize)>,
@@ -164,6 +167,14 @@ fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a
 fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut Plan<'a>) {
     let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::new();
     for (file, &key) in keys.iter().enumerate() {
+        if let Some(status) = error_status(key) {
+            plan.hidden.push(file);
+            match plan.errors.iter().any(|(known, _)| *known == status) {
+                true => plan.second.push(file),
+                false => plan.errors.push((status, file)),
+            }
+            continue;
+        }
         let (folder, name) = key.split_at(name_at(key));
         let Some(rank) = fallback_rank(name) else { continue };
         if rank + 1 < FALLBACK_NAMES.len() {
@@ -181,7 +192,17 @@ fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut Plan<'a>) {
         best.iter().map(|(folder, &(rank, file))| Fallback { file, folder, status: status(rank) });
     plan.fallbacks.extend(found);
     plan.fallbacks.sort_unstable();
+    plan.errors.sort_unstable();
     plan.second.sort_unstable();
+}
+
+/// The status whose built-in page a file at the root replaces: `_500.html`. What is missing has
+/// pages of its own.
+pub(crate) fn error_status(key: &[u8]) -> Option<u16> {
+    let [b'/', b'_', class @ (b'4' | b'5'), tens, units, b'.', _, ..] = key else { return None };
+    let mut digits = [class, tens, units].into_iter().map(|digit| char::from(*digit).to_digit(10));
+    let status = digits.try_fold(0, |status, digit| Some(10 * status + digit? as u16))?;
+    (status != 404 && !key.get(1..)?.contains(&b'/')).then_some(status)
 }
 
 /// The place of a name among those of pages for what is missing.
@@ -340,6 +361,31 @@ mod tests {
         assert_eq!(plan.hidden, [5, 7, 8, 9]);
         assert_eq!(plan.second, [4, 8, 9]);
         assert!(plan.aliases.iter().all(|(file, _)| !plan.is_hidden(*file)));
+    }
+
+    #[test]
+    fn pages_of_errors() {
+        for (key, status) in [
+            (&b"/_500.html"[..], Some(500)),
+            (b"/_400.x", Some(400)),
+            (b"/_599.txt", Some(599)),
+            (b"/_404.html", None),
+            (b"/_500", None),
+            (b"/_500.", None),
+            (b"/500.html", None),
+            (b"/_50x.html", None),
+            (b"/_300.html", None),
+            (b"/_600.html", None),
+            (b"/_500.d/x", None),
+            (b"/a/_500.html", None),
+        ] {
+            assert_eq!(error_status(key), status, "{}", key.escape_ascii());
+        }
+        let keys: Vec<&[u8]> = vec![b"/_404.html", b"/_500.html", b"/_500.txt", b"/_503.html"];
+        let plan = plan(&keys, ALL);
+        assert_eq!(plan.errors, [(500, 1), (503, 3)]);
+        assert_eq!((plan.hidden, plan.second), (vec![0, 1, 2, 3], vec![2]));
+        assert_eq!(plan.aliases, []);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Summary {
     pub aliases: u64,
     /// Folders that answer with a list of what is in them.
     pub listings: u64,
+    /// Pages in place of the built-in pages of errors.
+    pub error_pages: u64,
     /// Directories with a page for what is missing in them.
     pub not_found_pages: u64,
     /// Rules of `_redirects` files.
@@ -123,6 +125,12 @@ pub enum Warning {
     UnusedExclude(PathBuf),
     /// A page for what is missing, too many levels below the root; it is not used as one.
     NotFoundTooDeep(PathBuf),
+    /// A page of an error of more than
+    /// [`ERROR_PAGE_MAX_BYTES`](pinion_archive::limits::ERROR_PAGE_MAX_BYTES); the built-in page
+    /// answers.
+    ErrorPageTooLarge(PathBuf),
+    /// A page of an error that the server never answers with.
+    ErrorPageUnused(PathBuf),
     /// A page for what is missing in a folder that has another one, which comes first.
     SecondFallback(PathBuf),
     /// A `_headers` below the root, where none is read.
@@ -192,6 +200,8 @@ impl fmt::Display for Warning {
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
             Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
+            Warning::ErrorPageTooLarge(path) => (path, "more than 32 KiB, not used for errors"),
+            Warning::ErrorPageUnused(path) => (path, "not used, no answer has that status"),
             Warning::SecondFallback(path) => (path, "not used, its folder has a page before it"),
             Warning::HeadersBelowRoot(path) => (path, "not read, only the root's _headers is"),
             Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),

@@ -15,6 +15,7 @@ use crate::carry::Carried;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
+use crate::keys;
 use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::lists::{ListId, Lists};
 use crate::media::{self, MediaType, Utf8Check};
@@ -216,7 +217,7 @@ impl<'a> Work<'a> {
             };
             Some(Tried { choice, form, reused: true })
         };
-        let codings = if stamp.bytes > HELD_MAX_BYTES || !is_tried(list, media) {
+        let codings = if stamp.bytes > HELD_MAX_BYTES || !is_tried(&file.key, list, media) {
             Codings::Untried
         } else {
             let tried = self.choices(list, media).iter().map(tried).collect::<Option<_>>()?;
@@ -272,7 +273,7 @@ impl<'a> Work<'a> {
     fn held(&self, encoders: &mut Encoders, stock: &Stock, content: Content<'_>) -> Product {
         let begin = Instant::now();
         let list = self.lists.of(content.key);
-        let codings = if !is_tried(list, content.media) {
+        let codings = if !is_tried(content.key, list, content.media) {
             Codings::Untried
         } else if self.claims.claim(content.digest, list, content.rank) {
             let choices = self.choices(list, content.media).iter();
@@ -342,7 +343,8 @@ impl<'a> Work<'a> {
 
     /// The codings that a file is tried in.
     fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
-        if is_tried(list, media) { self.lists.codings(list) } else { &[] }
+        let named = list != ListId::DEFAULT;
+        if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
     }
 
     /// What is known of file number `rank`, if it is to be in the archive.
@@ -367,10 +369,11 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether files of a type are encoded. Who names the codings of some files means them, packed or
-/// not.
-fn is_tried(list: ListId, media: MediaType) -> bool {
-    list != ListId::DEFAULT || !media::is_packed(media.essence)
+/// Whether a file is encoded. Who names the codings of some files means them, packed or not. A page
+/// of an error is sent as it is, to whoever it is about.
+fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
+    keys::error_status(key).is_none()
+        && (list != ListId::DEFAULT || !media::is_packed(media.essence))
 }
 
 /// A file too large to be held: read once for its digest now, once more when it is stored.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use pinion_http::field::Fields;
 use pinion_http::page;
+use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 
 use crate::address::Address;
@@ -119,6 +120,12 @@ pub trait App {
     /// form of the wire.
     fn page_fields(&self) -> &[u8] {
         page::BUILT_IN_FIELDS
+    }
+
+    /// The page of a status that the engine answers with by itself, as text or HTML where there is
+    /// a choice. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
+    fn error_page(&self, status: u16, text: bool) -> Prepared<'_> {
+        page::answer(status, text, self.page_fields())
     }
 
     /// The engine has answered by itself.

@@ -10,7 +10,6 @@ use pinion_http::h1::trailers;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
-use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
@@ -284,28 +283,28 @@ pub(crate) fn refuse_with<A: App>(
     page: impl FnOnce(&[u8]) -> Prepared<'_>,
 ) {
     core.conns.get(slot).exchange = ExchangeState { stage: Stage::Open, ..Default::default() };
-    answer_last(app, core, slot, page);
+    answer_last(app, core, slot, |app| page(app.page_fields()));
 }
 
-/// Answers the open exchange with the built-in page of a status and ends the connection.
+/// Answers the open exchange with the page of a status and ends the connection.
 #[cold]
 fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
     let text = core.conns.get(slot).exchange.text_page;
-    answer_last(app, core, slot, |fields| page::answer(status, text, fields));
+    answer_last(app, core, slot, |app| app.error_page(status, text));
 }
 
-/// Answers the open exchange with what `page` makes of field lines and ends the connection.
+/// Answers the open exchange with a page and ends the connection.
 fn answer_last<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
-    page: impl FnOnce(&[u8]) -> Prepared<'_>,
+    page: impl FnOnce(&A) -> Prepared<'_>,
 ) {
     let conn = core.conns.get(slot);
     let (head_only, peer) = (conn.exchange.head_only, conn.peer);
     conn.end(true);
     let queued_bytes = core.queued_bytes(slot);
-    let answer = page(app.page_fields());
+    let answer = page(app);
     let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
     let (output, pool, tail) = core.output_and_tail(slot);

@@ -91,8 +91,8 @@ macro_rules! pages {
             }
         }
 
-        #[cfg(test)]
-        const CODES: &[u16] = &[$($code),*];
+        /// The statuses that have a page of their own: those of all answers made here.
+        pub const STATUSES: &[u16] = &[$($code),*];
     };
 }
 
@@ -120,11 +120,11 @@ pages! {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUILT_IN_FIELDS, CODES, answer, page};
+    use super::{BUILT_IN_FIELDS, STATUSES, answer, page};
 
     #[test]
     fn every_page_says_its_status_and_reason() {
-        for &code in CODES {
+        for &code in STATUSES {
             let title = format!("{code} {}", crate::status::reason(code));
             let html = core::str::from_utf8(page(code, false).body).unwrap();
             let text = core::str::from_utf8(page(code, true).body).unwrap();

@@ -1,7 +1,9 @@
 //! An entry of an archive as the verbs show it.
 
 use crate::calendar;
-use pinion_archive::layout::{FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::layout::{
+    ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
+};
 use pinion_archive::{
     Archive, Damage, Entry, PathPart, QueryValue, Representation, Rule, TargetPart,
 };
@@ -14,7 +16,7 @@ pub(crate) struct Listed {
     pub(crate) path: String,
     /// `resource`, `redirect`, `rewrite`, `private`, `handler`; `listing` of a folder and its
     /// `variant` as JSON; or what answers in place of a resource: `not-found` and `fallback`
-    /// (status 200), `single-page`.
+    /// (status 200), `single-page`; `error-page` in place of the built-in page of its status.
     pub(crate) kind: &'static str,
     /// Of the response.
     pub(crate) status: u16,
@@ -153,6 +155,9 @@ fn kind_and_path<'a>(entry: &Entry<'a>) -> (&'static str, &'a [u8]) {
     }
     if let Some(path) = key.strip_prefix(FILE_PREFIX) {
         return (entry.kind().name(), path);
+    }
+    if key.starts_with(ERROR_PREFIX) {
+        return ("error-page", b"/");
     }
     if key == SINGLE_PAGE_KEY {
         return ("single-page", b"/");

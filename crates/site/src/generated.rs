@@ -4,22 +4,37 @@ use pinion_archive::{Archive, Role};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
-/// The built-in page of a status in the form the client prefers, with the archive's fields for
-/// generated answers.
+/// The page of a status: the site's own, or the built-in one in the form the client prefers, with
+/// the archive's fields for generated answers.
 pub(crate) fn error<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'_>,
 ) -> Prepared<'x> {
     let text = prefers_text(head.values(KnownField::Accept));
-    let answer = page::answer(status, text, generated_fields(archive));
+    let answer = error_page(status, text, archive);
     Prepared { allow: (status == 405).then_some(ALLOW), ..answer }
+}
+
+/// The page of a status: the site's own, or the built-in one as text or HTML. Neither costs a
+/// look-up, and both are there whatever has become of the archive's file.
+#[must_use]
+pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepared<'x> {
+    match archive.error_page(status) {
+        Some(page) => Prepared {
+            shared: SharedFields { h1: page.fields },
+            content_length: Some(page.body.len() as u64),
+            body: PreparedBody::Bytes(page.body),
+            ..Prepared::empty(status)
+        },
+        None => page::answer(status, text, generated_fields(archive)),
+    }
 }
 
 /// The answer to OPTIONS, of one resource or of the server (RFC 9110 §9.3.7).

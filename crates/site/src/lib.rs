@@ -33,5 +33,5 @@ mod template;
 mod work;
 
 pub use answer::answer;
-pub use generated::generated_fields;
+pub use generated::{error_page, generated_fields};
 pub use work::{Pieces, Work};

@@ -3,6 +3,7 @@
 
 mod compare;
 mod corpus;
+mod error_pages;
 mod forge;
 mod format;
 mod hostile;

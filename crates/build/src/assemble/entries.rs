@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
 
-use pinion_archive::limits::FALLBACK_DEPTH_MAX;
+use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX};
 use pinion_archive::{Digest, ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
+use pinion_http::page::STATUSES;
 
 use super::{Assembly, Resource};
 use crate::contents::Form;
@@ -64,6 +65,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         for fallback in &plan.fallbacks {
             if let Some(resource) = resources.get(fallback.file) {
                 self.fallback(resource, *fallback)?;
+            }
+        }
+        for &(status, file) in &plan.errors {
+            if let Some(resource) = resources.get(file) {
+                self.error_page(resource, status)?;
             }
         }
         self.listings(&plan, paths.as_ref())?;
@@ -154,6 +160,27 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let page = entry(folder, b"", resource.modified(), &representations);
         self.writer.fallback(&NewEntry { status, ..page })?;
         self.summary.not_found_pages += 1;
+        Ok(())
+    }
+
+    /// Writes the page of an error.
+    fn error_page(&mut self, resource: &Resource, status: u16) -> Result<(), BuildError> {
+        let path = || self.path(resource.file as usize);
+        let bytes = self.contents.body(resource.content).map(|body| self.writer.bytes_of(body));
+        if bytes.is_none_or(|bytes| bytes > ERROR_PAGE_MAX_BYTES) {
+            let path = path();
+            self.summary.warnings.push(Warning::ErrorPageTooLarge(path));
+            return Ok(());
+        }
+        if !STATUSES.contains(&status) {
+            let path = path();
+            self.summary.warnings.push(Warning::ErrorPageUnused(path));
+        }
+        let changes = self.fields.changes.of_folder(b"/");
+        let forms = self.representations(resource, Purpose::Error(status), changes)?;
+        let page = entry(b"/", b"", resource.modified(), &forms);
+        self.writer.error_page(&NewEntry { status, ..page })?;
+        self.summary.error_pages += 1;
         Ok(())
     }
 

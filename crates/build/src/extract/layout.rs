@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use pinion_archive::layout::{FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::layout::{
+    ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
+};
 use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Scratch};
 use pinion_http::target;
 
@@ -90,6 +92,11 @@ pub(super) fn is_fallback(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(FALLBACK_PREFIX)
 }
 
+/// Whether the entry is a page of an error.
+fn is_error_page(entry: &Entry<'_>) -> bool {
+    entry.path().starts_with(ERROR_PREFIX)
+}
+
 /// Whether the entry is a file of rules as it was written.
 pub(super) fn is_rules_file(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(FILE_PREFIX)
@@ -137,6 +144,8 @@ impl<'a> Layout<'a> {
                 Some(path) => path,
                 None => return Ok(Ok(None)),
             }
+        } else if is_error_page(entry) {
+            [b"/", reader.name_of(entry)?.as_bytes()].concat()
         } else if is_of_flags(entry) {
             return Ok(Ok(None));
         } else if is_rules_file(entry) && kind_of_rules(entry.path()).is_some() {
@@ -158,7 +167,7 @@ impl<'a> Layout<'a> {
         let is_read = match entry.path().first() {
             Some(b'/') => names.may_be_part(&relative(&path)),
             // Named by the build, or kept because it was read.
-            _ => is_fallback(entry) || names.may_matter(&relative(&path)),
+            _ => is_fallback(entry) || is_error_page(entry) || names.may_matter(&relative(&path)),
         };
         if !is_read {
             return refuse(RefusalReason::LeftOut);
@@ -196,12 +205,16 @@ impl Reader<'_> {
         {
             return Ok(None);
         }
+        Ok(Some([folder, self.name_of(entry)?.as_bytes()].concat()))
+    }
+
+    /// The name of a page that answers with its status in place of others: `_404.html`.
+    fn name_of(&self, entry: &Entry<'_>) -> Result<String, Damage> {
         let media_type = match entry.representation(0) {
             Some(form) => self.archive.shared(form.shared())?.media_type(),
             None => b"",
         };
-        let name = format!("_{}.{}", entry.status(), media::extension(media_type));
-        Ok(Some([folder, name.as_bytes()].concat()))
+        Ok(format!("_{}.{}", entry.status(), media::extension(media_type)))
     }
 
     /// Whether the entry in the scratch is content of its own and equal to that of `entry`.

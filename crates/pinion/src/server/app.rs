@@ -16,7 +16,7 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
-use pinion_site::{Pieces, Work, answer, generated_fields};
+use pinion_site::{Pieces, Work, answer, error_page, generated_fields};
 use std::fmt;
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
 /// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
 fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
     let text = prefers_text(head.values(KnownField::Accept));
-    page::answer(500, text, generated_fields(archive))
+    error_page(500, text, archive)
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does
@@ -216,6 +216,14 @@ impl App for StaticApp {
         match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
             Some(generation) => generated_fields(&generation.archive()),
             None => page::BUILT_IN_FIELDS,
+        }
+    }
+
+    /// What cannot be read has no host: the site for the rest answers, if there is one.
+    fn error_page(&self, status: u16, text: bool) -> Prepared<'_> {
+        match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
+            Some(generation) => error_page(status, text, &generation.archive()),
+            None => page::answer(status, text, page::BUILT_IN_FIELDS),
         }
     }
 

@@ -59,6 +59,7 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
     each(file, |listed| {
         let path = match listed.kind {
             "not-found" | "fallback" => style.dim(format!("anything else below {}", listed.path)),
+            "error-page" => style.dim("errors with this status"),
             "single-page" => style.dim("any other page"),
             "listing" => format!("{}{}", listed.path, style.dim("  list of what is in it")),
             "variant" => format!("{}{}", listed.path, style.dim("  for clients of JSON")),

@@ -36,6 +36,7 @@ fn json_is_the_only_thing_on_stdout() {
             "codings",
             "digest",
             "entries",
+            "error_pages",
             "files",
             "folders",
             "listings",

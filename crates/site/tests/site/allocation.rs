@@ -3,7 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::cell::Cell;
 
-use pinion_archive::Layout;
+use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
+use pinion_archive::{Layout, NewEntry, Role};
+use pinion_http::coding::Coding;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_site::hosts::{HostPattern, Hosts};
@@ -11,7 +13,7 @@ use pinion_site::{Pieces, Work, answer};
 
 use crate::interpreter::{Rule, Site};
 use crate::rules;
-use crate::site::{NOW, archive, get};
+use crate::site::{Maker, NOW, archive, get, resource};
 
 /// The system's allocator, counting the calls of each thread.
 struct Counting;
@@ -83,6 +85,19 @@ fn no_answer_takes_memory() {
     let before = CALLS.get();
     drop(std::hint::black_box(Box::new(NOW)));
     assert_eq!(CALLS.get() - before, 1, "the allocator counts");
+}
+
+/// The pages of a site for errors are there already.
+#[test]
+fn no_page_of_an_error_takes_memory() {
+    let mut m = Maker::new();
+    let html = m.shared(Role::Ordinary, 405, "type");
+    let page = vec![b'x'; ERROR_PAGE_MAX_BYTES as usize];
+    let forms = [m.form(Coding::Identity, html, &page)];
+    m.entry(&resource("/page", &forms));
+    m.error_page(&NewEntry { status: 405, ..resource("/", &forms) });
+    let requests = ["POST /page HTTP/1.1", "PUT /page HTTP/1.1\r\nAccept: text/plain"];
+    assert_no_memory(&m.finish(), &requests.map(str::to_owned));
 }
 
 /// Rules of every kind, the longest paths and queries among the requests.

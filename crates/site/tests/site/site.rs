@@ -104,6 +104,10 @@ impl Maker {
         self.writer.single_page(entry).expect("a valid entry");
     }
 
+    pub(crate) fn error_page(&mut self, entry: &NewEntry<'_>) {
+        self.writer.error_page(entry).expect("a valid entry");
+    }
+
     pub(crate) fn variant(&mut self, entry: &NewEntry<'_>) {
         self.writer.variant(entry).expect("a valid entry");
     }

@@ -95,6 +95,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         "aliases": summary.aliases,
         "listings": summary.listings,
         "not_found_pages": summary.not_found_pages,
+        "error_pages": summary.error_pages,
         "rules": {
             "redirects": summary.redirect_rules,
             "walked": summary.walked_rules,

@@ -83,6 +83,7 @@ fn rule_text(rule: &ListedRule) -> String {
 fn path(listed: &Listed) -> String {
     match listed.kind {
         "not-found" | "fallback" => format!("anything else below {}", listed.path),
+        "error-page" => format!("errors with status {}", listed.status),
         "single-page" => "any other page".to_owned(),
         "listing" => format!("{} list of what is in it", listed.path),
         "variant" => format!("{} for clients of JSON", listed.path),

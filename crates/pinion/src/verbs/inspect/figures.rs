@@ -56,6 +56,8 @@ pub(crate) struct Paths {
     pub(crate) others: u64,
     /// Pages for what does not exist.
     pub(crate) not_found_pages: u64,
+    /// Pages in place of built-in ones.
+    pub(crate) error_pages: u64,
     /// Pages that answer for it with 200; the page of a single-page site is one.
     pub(crate) fallback_pages: u64,
     /// JSON forms of resources.
@@ -176,6 +178,7 @@ impl Figures {
         let paths = &mut self.paths;
         let counter = match listed.kind {
             "not-found" => &mut paths.not_found_pages,
+            "error-page" => &mut paths.error_pages,
             "fallback" | "single-page" => &mut paths.fallback_pages,
             "variant" => &mut paths.variants,
             "listing" => &mut paths.listings,

@@ -37,6 +37,7 @@ fn paths(figures: &Figures) -> Vec<String> {
         (paths.redirects, "redirect", "redirects"),
         (paths.others, "other", "others"),
         (paths.not_found_pages, "not-found page", "not-found pages"),
+        (paths.error_pages, "page of errors", "pages of errors"),
         (paths.fallback_pages, "fallback page", "fallback pages"),
         (paths.variants, "JSON variant", "JSON variants"),
         (figures.rules.count, "rule by pattern or condition", "rules by pattern or condition"),
