@@ -153,6 +153,8 @@ impl SectionKind {
     pub const DIGESTS: SectionKind = SectionKind(7);
     /// Redirects and rewrites by pattern or condition, in their order.
     pub const RULES: SectionKind = SectionKind(16);
+    /// Entries that earlier archives have left.
+    pub const PREVIOUS: SectionKind = SectionKind(20);
     /// What encoder made which stored body of which content.
     pub const ORIGINS: SectionKind = SectionKind(21);
     /// Not written yet. What signs the archive's digest cannot be part of it.

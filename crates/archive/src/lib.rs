@@ -21,6 +21,7 @@
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
+//! | `previous` | [`Previous`]: what earlier releases have left, and for how long |
 //! | `origins` | what encoder made a stored body: what a later build may take over |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
 //! | [`base64`] | bytes as text
@@ -92,6 +93,7 @@ mod lines;
 mod open;
 mod origins;
 mod outline;
+mod previous;
 mod rule;
 mod rules;
 mod shared;
@@ -116,6 +118,7 @@ pub use lines::is_written_by_server;
 pub use open::{Layout, Section};
 pub use origins::NewOrigin;
 pub use outline::Outline;
+pub use previous::Previous;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
 pub use shared::{Role, SharedBlock, SharedId};

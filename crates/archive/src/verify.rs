@@ -96,6 +96,9 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     if let Err(damage) = archive.meta() {
         report.add(damage);
     }
+    if let Err(damage) = archive.previous() {
+        report.add(damage);
+    }
     for number in 0..archive.external_count() {
         if let Err(damage) = archive.external(number as u32) {
             report.add(damage);

@@ -30,6 +30,7 @@ use crate::limits::{
     RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
 };
 use crate::origins::{NewOrigin, Origins};
+use crate::previous::NewPrevious;
 use crate::rule::{self, NewRule};
 use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
@@ -41,6 +42,7 @@ pub struct Writer<W: Write + Seek> {
     bodies: Bodies,
     externals: Vec<External>,
     origins: Origins,
+    previous: NewPrevious,
     shared: Blocks,
     records: Vec<u8>,
     entries: u64,
@@ -183,6 +185,7 @@ impl<W: Write + Seek> Writer<W> {
             bodies: Bodies::default(),
             externals: Vec::new(),
             origins: Origins::default(),
+            previous: NewPrevious::default(),
             shared: Blocks::default(),
             records: Vec::new(),
             entries: 0,
@@ -254,6 +257,12 @@ impl<W: Write + Seek> Writer<W> {
     /// and edition changes nothing.
     pub fn origin(&mut self, origin: &NewOrigin) {
         self.origins.add(origin);
+    }
+
+    /// Notes that the entry of a path is not of the site itself: `age` builds have carried it on,
+    /// this one included.
+    pub fn previous(&mut self, path: &[u8], age: u16) {
+        self.previous.add(path, age);
     }
 
     /// Offset and length.
@@ -383,6 +392,10 @@ impl<W: Write + Seek> Writer<W> {
             write_section(sink, SectionKind::RULES, true, &[&self.rules])?;
         }
         write_section(sink, SectionKind::DIGESTS, true, &[self.bodies.digests().as_bytes()])?;
+        let previous = self.previous.bytes();
+        if !previous.is_empty() {
+            write_section(sink, SectionKind::PREVIOUS, false, &[&previous])?;
+        }
         let origins = self.origins.into_rows();
         if !origins.is_empty() {
             write_section(sink, SectionKind::ORIGINS, false, &[origins.as_bytes()])?;

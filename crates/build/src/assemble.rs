@@ -6,6 +6,9 @@
 
 mod entries;
 mod listings;
+mod previous;
+
+pub use previous::Earlier;
 
 use std::fs::File;
 use std::io::{Seek, Write};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use pinion_archive::WriteError;
 
-use crate::assemble::Assembly;
+use crate::assemble::{Assembly, Earlier};
 use crate::carry::Carrier;
 use crate::encode::Encoders;
 use crate::error::BuildError;
@@ -58,7 +58,9 @@ pub fn build<W: Write + Seek>(
 
 /// What stands in the place that an archive goes to, and elsewhere for its help.
 #[derive(Default)]
-pub(crate) struct Beside {
+pub(crate) struct Beside<'a> {
+    /// Whose assets are taken over.
+    pub(crate) earlier: Earlier<'a>,
     /// The archive of the last time: not part of the site although it may lie in the folder.
     pub(crate) output: Option<FileId>,
     pub(crate) reuse: Reuse,
@@ -76,16 +78,15 @@ pub(crate) struct Beside {
 pub(crate) fn build_beside<W: Write + Seek>(
     source: &Path,
     options: &Options,
-    beside: Beside,
+    beside: Beside<'_>,
     out: W,
     progress: &dyn Progress,
 ) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
-    let Beside { output, reuse, carrier, stamps, notes, warnings } = beside;
-    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
-    let workers = workers.map_or(1, NonZeroUsize::get);
+    let Beside { earlier, output, reuse, carrier, stamps, notes, warnings } = beside;
+    let workers = workers(options);
     let found = walk(source, &names, output, workers)?;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
@@ -125,7 +126,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
     }
     assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
     let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
-    let (summary, out, externals) = assembly.finish()?;
+    let (summary, out, externals) = assembly.finish(&earlier, &names)?;
     carrier.map_or(Ok(()), Carrier::finish).map_err(WriteError::Output)?;
     let summary = Summary {
         folders: found.folders,
@@ -135,6 +136,12 @@ pub(crate) fn build_beside<W: Write + Seek>(
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+/// As many as were asked for, else one for each core.
+fn workers(options: &Options) -> usize {
+    let workers = options.threads.or_else(|| thread::available_parallelism().ok());
+    workers.map_or(1, NonZeroUsize::get)
 }
 
 /// What the rules files say, checked against the paths of the files found: before anything is

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinion_archive::WriteError;
+use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
 
@@ -60,6 +60,14 @@ pub enum BuildError {
         path: PathBuf,
         /// What is there.
         by: Occupant,
+    },
+    /// An archive of an earlier release is damaged.
+    #[error("{}: {damage}; build without it", Shown(path))]
+    Previous {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: Damage,
     },
     /// [`Progress::cancelled`](crate::Progress::cancelled) said so.
     #[error("cancelled")]

@@ -72,6 +72,7 @@ mod summary;
 mod walk;
 mod work;
 
+pub use assemble::Earlier;
 pub use build::{Built, build};
 pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
@@ -83,7 +84,7 @@ pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, 
 pub use names::Names;
 pub use options::Options;
 pub use progress::Progress;
-pub use publish::{Draft, build_file, switch_link};
+pub use publish::{Draft, build_file, build_file_after, switch_link};
 pub use report::Report;
 pub use rules::RuleError;
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -15,6 +15,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
 use crate::carry::Carrier;
 use crate::error::{BuildError, Reason};
@@ -42,10 +43,26 @@ pub fn build_file(
     out: &Path,
     progress: &dyn Progress,
 ) -> Result<Summary, BuildError> {
+    build_file_after(Earlier::default(), source, options, out, progress)
+}
+
+/// Like [`build_file`], and takes over the assets of earlier archives that the folder no longer
+/// has: files whose names change with their content, as they were.
+///
+/// # Errors
+/// As [`build_file`], and [`BuildError::Previous`].
+pub fn build_file_after(
+    earlier: Earlier<'_>,
+    source: &Path,
+    options: &Options,
+    out: &Path,
+    progress: &dyn Progress,
+) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let (mut beside, notes_draft) = look_beside(options, out);
-        beside.carrier = carrier(&beside, file);
+        let (beside, notes_draft) = look_beside(options, out);
+        let carrier = carrier(&beside, file);
+        let beside = Beside { earlier, carrier, ..beside };
         let (built, notes) = build_beside(source, options, beside, file, progress)?;
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
         Ok::<_, BuildError>((summary, notes, notes_draft))
@@ -84,7 +101,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
 
 /// What a build can take over from the last one in the same place, and from others; and the draft
 /// of the new file of fingerprints.
-fn look_beside(options: &Options, out: &Path) -> (Beside, Option<Draft>) {
+fn look_beside(options: &Options, out: &Path) -> (Beside<'static>, Option<Draft>) {
     let mut beside = Beside { output: id_of(out), ..Beside::default() };
     let path = stamps::beside(out).filter(|_| options.reuse);
     let found = path.as_deref().map_or(Found::Nothing, Stamps::find);

@@ -29,6 +29,10 @@ pub struct Summary {
     pub error_pages: u64,
     /// Directories with a page for what is missing in them.
     pub not_found_pages: u64,
+    /// Assets of earlier releases that were taken over.
+    pub previous_assets: u64,
+    /// Their bytes as stored, in all codings.
+    pub previous_bytes: u64,
     /// Rules of `_redirects` files.
     pub redirect_rules: u64,
     /// Of those, the ones that a request may have to be held against one by one.

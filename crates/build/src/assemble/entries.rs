@@ -10,13 +10,14 @@ use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 use pinion_http::page::STATUSES;
 
-use super::{Assembly, Resource};
+use super::{Assembly, Earlier, Resource};
 use crate::contents::Form;
 use crate::error::BuildError;
 use crate::fields::{Block, Purpose};
 use crate::fingerprint::is_fingerprinted;
 use crate::keys::{self, Fallback, Plan};
 use crate::media::MediaType;
+use crate::names::Names;
 use crate::rules::redirects::Redirect;
 use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_rule};
 use crate::summary::{Shadowed, Summary, Warning};
@@ -33,11 +34,21 @@ impl Paths<'_> {
     pub(super) fn verdict(&self, path: &[u8]) -> Verdict {
         self.compiled.verdict(path, &self.site)
     }
+
+    /// The paths that rules answer as entries.
+    pub(super) fn entries(&self) -> Vec<Vec<u8>> {
+        let placed = self.compiled.place(&self.site);
+        placed.entries.into_iter().map(|(path, _)| path).collect()
+    }
 }
 
 impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Writes entries and everything else.
-    pub(crate) fn finish(mut self) -> Result<(Summary, W, Vec<File>), BuildError> {
+    pub(crate) fn finish(
+        mut self,
+        earlier: &Earlier<'_>,
+        names: &Names,
+    ) -> Result<(Summary, W, Vec<File>), BuildError> {
         let resources = std::mem::take(&mut self.resources);
         let files = self.files;
         let key = |resource: &Resource| {
@@ -77,6 +88,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.rules_files()?;
         if let Some(paths) = &paths {
             self.write_rules(paths)?;
+        }
+        if !earlier.archives.is_empty() {
+            self.take_over(earlier, names, &keys, &plan, paths.as_ref())?;
         }
         for second in plan.second.iter().filter_map(|&number| resources.get(number)) {
             let path = self.path(second.file as usize);

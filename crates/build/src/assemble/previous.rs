@@ -1,0 +1,223 @@
+//! Assets of earlier releases that the site no longer has: a page that was loaded before a switch
+//! still finds its files.
+//!
+//! What is taken over answers as it did, with its fields and codings, copied as stored. It is no
+//! file of the site: every path of the site, and every rule that is an entry, comes before it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::io::{Seek, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use pinion_archive::{
+    Archive, Damage, Digests, Entry, EntryKind, NewEntry, NewRepresentation, NewShared, Previous,
+    Scratch, SharedBlock, SharedId,
+};
+
+use super::Assembly;
+use super::entries::Paths;
+use crate::error::BuildError;
+use crate::fingerprint::is_fingerprinted;
+use crate::keys::Plan;
+use crate::names::Names;
+use crate::rules::Verdict;
+
+/// Archives of earlier releases.
+#[derive(Clone, Copy, Default)]
+pub struct Earlier<'a> {
+    /// Where each is, and what it holds.
+    pub archives: &'a [(&'a Path, Archive<'a>)],
+    /// For how many builds an asset is taken over.
+    pub keep: u16,
+}
+
+/// An asset to be taken over.
+struct Asset {
+    /// How many builds have taken it over, this one included.
+    age: u16,
+    /// The rank of its archive.
+    archive: usize,
+}
+
+impl<W: Write + Seek> Assembly<'_, W> {
+    /// Writes the entries of all assets that are taken over.
+    pub(super) fn take_over(
+        &mut self,
+        earlier: &Earlier<'_>,
+        names: &Names,
+        keys: &[&[u8]],
+        plan: &Plan<'_>,
+        paths: Option<&Paths<'_>>,
+    ) -> Result<(), BuildError> {
+        let mut taken: HashSet<&[u8]> = keys.iter().copied().collect();
+        taken.extend(plan.aliases.iter().map(|&(_, alias)| alias));
+        taken.extend(plan.listings.iter().copied());
+        let by_rules = paths.map(Paths::entries).unwrap_or_default();
+        taken.extend(by_rules.iter().map(Vec::as_slice));
+        let mut assets = BTreeMap::new();
+        for (rank, (path, archive)) in earlier.archives.iter().enumerate() {
+            let found = find(archive, rank, earlier.keep, &mut assets, |path| {
+                let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
+                !taken.contains(path) && names.may_be_part(file)
+            });
+            found.map_err(|damage| previous(path, damage))?;
+        }
+        for (path, asset) in &assets {
+            let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(path));
+            // A forced rule is walked where there is no entry.
+            if matches!(verdict, Verdict::Replace(_)) {
+                continue;
+            }
+            let Some((place, archive)) = earlier.archives.get(asset.archive) else { continue };
+            let written = self.copy(archive, path, asset.age, verdict == Verdict::RulesFirst);
+            written.map_err(|error| match error {
+                CopyError::Damage(damage) => previous(place, damage),
+                CopyError::Build(error) => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Copies one entry with its bodies and fields.
+    fn copy(
+        &mut self,
+        archive: &Archive<'_>,
+        path: &[u8],
+        age: u16,
+        rules_first: bool,
+    ) -> Result<(), CopyError> {
+        let digests = archive.digests()?;
+        let mut scratch = Scratch::new();
+        let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(()) };
+        let mut forms = Vec::new();
+        for form in entry.representations() {
+            let Some((digest, body)) = sound_body(archive, &digests, &form)? else { return Ok(()) };
+            let shared = self.shared(&archive.shared(form.shared())?)?;
+            let Some(shared) = shared else { return Ok(()) };
+            let body = self.writer.body(&digest, body).map_err(BuildError::from)?;
+            let etag = pinion_archive::ETag(*form.etag());
+            forms.push(NewRepresentation { coding: form.coding(), shared, body, etag });
+            self.summary.previous_bytes += form.bytes();
+        }
+        let modified = entry.modified();
+        let new = super::entries::entry(path, b"", modified, &forms);
+        self.writer.entry(&NewEntry { rules_first, ..new }).map_err(BuildError::from)?;
+        self.writer.previous(path, age);
+        self.summary.previous_assets += 1;
+        self.summary.entries += 1;
+        Ok(())
+    }
+
+    /// The same block in this archive; none for one that is no text, which no build writes.
+    fn shared(&mut self, block: &SharedBlock<'_>) -> Result<Option<SharedId>, BuildError> {
+        let full = texts(block.without_type());
+        let not_modified = texts(block.not_modified);
+        let (Some(fields), Some(not_modified)) = (full, not_modified) else { return Ok(None) };
+        let Ok(media_type) = str::from_utf8(block.media_type()) else { return Ok(None) };
+        let content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+        let (role, status) = (block.role, block.status);
+        let new =
+            NewShared { role, status, content_type, fields: &fields, not_modified: &not_modified };
+        Ok(Some(self.writer.shared(&new)?))
+    }
+}
+
+/// Why an asset was not copied.
+enum CopyError {
+    /// Its archive is damaged.
+    Damage(Damage),
+    /// The new one cannot be written.
+    Build(BuildError),
+}
+
+impl From<Damage> for CopyError {
+    fn from(damage: Damage) -> CopyError {
+        CopyError::Damage(damage)
+    }
+}
+
+impl From<BuildError> for CopyError {
+    fn from(error: BuildError) -> CopyError {
+        CopyError::Build(error)
+    }
+}
+
+fn previous(path: &Path, damage: Damage) -> BuildError {
+    BuildError::Previous { path: path.to_owned(), damage }
+}
+
+/// Finds the assets of an archive that are `wanted`; of one that several have, the youngest is
+/// taken, and of those the first.
+fn find(
+    archive: &Archive<'_>,
+    rank: usize,
+    keep: u16,
+    assets: &mut BTreeMap<Box<[u8]>, Asset>,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<(), Damage> {
+    let known = archive.previous()?;
+    let mut entries = archive.entries();
+    while let Some(entry) = entries.next_entry()? {
+        if !is_asset(archive, &entry)? || !wanted(entry.path()) {
+            continue;
+        }
+        let age = age_of(&known, entry.path());
+        if age > keep {
+            continue;
+        }
+        let asset = Asset { age, archive: rank };
+        match assets.get_mut(entry.path()) {
+            Some(known) if known.age <= age => {}
+            Some(known) => *known = asset,
+            None => drop(assets.insert(entry.path().into(), asset)),
+        }
+    }
+    Ok(())
+}
+
+/// How many builds will have carried an asset on with the next one.
+fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
+    known.age(path).unwrap_or(0).saturating_add(1)
+}
+
+/// Whether an entry is a file whose name changes with its content.
+fn is_asset(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<bool, Damage> {
+    let is_file = entry.kind() == EntryKind::Resource
+        && entry.status() == 200
+        && entry.path().first() == Some(&b'/')
+        && entry.target().is_none()
+        && !entry.has_variant();
+    let Some(form) = entry.representation(0).filter(|_| is_file) else { return Ok(false) };
+    let media_type = archive.shared(form.shared())?.media_type();
+    let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default();
+    let essence = str::from_utf8(essence).unwrap_or_default().trim();
+    Ok(is_fingerprinted(entry.path(), essence))
+}
+
+/// A body that is what it was when it was written; none for one outside of the archive.
+fn sound_body<'a>(
+    archive: &Archive<'a>,
+    digests: &Digests<'a>,
+    form: &pinion_archive::Representation<'_>,
+) -> Result<Option<(pinion_archive::Digest, &'a [u8])>, Damage> {
+    let (Some(body), Some(expected)) = (archive.body(form)?, digests.of(archive, form)?) else {
+        return Ok(None);
+    };
+    let digest = pinion_archive::Digest::of(body);
+    if digest != expected {
+        let (part, fault) = (pinion_archive::Part::Body, pinion_archive::Fault::Check);
+        let offset = match archive.place(form)? {
+            pinion_archive::Place::Archive(range) => range.offset,
+            pinion_archive::Place::External(_) => 0,
+        };
+        return Err(Damage { part, offset, fault });
+    }
+    Ok(Some((digest, body)))
+}
+
+/// The lines of a block as names and values.
+fn texts(lines: &[u8]) -> Option<Vec<(&str, &str)>> {
+    let lines = str::from_utf8(lines).ok()?;
+    lines.split_terminator("\r\n").map(|line| line.split_once(": ")).collect()
+}
