@@ -86,6 +86,8 @@ pub struct Extracted {
     pub redirects: u64,
     /// Further names of files, which a build makes anew.
     pub aliases: u64,
+    /// Assets of earlier releases, which are no files of the site and were left out.
+    pub previous_assets: u64,
     /// What was written without, when it was told to keep going.
     pub refused: Vec<Refusal>,
     /// How long it took.
@@ -209,6 +211,7 @@ impl Extraction<'_> {
                     self.progress.advanced(self.extracted.files, self.extracted.bytes);
                 }
                 _ if redirects::is_line(&entry) => {}
+                _ if self.layout.is_previous(&entry) => self.extracted.previous_assets += 1,
                 Ok(None) if layout::is_page(&entry) => self.extracted.aliases += 1,
                 Ok(None) | Err(_) => {}
             }

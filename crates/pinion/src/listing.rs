@@ -26,6 +26,8 @@ pub(crate) struct Listed {
     pub(crate) modified: Option<String>,
     /// Media type with its parameters.
     pub(crate) media_type: Option<String>,
+    /// For an asset of an earlier release: how many builds have taken it over.
+    pub(crate) previous: Option<u16>,
     /// The stored forms, identity first.
     pub(crate) representations: Vec<ListedForm>,
 }
@@ -61,6 +63,7 @@ impl Listed {
             target: entry.target().map(text),
             modified: entry.modified().map(calendar::rfc3339),
             media_type: media_type.filter(|media_type| !media_type.is_empty()).map(text),
+            previous: None,
             representations: entry.representations().map(|form| ListedForm::new(&form)).collect(),
         })
     }

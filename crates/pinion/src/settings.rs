@@ -82,6 +82,10 @@ pub(crate) struct Build {
     pub(crate) reuse: bool,
     /// More archives with compressed bodies.
     pub(crate) reuse_from: Vec<PathBuf>,
+    /// Archives whose assets are taken over.
+    pub(crate) previous: Vec<PathBuf>,
+    /// For how many builds.
+    pub(crate) previous_keep: u16,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -210,6 +214,9 @@ fn output(low: &Low) -> Result<PathBuf, Failure> {
 }
 
 fn build(low: &Low) -> Result<Build, Failure> {
+    if low.given("previous-keep") && !low.given("previous") {
+        return Err(Failure::usage("--previous-keep has no effect without --previous"));
+    }
     Ok(Build {
         source: operand(low, "SRC")?,
         output: output(low)?,
@@ -218,6 +225,8 @@ fn build(low: &Low) -> Result<Build, Failure> {
         content: content(low)?,
         reuse: !low.given("no-reuse"),
         reuse_from: paths(low, "reuse")?,
+        previous: paths(low, "previous")?,
+        previous_keep: number(low, "previous-keep")?.unwrap_or_default(),
         json: low.given("json"),
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use pinion_archive::layout::{
     ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
 };
-use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Scratch};
+use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Previous, Scratch};
 use pinion_http::target;
 
 use crate::keys;
@@ -71,6 +71,7 @@ impl fmt::Display for Refusal {
 pub(super) struct Layout<'a> {
     reader: Reader<'a>,
     names: Names,
+    previous: Previous<'a>,
     scratch: Scratch,
     above: Scratch,
 }
@@ -124,9 +125,15 @@ impl<'a> Layout<'a> {
         Ok(Layout {
             reader: Reader { archive, digests: archive.digests()? },
             names: Names::none_excluded(),
+            previous: archive.previous()?,
             scratch: Scratch::new(),
             above: Scratch::new(),
         })
+    }
+
+    /// Whether the entry is no file of the site: an earlier release has left it.
+    pub(super) fn is_previous(&self, entry: &Entry<'_>) -> bool {
+        self.previous.age(entry.path()).is_some()
     }
 
     /// The path of its file, with a slash in front; none for what a build makes of other files.
@@ -134,7 +141,10 @@ impl<'a> Layout<'a> {
         &mut self,
         entry: &Entry<'_>,
     ) -> Result<Result<Option<Vec<u8>>, Refusal>, Damage> {
-        let Layout { reader, names, scratch, above } = self;
+        if self.is_previous(entry) {
+            return Ok(Ok(None));
+        }
+        let Layout { reader, names, scratch, above, .. } = self;
         let refuse = |reason| {
             let path = entry.path().escape_ascii().to_string();
             Ok(Err(Refusal { path, reason }))

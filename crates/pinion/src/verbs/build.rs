@@ -2,13 +2,14 @@
 
 mod report;
 
+use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::failure::Failure;
 use crate::progress::Watcher;
 use crate::settings::Build;
 use crate::terminal::Style;
 use anyhow::Context as _;
-use pinion_build::{Options, Summary, build_file};
+use pinion_build::{Earlier, Options, Summary, build_file_after};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -24,7 +25,11 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         ..options
     };
     let watcher = Watcher::new(build.json)?;
-    let result = build_file(&build.source, &options, &build.output, &watcher);
+    let opened: Result<Vec<_>, _> = build.previous.iter().map(|p| ArchiveFile::open(p)).collect();
+    let opened = opened?;
+    let archives: Vec<_> = opened.iter().map(|file| (file.path(), file.view())).collect();
+    let earlier = Earlier { archives: &archives, keep: build.previous_keep };
+    let result = build_file_after(earlier, &build.source, &options, &build.output, &watcher);
     watcher.clear();
     if let (Ok(summary), Some(path)) = (&result, &build.report) {
         write_report(summary, &build.output, path)?;

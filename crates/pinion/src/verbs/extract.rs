@@ -50,6 +50,10 @@ fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
     for refusal in &extracted.refused {
         stderr::line(format_args!("{}: left out {refusal}", style.yellow("warning")));
     }
+    if extracted.previous_assets > 0 {
+        let assets = counted(extracted.previous_assets, "asset");
+        stderr::line(format_args!("left out {assets} of earlier releases"));
+    }
     stderr::line(format_args!(
         "{}: {}, {}, {:.2} s",
         style.bold(settings.output.display()),
@@ -69,6 +73,7 @@ fn document(settings: &Extract, extracted: &Extracted) -> Value {
         "bytes": extracted.bytes,
         "fallback_pages": extracted.fallback_pages,
         "aliases": extracted.aliases,
+        "previous_assets": extracted.previous_assets,
         "redirects": extracted.redirects,
         "rules_files": extracted.rules_files,
         "refused": extracted.refused.iter().map(refusal).collect::<Vec<_>>(),

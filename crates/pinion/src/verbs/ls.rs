@@ -63,6 +63,9 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
             "single-page" => style.dim("any other page"),
             "listing" => format!("{}{}", listed.path, style.dim("  list of what is in it")),
             "variant" => format!("{}{}", listed.path, style.dim("  for clients of JSON")),
+            _ if listed.previous.is_some() => {
+                format!("{}{}", listed.path, style.dim("  of an earlier release"))
+            }
             _ => listed.path.clone(),
         };
         let arrow = match (&listed.target, listed.kind) {
@@ -112,9 +115,11 @@ fn each(
     mut visit: impl FnMut(&Listed) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let archive = file.view();
+    let previous = archive.previous().map_err(|damage| file.damaged(damage))?;
     let mut entries = archive.entries();
     while let Some(entry) = entries.next_entry().map_err(|damage| file.damaged(damage))? {
-        let listed = Listed::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
+        let mut listed = Listed::new(&archive, &entry).map_err(|damage| file.damaged(damage))?;
+        listed.previous = previous.age(entry.path());
         visit(&listed)?;
     }
     Ok(())

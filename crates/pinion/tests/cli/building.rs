@@ -41,6 +41,8 @@ fn json_is_the_only_thing_on_stdout() {
             "folders",
             "listings",
             "not_found_pages",
+            "previous_assets",
+            "previous_bytes",
             "problems",
             "repeated_bytes",
             "repeated_files",

@@ -45,6 +45,7 @@ fn what_was_built_comes_back() {
             "fallback_pages",
             "files",
             "folder",
+            "previous_assets",
             "redirects",
             "refused",
             "rules_files",

@@ -23,7 +23,7 @@ const VERBS: [(&str, &str); 11] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 17] = [
+const WRONG: [(&str, &[&str]); 18] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
@@ -36,6 +36,7 @@ const WRONG: [(&str, &[&str]); 17] = [
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
+    ("--previous", &[""]),
     ("--remote-pinion", &[""]),
     ("--report", &[""]),
     ("--reuse", &[""]),
@@ -44,7 +45,7 @@ const WRONG: [(&str, &[&str]); 17] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 11] = [
     "--dummy-bytes",
     "--dummy-delay",
     "--grace",
@@ -53,6 +54,7 @@ const NUMBERS: [&str; 10] = [
     "--max-connections",
     "--max-requests-per-connection",
     "--memory-budget",
+    "--previous-keep",
     "--stats",
     "--workers",
 ];

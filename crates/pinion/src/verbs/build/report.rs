@@ -40,6 +40,10 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
         let name = coding.choice.method.name();
         line.push_str(&format!("{name} {} ({share}), ", size(coding.stored_bytes)));
     }
+    if summary.previous_assets > 0 {
+        let (assets, bytes) = (summary.previous_assets, size(summary.previous_bytes));
+        line.push_str(&format!("{} of earlier releases ({bytes}), ", counted(assets, "asset")));
+    }
     if summary.unread_files > 0 {
         line.push_str(&format!("{} unchanged, ", counted(summary.unread_files, "file")));
     }
@@ -101,6 +105,8 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
             "walked": summary.walked_rules,
             "headers": summary.field_rules,
         },
+        "previous_assets": summary.previous_assets,
+        "previous_bytes": summary.previous_bytes,
         "repeated_files": summary.repeated_files,
         "repeated_bytes": summary.repeated_bytes,
         "unread_files": summary.unread_files,
