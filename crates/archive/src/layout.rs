@@ -17,6 +17,7 @@
 //!        │ rules      RuleHeader + host + path + query  │ hashed and copied at open
 //!        │            + target, each                    │
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
+//!        │ previous   age + length + path, each         │ read by builds and tools alone
 //!        │ origins    OriginRow × n                     │ read by builds alone
 //!        └──────────────────────────────────────────────┘
 //! ```

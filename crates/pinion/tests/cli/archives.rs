@@ -31,7 +31,16 @@ fn ls_lists_every_path_with_its_forms() {
     let style = listed(&list, "/style.css");
     assert_eq!(
         members(style),
-        ["kind", "media_type", "modified", "path", "representations", "status", "target"]
+        [
+            "kind",
+            "media_type",
+            "modified",
+            "path",
+            "previous",
+            "representations",
+            "status",
+            "target"
+        ]
     );
     let forms = style["representations"].as_array().expect("forms");
     assert_eq!(members(&forms[0]), ["bytes", "coding", "etag"]);
