@@ -108,14 +108,18 @@ fn memory_file() -> io::Result<File> {
     Ok(File::from(memfd_create("pinion-site", flags)?))
 }
 
+/// Nobody has the file mapped for writing, so that FUTURE_WRITE (Linux 5.1) keeps every write out,
+/// as WRITE would. WRITE fails with EBUSY while any page has another reader, be it the kernel that
+/// moves it, and before Linux 6.7 nobody could map the file afterwards, not even read-only.
 fn seal(file: &File) -> io::Result<()> {
-    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
     Ok(fcntl_add_seals(file, all)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::sendfile;
     use std::io::{Read as _, Seek as _, Write as _};
 
     #[test]
@@ -129,5 +133,17 @@ mod tests {
         copy.read_to_end(&mut bytes).expect("read");
         assert_eq!(bytes, b"some bytes");
         assert!(copy.write_all(b"x").is_err() && copy.set_len(0).is_err());
+    }
+
+    /// The kernel itself holds pages for a moment, when it moves or joins them, as a pipe does here.
+    #[test]
+    fn a_page_that_another_reads_does_not_hinder_the_seal() {
+        let mut memory = memory_file().expect("memory");
+        memory.write_all(b"some bytes").expect("written");
+        let (_reader, writer) = io::pipe().expect("a pipe");
+        let held = sendfile(&writer, &memory, Some(&mut 0), 10);
+        assert_eq!(held, Ok(10));
+        seal(&memory).expect("sealed");
+        assert!(memory.write_all(b"x").is_err());
     }
 }
