@@ -70,8 +70,6 @@ fn every_day_from_1970_to_2400() {
     assert_eq!(days, 157_420);
 }
 
-/// RFC 9110 §5.6.7: a two-digit year "that appears to be more than 50 years in the future" is
-/// "the most recent year in the past that had the same last two digits".
 #[test]
 fn iso_says_the_same() {
     for (time, iso) in [
@@ -85,6 +83,8 @@ fn iso_says_the_same() {
     }
 }
 
+/// RFC 9110 §5.6.7: a two-digit year "that appears to be more than 50 years in the future" is
+/// "the most recent year in the past that had the same last two digits".
 #[test]
 fn two_digit_years() {
     let noon = |fixdate: &str| parse(fixdate.as_bytes(), 0).unwrap();

@@ -135,7 +135,7 @@ mod tests {
         assert!(copy.write_all(b"x").is_err() && copy.set_len(0).is_err());
     }
 
-    /// The kernel itself holds pages for a moment, when it moves or joins them, as a pipe does here.
+    /// The kernel itself holds pages for a moment, to move or join them, as a pipe does here.
     #[test]
     fn a_page_that_another_reads_does_not_hinder_the_seal() {
         let mut memory = memory_file().expect("memory");

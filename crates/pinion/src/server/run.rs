@@ -7,7 +7,6 @@ use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
 use super::listeners::Bound;
-
 use super::sites::{self, LoadedSite, Sites};
 use super::stats::{Stats, Tally};
 use crate::access_log::AccessLog;
@@ -52,7 +51,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
     let desks = Desks { log: log.clone(), tally: tally.clone() };
-    let every = settings.stats.unwrap_or_default();
     let (server, renewal) = match &settings.dummy {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
@@ -66,8 +64,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     for url in urls {
         stderr::line(format_args!("listening {url}"));
     }
-    let stats = tally.map(|tally| Stats::start(every, tally, server.control())).transpose();
-    let stats = stats.context("cannot start the thread for the figures")?;
+    let stats = settings.stats.zip(tally);
+    let stats = stats.map(|(every, tally)| Stats::start(every, tally, server.control()));
+    let stats = stats.transpose().context("cannot start the thread for the figures")?;
     let control = server.control();
     let ears = Ears { signals, control, renewal, log: log.clone(), live };
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
