@@ -61,6 +61,24 @@ impl Digests<'_> {
             None => Err(Damage { part: Part::Body, offset: range.offset, fault: Fault::Unlisted }),
         }
     }
+
+    /// The stored bytes of a representation, which are those of their digest; None when they are in
+    /// an external file.
+    ///
+    /// # Errors
+    /// [`Damage`] when they are others, or cannot be found.
+    pub fn sound_body<'a>(
+        &self,
+        archive: &Archive<'a>,
+        representation: &Representation<'_>,
+    ) -> Result<Option<(Digest, &'a [u8])>, Damage> {
+        let Place::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        let (body, digest) = (archive.body(representation)?, self.of(archive, representation)?);
+        match body.zip(digest) {
+            Some((body, digest)) if Digest::of(body) == digest => Ok(Some((digest, body))),
+            _ => Err(Damage { part: Part::Body, offset: range.offset, fault: Fault::Check }),
+        }
+    }
 }
 
 impl core::fmt::Debug for Digests<'_> {

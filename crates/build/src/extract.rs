@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pinion_archive::limits::RULES_MAX;
-use pinion_archive::{Archive, Damage, Digest, Digests, Entry, Fault, Part};
+use pinion_archive::{Archive, Damage, Digests, Entry, Fault, Part};
 
 use crate::error::Shown;
 use crate::progress::Progress;
@@ -230,10 +230,7 @@ impl Extraction<'_> {
     fn body(&self, entry: &Entry<'_>) -> Result<&[u8], ExtractError> {
         let damage = |fault| Damage { part: Part::Record, offset: entry.offset(), fault };
         let form = entry.representation(0).ok_or(damage(Fault::Representations))?;
-        let body = self.archive.body(&form)?.ok_or(damage(Fault::ExternalNumber))?;
-        match self.digests.of(&self.archive, &form)? == Some(Digest::of(body)) {
-            true => Ok(body),
-            false => Err(Damage { part: Part::Body, ..damage(Fault::Check) }.into()),
-        }
+        let body = self.digests.sound_body(&self.archive, &form)?;
+        body.map(|(_, body)| body).ok_or(damage(Fault::ExternalNumber).into())
     }
 }

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use pinion_archive::{
-    Archive, Damage, Digests, Entry, EntryKind, NewEntry, NewRepresentation, NewShared, Previous,
-    Scratch, SharedBlock, SharedId,
+    Archive, Damage, Digests, ETag, Entry, EntryKind, NewEntry, NewRepresentation, NewShared,
+    Previous, Scratch, SharedBlock, SharedId,
 };
 
 use super::Assembly;
@@ -56,7 +56,10 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let by_rules = paths.map(Paths::entries).unwrap_or_default();
         taken.extend(by_rules.iter().map(Vec::as_slice));
         let mut assets = BTreeMap::new();
+        // Read once for each archive: the section is hashed as a whole.
+        let mut digests = Vec::with_capacity(earlier.archives.len());
         for (rank, (path, archive)) in earlier.archives.iter().enumerate() {
+            digests.push(archive.digests().map_err(|damage| previous(path, damage))?);
             let found = find(archive, rank, earlier.keep, &mut assets, |path| {
                 let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
                 !taken.contains(path) && names.may_be_part(file)
@@ -70,7 +73,9 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 continue;
             }
             let Some((place, archive)) = earlier.archives.get(asset.archive) else { continue };
-            let written = self.copy(archive, path, asset.age, verdict == Verdict::RulesFirst);
+            let Some(digests) = digests.get(asset.archive) else { continue };
+            let rules_first = verdict == Verdict::RulesFirst;
+            let written = self.copy(archive, digests, path, asset.age, rules_first);
             written.map_err(|error| match error {
                 CopyError::Damage(damage) => previous(place, damage),
                 CopyError::Build(error) => error,
@@ -83,20 +88,20 @@ impl<W: Write + Seek> Assembly<'_, W> {
     fn copy(
         &mut self,
         archive: &Archive<'_>,
+        digests: &Digests<'_>,
         path: &[u8],
         age: u16,
         rules_first: bool,
     ) -> Result<(), CopyError> {
-        let digests = archive.digests()?;
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(()) };
         let mut forms = Vec::new();
         for form in entry.representations() {
-            let Some((digest, body)) = sound_body(archive, &digests, &form)? else { return Ok(()) };
+            let Some((digest, body)) = digests.sound_body(archive, &form)? else { return Ok(()) };
             let shared = self.shared(&archive.shared(form.shared())?)?;
             let Some(shared) = shared else { return Ok(()) };
             let body = self.writer.body(&digest, body).map_err(BuildError::from)?;
-            let etag = pinion_archive::ETag(*form.etag());
+            let etag = ETag(*form.etag());
             forms.push(NewRepresentation { coding: form.coding(), shared, body, etag });
             self.summary.previous_bytes += form.bytes();
         }
@@ -193,27 +198,6 @@ fn is_asset(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<bool, Damage> {
     let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default();
     let essence = str::from_utf8(essence).unwrap_or_default().trim();
     Ok(is_fingerprinted(entry.path(), essence))
-}
-
-/// A body that is what it was when it was written; none for one outside of the archive.
-fn sound_body<'a>(
-    archive: &Archive<'a>,
-    digests: &Digests<'a>,
-    form: &pinion_archive::Representation<'_>,
-) -> Result<Option<(pinion_archive::Digest, &'a [u8])>, Damage> {
-    let (Some(body), Some(expected)) = (archive.body(form)?, digests.of(archive, form)?) else {
-        return Ok(None);
-    };
-    let digest = pinion_archive::Digest::of(body);
-    if digest != expected {
-        let (part, fault) = (pinion_archive::Part::Body, pinion_archive::Fault::Check);
-        let offset = match archive.place(form)? {
-            pinion_archive::Place::Archive(range) => range.offset,
-            pinion_archive::Place::External(_) => 0,
-        };
-        return Err(Damage { part, offset, fault });
-    }
-    Ok(Some((digest, body)))
 }
 
 /// The lines of a block as names and values.
