@@ -1,13 +1,11 @@
 //! The bodies section as it is written: each content once, a digest of each.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 
-use hashbrown::HashTable;
-
+use crate::by_digest::ByDigest;
 use crate::digest::Digest;
 use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
-use crate::limits::PAGE_ALIGNED_BODY_MIN_BYTES;
+use crate::limits::{LANDMARK_ALIGN_BYTES, LANDMARK_EVERY_BYTES, PAGE_ALIGNED_BODY_MIN_BYTES};
 use crate::sink::Sink;
 use crate::writer::WriteError;
 
@@ -56,10 +54,7 @@ pub(crate) struct Bodies {
     /// be others than announced are among them: nothing refers to them, but their bytes are in
     /// the file.
     rows: Vec<DigestRow>,
-    /// Numbers of rows, found by digest.
-    known: HashTable<u32>,
-    /// Contents come from outside; their digests must not fill one corner of the table.
-    hasher: RandomState,
+    known: ByDigest,
     /// Where the body without bytes is, once there is one.
     empty: Option<u64>,
     pub(crate) stored: u64,
@@ -69,12 +64,16 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
+    /// Makes room for that many more.
+    pub(crate) fn reserve_rows(&mut self, more: usize) {
+        self.rows.reserve(more);
+        self.known.reserve(more, &self.rows);
+    }
+
     pub(crate) fn known(&self, digest: &Digest) -> Option<BodyRef> {
-        let found = self.known.find(self.hasher.hash_one(digest), |&number| {
-            self.row(number).is_some_and(|row| row.digest == digest.0)
-        });
+        let found = self.known.find(digest, &self.rows).map(Which::Stored);
         let empty = || self.empty.filter(|_| *digest == Digest::of(b"")).map(|_| Which::Empty);
-        found.map(|&number| Which::Stored(number)).or_else(empty).map(BodyRef)
+        found.or_else(empty).map(BodyRef)
     }
 
     pub(crate) fn store<W: Write + Seek>(
@@ -86,7 +85,7 @@ impl Bodies {
         if let Some(known) = self.repeat(digest) {
             return Ok(known);
         }
-        let offset = self.begin(sink, body.len() as u64)?;
+        let offset = self.begin(sink, digest, body.len() as u64)?;
         sink.write(body)?;
         self.end(digest, offset, body.len() as u64)
     }
@@ -101,7 +100,7 @@ impl Bodies {
         if let Some(known) = self.repeat(digest) {
             return Ok((known, None));
         }
-        let offset = self.begin(sink, bytes)?;
+        let offset = self.begin(sink, digest, bytes)?;
         sink.skip(bytes);
         Ok((self.end(digest, offset, bytes)?, Some(offset)))
     }
@@ -118,7 +117,7 @@ impl Bodies {
         if let Some(known) = self.repeat(digest) {
             return Ok(known);
         }
-        let offset = self.begin(sink, bytes)?;
+        let offset = self.begin(sink, digest, bytes)?;
         let mut hasher = blake3::Hasher::new();
         let copied = copy(sink, bytes, from, &mut hasher);
         let stored = Digest(*hasher.finalize().as_bytes());
@@ -148,10 +147,18 @@ impl Bodies {
         self.empty.unwrap_or_default()
     }
 
-    /// Pads up to where a body of that length begins.
-    fn begin<W: Write + Seek>(&self, sink: &mut Sink<W>, bytes: u64) -> io::Result<u64> {
-        let large = bytes >= PAGE_ALIGNED_BODY_MIN_BYTES;
-        sink.pad(if large { PAGE_BYTES } else { RECORD_ALIGN_BYTES })?;
+    /// Pads up to where a body begins.
+    fn begin<W: Write + Seek>(
+        &self,
+        sink: &mut Sink<W>,
+        digest: &Digest,
+        bytes: u64,
+    ) -> io::Result<u64> {
+        sink.pad(match is_landmark(digest, bytes) {
+            true => LANDMARK_ALIGN_BYTES,
+            false if bytes >= PAGE_ALIGNED_BODY_MIN_BYTES => PAGE_BYTES,
+            false => RECORD_ALIGN_BYTES,
+        })?;
         Ok(sink.position())
     }
 
@@ -164,12 +171,7 @@ impl Bodies {
         }
         let number = u32::try_from(self.rows.len()).map_err(|_| WriteError::TooLarge)?;
         self.rows.push(digest_row(digest, offset, bytes));
-        let (rows, hasher) = (&self.rows, &self.hasher);
-        let hash = |number: &u32| {
-            let row = rows.get(*number as usize);
-            hasher.hash_one(row.map(|row| Digest(row.digest)).unwrap_or_default())
-        };
-        self.known.insert_unique(hasher.hash_one(digest), number, hash);
+        self.known.insert(number, &self.rows);
         Ok(BodyRef(Which::Stored(number)))
     }
 
@@ -190,6 +192,18 @@ impl Bodies {
     pub(crate) fn digests(&self) -> &[DigestRow] {
         &self.rows
     }
+}
+
+/// Whether a body's digest makes it a landmark, as it does one in [`LANDMARK_EVERY_BYTES`] on
+/// average.
+///
+/// When a body changes, comes or goes, those behind it move; but from the next landmark on, by
+/// multiples of [`LANDMARK_ALIGN_BYTES`] only. The next archive then takes them over in pieces that
+/// the system has in memory as they are, or that a file system shares.
+fn is_landmark(digest: &Digest, bytes: u64) -> bool {
+    let [a, b, c, d, ..] = digest.0;
+    let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
+    drawn * LANDMARK_EVERY_BYTES < bytes << 32
 }
 
 /// Copies exactly `bytes` bytes, and feeds what was copied to `hasher` whatever happens.

@@ -66,3 +66,10 @@ pub const RECORD_OFFSET_MAX: u64 = (1 << 43) - 8;
 /// Bodies from this size on begin on a page, so that the kernel can hand whole pages to a socket.
 /// Below it, half a page of padding on average would cost more than it brings.
 pub const PAGE_ALIGNED_BODY_MIN_BYTES: u64 = 64 * 1024;
+
+/// Bodies that are landmarks begin on a multiple of this: the largest piece of a file that systems
+/// commonly hold and copy as one.
+pub const LANDMARK_ALIGN_BYTES: u64 = 64 * 1024;
+
+/// How far apart landmarks are on average: half of the alignment as padding is 0.2 % of an archive.
+pub const LANDMARK_EVERY_BYTES: u64 = 16 * 1024 * 1024;

@@ -6,8 +6,9 @@ use crate::layout::{SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionR
 use crate::open::SECTION_VERSION;
 use crate::span::padding;
 
-/// Small bodies are gathered into writes of this size.
-const BUFFER_BYTES: usize = 256 * 1024;
+/// Bytes are gathered into writes of this size, and large ones cut: beyond it a system looks for
+/// memory in larger pieces than it has at hand, which costs more than the calls that are saved.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A buffered output that knows its position and the section it is in.
 pub(crate) struct Sink<W: Write + Seek> {
@@ -39,7 +40,9 @@ impl<W: Write + Seek> Sink<W> {
         if std::mem::take(&mut self.skipped) > 0 {
             self.out.seek(SeekFrom::Start(self.position))?;
         }
-        self.out.write_all(bytes)?;
+        for piece in bytes.chunks(BUFFER_BYTES) {
+            self.out.write_all(piece)?;
+        }
         self.position += bytes.len() as u64;
         Ok(())
     }
@@ -53,13 +56,18 @@ impl<W: Write + Seek> Sink<W> {
     /// Writes zeros up to a multiple of `align`.
     pub(crate) fn pad(&mut self, align: u64) -> io::Result<()> {
         static ZEROS: [u8; 4096] = [0; 4096];
-        let needed = padding(self.position, align);
+        let mut needed = padding(self.position, align);
         if self.skipped > 0 {
             self.skip(needed);
             return Ok(());
         }
-        let zeros = usize::try_from(needed).ok().and_then(|n| ZEROS.get(..n));
-        self.write(zeros.unwrap_or(&ZEROS))
+        while needed > 0 {
+            let piece = usize::try_from(needed).ok().and_then(|most| ZEROS.get(..most));
+            let piece = piece.unwrap_or(&ZEROS);
+            self.write(piece)?;
+            needed -= piece.len() as u64;
+        }
+        Ok(())
     }
 
     /// Begins a section at the next aligned place, and returns that place.

@@ -195,6 +195,11 @@ impl<W: Write + Seek> Writer<W> {
         })
     }
 
+    /// Makes room in memory for that many bodies, where their number is about known.
+    pub fn expect_bodies(&mut self, bodies: usize) {
+        self.bodies.reserve_rows(bodies);
+    }
+
     /// The body with that digest if it is stored already.
     pub fn known(&self, digest: &Digest) -> Option<BodyRef> {
         self.bodies.known(digest)

@@ -28,6 +28,7 @@ use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
 use crate::report::{FileReport, Report};
+use crate::reuse::Reuse;
 use crate::rules::Rules;
 use crate::source::{Source, Stamp};
 use crate::stamps::Notes;
@@ -121,6 +122,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             notes,
             summary: Summary { codings: CodingSummary::none_of(lists.all()), ..Summary::default() },
         })
+    }
+
+    /// Makes room for about as much as there was the last time.
+    pub(crate) fn expect(&mut self, reuse: &Reuse) {
+        self.writer.expect_bodies(reuse.bodies());
     }
 
     /// Takes the result of the next file.

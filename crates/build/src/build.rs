@@ -53,7 +53,7 @@ pub fn build<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Built<W>, BuildError> {
-    build_beside(source, options, Beside::default(), out, progress).map(|(built, _)| built)
+    build_beside(source, options, None, Beside::default, out, progress).map(|(built, _)| built)
 }
 
 /// What stands in the place that an archive goes to, and elsewhere for its help.
@@ -61,8 +61,6 @@ pub fn build<W: Write + Seek>(
 pub(crate) struct Beside<'a> {
     /// Whose assets are taken over.
     pub(crate) earlier: Earlier<'a>,
-    /// The archive of the last time: not part of the site although it may lie in the folder.
-    pub(crate) output: Option<FileId>,
     pub(crate) reuse: Reuse,
     /// Copies from that archive to the output; it has to be the first of those that are reused.
     pub(crate) carrier: Option<Carrier>,
@@ -73,21 +71,24 @@ pub(crate) struct Beside<'a> {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Like [`build`], beside the archive of the last time. Gives the notes back, if they could all be
-/// taken.
-pub(crate) fn build_beside<W: Write + Seek>(
+/// Like [`build`], beside the archive of the last time: `output`, which is not part of the site
+/// although it may lie in the folder. `look` finds what can be taken from there. Gives the notes
+/// back, if they could all be taken.
+pub(crate) fn build_beside<'a, W: Write + Seek>(
     source: &Path,
     options: &Options,
-    beside: Beside<'_>,
+    output: Option<FileId>,
+    look: impl FnOnce() -> Beside<'a>,
     out: W,
     progress: &dyn Progress,
 ) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
-    let Beside { earlier, output, reuse, carrier, stamps, notes, warnings } = beside;
     let workers = workers(options);
-    let found = walk(source, &names, output, workers)?;
+    let (found, beside) = beside_each_other(|| walk(source, &names, output, workers), look);
+    let found = found?;
+    let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
@@ -96,6 +97,7 @@ pub(crate) fn build_beside<W: Write + Seek>(
     let known = known.unwrap_or_default();
     let carries = carrier.is_some();
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
+    assembly.expect(&reuse);
     assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -136,6 +138,19 @@ pub(crate) fn build_beside<W: Write + Seek>(
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+/// Does both, at the same time if the system gives a thread for it.
+fn beside_each_other<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        match thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, &a) {
+            Ok(thread) => {
+                let b = b();
+                (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
+            }
+            Err(_) => (a(), b()),
+        }
+    })
 }
 
 /// As many as were asked for, else one for each core.

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use pinion_archive::Digest;
 use rustix::io::Errno;
 
-use crate::limits::{PIECE_BYTES, RUN_BYTES};
+use crate::limits::{CARRIED_PIECE_BYTES, PIECE_BYTES};
 use crate::source::Stamp;
 
 /// A body that need not be read.
@@ -66,29 +66,40 @@ impl Carrier {
     /// Has a body copied to the place `to` of the new archive.
     pub(crate) fn add(&mut self, body: &Carried, to: u64) -> io::Result<()> {
         let next = Run { from: body.offset, to, bytes: body.bytes };
-        let run = match self.run.take() {
-            Some((run, last)) => match run.joined(&next).filter(|_| last + 1 == body.number) {
-                Some(joined) => joined,
-                None => {
-                    self.send(run)?;
-                    next
-                }
-            },
-            None => next,
+        let joined = self.run.and_then(|(run, last)| {
+            run.joined(&next).filter(|_| last.checked_add(1) == Some(body.number))
+        });
+        let mut run = match joined {
+            Some(joined) => joined,
+            None => {
+                self.send_rest()?;
+                next
+            }
         };
+        if let Some(pieces) = run.take_pieces() {
+            self.send(pieces)?;
+        }
         self.run = Some((run, body.number));
         Ok(())
     }
 
     /// Waits until everything is copied.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        let rest = self.run.take().map_or(Ok(()), |(run, _)| self.send(run));
+        let rest = self.send_rest();
         self.runs = None;
         self.join()?;
         rest?;
         match Stamp::of(&self.from.metadata()?) == self.stamp {
             true => Ok(()),
             false => Err(io::Error::other("the archive to be replaced was changed meanwhile")),
+        }
+    }
+
+    /// Ends the run that has grown so far.
+    fn send_rest(&mut self) -> io::Result<()> {
+        match self.run.take() {
+            Some((run, _)) if run.bytes > 0 => self.send(run),
+            _ => Ok(()),
         }
     }
 
@@ -126,8 +137,18 @@ impl Run {
     fn joined(self, next: &Run) -> Option<Run> {
         let gap = next.from.checked_sub(self.from + self.bytes)?;
         let is_same = next.to.checked_sub(self.to + self.bytes) == Some(gap);
-        let bytes = self.bytes + gap + next.bytes;
-        (is_same && bytes <= RUN_BYTES).then_some(Run { bytes, ..self })
+        is_same.then_some(Run { bytes: self.bytes + gap + next.bytes, ..self })
+    }
+
+    /// What there is of it up to the last multiple of a piece's length: whole blocks of the new
+    /// archive but for the first. The rest may still grow.
+    fn take_pieces(&mut self) -> Option<Run> {
+        let end = self.to + self.bytes;
+        let bytes = (end - end % CARRIED_PIECE_BYTES).checked_sub(self.to)?;
+        let pieces = Run { bytes, ..*self };
+        (self.from, self.to) = (self.from + bytes, self.to + bytes);
+        self.bytes -= bytes;
+        (bytes > 0).then_some(pieces)
     }
 }
 
@@ -204,7 +225,22 @@ mod tests {
         assert_eq!(run(8, 80, 8).joined(&run(16, 88, 3)), Some(run(8, 80, 11)));
         assert_eq!(run(8, 80, 5).joined(&run(16, 96, 3)), None);
         assert_eq!(run(16, 80, 5).joined(&run(8, 88, 3)), None);
-        assert_eq!(run(8, 80, RUN_BYTES).joined(&run(8 + RUN_BYTES, 80 + RUN_BYTES, 1)), None);
+    }
+
+    #[test]
+    fn runs_are_cut_where_blocks_end() {
+        let run = |from, to, bytes| Run { from, to, bytes };
+        let piece = CARRIED_PIECE_BYTES;
+        let cut = |mut run: Run| (run.take_pieces(), run);
+        assert_eq!(cut(run(8, 80, 5)), (None, run(8, 80, 5)));
+        assert_eq!(
+            cut(run(8, 80, piece)),
+            (Some(run(8, 80, piece - 80)), run(piece - 72, piece, 80))
+        );
+        assert_eq!(
+            cut(run(0, piece, 2 * piece)),
+            (Some(run(0, piece, 2 * piece)), run(2 * piece, 3 * piece, 0))
+        );
     }
 
     #[test]

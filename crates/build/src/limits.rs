@@ -106,6 +106,10 @@ pub const RUN_BYTES: u64 = 2 * 1024 * 1024;
 /// body that is not wanted.
 pub const RUN_GAP_BYTES: u64 = 4096;
 
+/// What the system is asked to copy at once from an older archive ends on a multiple of this, which
+/// is one of any block's length, and is long enough that asking costs nothing.
+pub const CARRIED_PIECE_BYTES: u64 = 2 * 1024 * 1024;
+
 /// A file that changed so shortly before a build began is read again by the next one: a second
 /// change within the same tick of a file system's clock would leave no trace. FAT counts in steps
 /// of two seconds, the others in much smaller ones.

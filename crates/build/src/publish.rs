@@ -15,6 +15,9 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use pinion_archive::WriteError;
+use rustix::fs::{FallocateFlags, fallocate};
+
 use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
 use crate::carry::Carrier;
@@ -60,10 +63,16 @@ pub fn build_file_after(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let (beside, notes_draft) = look_beside(options, out);
-        let carrier = carrier(&beside, file);
-        let beside = Beside { earlier, carrier, ..beside };
-        let (built, notes) = build_beside(source, options, beside, file, progress)?;
+        let mut notes_draft = None;
+        let look = || {
+            let (beside, draft) = look_beside(options, out);
+            notes_draft = draft;
+            let carrier = carrier(&beside, file);
+            Beside { earlier, carrier, ..beside }
+        };
+        let (built, notes) = build_beside(source, options, id_of(out), look, file, progress)?;
+        // The last archive's room that this one did not need.
+        file.set_len(built.summary.archive_bytes).map_err(WriteError::Output)?;
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
         Ok::<_, BuildError>((summary, notes, notes_draft))
     };
@@ -102,7 +111,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
 /// What a build can take over from the last one in the same place, and from others; and the draft
 /// of the new file of fingerprints.
 fn look_beside(options: &Options, out: &Path) -> (Beside<'static>, Option<Draft>) {
-    let mut beside = Beside { output: id_of(out), ..Beside::default() };
+    let mut beside = Beside::default();
     let path = stamps::beside(out).filter(|_| options.reuse);
     let found = path.as_deref().map_or(Found::Nothing, Stamps::find);
     let mut draft = None;
@@ -138,6 +147,10 @@ fn look_beside(options: &Options, out: &Path) -> (Beside<'static>, Option<Draft>
 /// Bodies can be carried over from the archive that is replaced to `out`.
 fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
     let (from, stamp) = beside.reuse.carries()?;
+    // Room for all at once: the copies then find their blocks there instead of asking for each. A
+    // file system that cannot do that, or has no such room, is asked for as much as it turns out
+    // to be.
+    let _ = fallocate(out, FallocateFlags::KEEP_SIZE, 0, stamp.bytes);
     Carrier::start(from, stamp, out.try_clone().ok()?)
 }
 

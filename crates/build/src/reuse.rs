@@ -9,16 +9,14 @@
 //! bodies are not even read, but carried over.
 
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::{fmt, io};
 
 use bytes::Bytes;
-use hashbrown::HashTable;
 use pinion_archive::layout::{DigestRow, ORIGIN_NOT_KEPT, OriginRow};
-use pinion_archive::{Digest, OpenError, Outline, Section, SectionKind};
+use pinion_archive::{ByDigest, Digest, OpenError, Outline, Section, SectionKind};
 use rustix::buffer::spare_capacity;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -40,9 +38,7 @@ struct Old {
     file: Arc<File>,
     /// Its bodies, by rising offset.
     bodies: Vec<DigestRow>,
-    /// Numbers of bodies, found by digest.
-    known: HashTable<u32>,
-    hasher: RandomState,
+    known: ByDigest,
     /// By rising content.
     origins: Vec<OriginRow>,
     /// Whether it is the work of an earlier build in the same place: what it says about its bodies
@@ -120,6 +116,11 @@ impl Reuse {
             None => Form::Unknown,
         });
         forms.into_iter().find(|form| *form != Form::Unknown).unwrap_or(Form::Unknown)
+    }
+
+    /// How many bodies the first archive has.
+    pub(crate) fn bodies(&self) -> usize {
+        self.archives.first().map_or(0, |old| old.bodies.len())
     }
 
     /// The first archive and what it was, if its bodies can be carried over.
@@ -265,16 +266,15 @@ impl Old {
             Some(section) => origin_rows(&file, &section, rows.len())?,
             None => Vec::new(),
         };
-        let hasher = RandomState::new();
-        let mut known = HashTable::with_capacity(rows.len());
-        let hash = |number: &u32| hash_of(&hasher, &rows, *number);
+        let mut known = ByDigest::default();
+        known.reserve(rows.len(), &rows);
         for number in 0..u32::try_from(rows.len()).map_err(|_| Useless::Damaged)? {
-            known.insert_unique(hash(&number), number, hash);
+            known.insert(number, &rows);
         }
         let own = own.filter(|own| own.digest == outline.digest);
         let untouched = own.is_some_and(|own| own.stamp == stamp);
         let (file, own) = (Arc::new(file), own.is_some());
-        Ok(Old { file, bodies: rows, known, hasher, origins, own, stamp, untouched })
+        Ok(Old { file, bodies: rows, known, origins, own, stamp, untouched })
     }
 
     fn body(&self, number: u32) -> Option<&DigestRow> {
@@ -282,8 +282,7 @@ impl Old {
     }
 
     fn find(&self, digest: &Digest) -> Option<u32> {
-        let is_it = |number: &u32| self.body(*number).is_some_and(|row| row.digest == digest.0);
-        self.known.find(self.hasher.hash_one(digest.0), is_it).copied()
+        self.known.find(digest, &self.bodies)
     }
 
     /// What became of the content at `spot`, which is one of this archive.
@@ -308,10 +307,6 @@ fn is_of(row: &OriginRow, choice: CodingLevel) -> bool {
     let CodingLevel { method, level } = choice;
     (row.coding, row.method) == (method.coding().number(), method as u8)
         && (row.level, row.edition) == (level, method.edition())
-}
-
-fn hash_of(hasher: &RandomState, rows: &[DigestRow], number: u32) -> u64 {
-    hasher.hash_one(rows.get(number as usize).map_or([0; 32], |row| row.digest))
 }
 
 fn range(row: &DigestRow) -> Range<u64> {

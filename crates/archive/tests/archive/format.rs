@@ -105,6 +105,8 @@ fn the_numbers_are_those_of_the_code() {
         ("FALLBACK_DEPTH_MAX", limits::FALLBACK_DEPTH_MAX as u64),
         ("RECORD_OFFSET_MAX", limits::RECORD_OFFSET_MAX),
         ("PAGE_ALIGNED_BODY_MIN_BYTES", limits::PAGE_ALIGNED_BODY_MIN_BYTES),
+        ("LANDMARK_ALIGN_BYTES", limits::LANDMARK_ALIGN_BYTES),
+        ("LANDMARK_EVERY_BYTES", limits::LANDMARK_EVERY_BYTES),
     ]
     .map(|(name, value)| (format!("`{name}`"), value.to_string()))
     .into();

@@ -9,6 +9,7 @@ mod format;
 mod hostile;
 mod hostile_rules;
 mod injury;
+mod landmarks;
 mod large;
 mod oracle;
 mod round_trip;

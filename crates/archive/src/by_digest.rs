@@ -1,0 +1,52 @@
+//! Bodies found by their digests.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+use crate::digest::Digest;
+use crate::layout::DigestRow;
+
+/// The numbers of rows, found by the digests in them: 5 to 10 bytes for each. The rows themselves
+/// are elsewhere, always the same ones.
+#[derive(Debug, Default)]
+pub struct ByDigest {
+    numbers: HashTable<u32>,
+    /// Contents come from outside; their digests must not fill one corner of the table.
+    hasher: RandomState,
+}
+
+impl ByDigest {
+    /// Makes room for that many more rows of `rows`.
+    pub fn reserve(&mut self, more: usize, rows: &[DigestRow]) {
+        let Self { numbers, hasher } = self;
+        numbers.reserve(more, |&number| hash_of_row(hasher, rows, number));
+    }
+
+    /// Adds row `number` of `rows`. No other has its digest.
+    pub fn insert(&mut self, number: u32, rows: &[DigestRow]) {
+        let Self { numbers, hasher } = self;
+        let hash = |&number: &u32| hash_of_row(hasher, rows, number);
+        numbers.insert_unique(hash(&number), number, hash);
+    }
+
+    /// The row of `rows` with that digest.
+    pub fn find(&self, digest: &Digest, rows: &[DigestRow]) -> Option<u32> {
+        let is_it = |&number: &u32| digest_of(rows, number) == Some(&digest.0);
+        self.numbers.find(hash(&self.hasher, &digest.0), is_it).copied()
+    }
+}
+
+fn digest_of(rows: &[DigestRow], number: u32) -> Option<&[u8; 32]> {
+    rows.get(usize::try_from(number).ok()?).map(|row| &row.digest)
+}
+
+fn hash_of_row(hasher: &RandomState, rows: &[DigestRow], number: u32) -> u64 {
+    digest_of(rows, number).map_or(0, |digest| hash(hasher, digest))
+}
+
+/// Eight bytes are enough: to find contents that share those of their digests is as hard as to
+/// find them by chance.
+fn hash(hasher: &RandomState, digest: &[u8; 32]) -> u64 {
+    hasher.hash_one(digest.first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first)))
+}
