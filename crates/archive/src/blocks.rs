@@ -9,7 +9,7 @@ use crate::layout::SharedHeader;
 use crate::limits::SHARED_SECTION_MAX_BYTES;
 use crate::lines;
 use crate::shared::{Role, SharedId, SharedTable};
-use crate::writer::WriteError;
+use crate::write_error::WriteError;
 
 /// A shared block to be written. The fields that the server writes itself (ETag, Content-Length,
 /// Location, Date and so on) may not be among the lines.

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
 use crate::limits::{LANDMARK_ALIGN_BYTES, LANDMARK_EVERY_BYTES, PAGE_ALIGNED_BODY_MIN_BYTES};
 use crate::sink::Sink;
-use crate::writer::WriteError;
+use crate::write_error::WriteError;
 
 /// A body that can be named in an entry: stored in the archive, or registered as external. Its
 /// writer knows the rest: [`Writer::bytes_of`](crate::Writer::bytes_of).
@@ -57,6 +57,8 @@ pub(crate) struct Bodies {
     known: ByDigest,
     /// Where the body without bytes is, once there is one.
     empty: Option<u64>,
+    /// No more of them can be stored.
+    pub(crate) ended: bool,
     pub(crate) stored: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) repeated: u64,
@@ -153,7 +155,10 @@ impl Bodies {
         sink: &mut Sink<W>,
         digest: &Digest,
         bytes: u64,
-    ) -> io::Result<u64> {
+    ) -> Result<u64, WriteError> {
+        if self.ended {
+            return Err(WriteError::BodiesEnded);
+        }
         sink.pad(match is_landmark(digest, bytes) {
             true => LANDMARK_ALIGN_BYTES,
             false if bytes >= PAGE_ALIGNED_BODY_MIN_BYTES => PAGE_BYTES,

@@ -20,7 +20,7 @@
 //! | `digests` | [`Digests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
-//! | `bodies`, `blocks`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
+//! | `bodies`, `blocks`, `records`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
 //! | `previous` | [`Previous`]: what earlier releases have left, and for how long |
 //! | `origins` | what encoder made a stored body: what a later build may take over |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
@@ -95,6 +95,7 @@ mod open;
 mod origins;
 mod outline;
 mod previous;
+mod records;
 mod rule;
 mod rules;
 mod shared;
@@ -102,6 +103,7 @@ mod sink;
 mod span;
 mod table;
 pub mod verify;
+mod write_error;
 mod writer;
 
 pub use archive::{Archive, Place, Scratch};
@@ -125,4 +127,5 @@ pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
 pub use shared::{Role, SharedBlock, SharedId};
 pub use verify::{Report, verify};
-pub use writer::{NewEntry, NewRepresentation, Summary, WriteError, Writer};
+pub use write_error::WriteError;
+pub use writer::{NewEntry, NewRepresentation, Summary, Writer};

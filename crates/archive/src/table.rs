@@ -1,17 +1,15 @@
-//! The index and the records as they are written: record checks, then buckets.
+//! The index as it is written: record places in buckets.
 
 use std::io::{Seek, Write};
 
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromZeros, IntoBytes};
 
-use crate::damage::Fault;
-use crate::entry::{Entry, record_check};
 use crate::index;
-use crate::layout::{Bucket, IndexHeader, RecordHeader, SECTION_ALIGN_BYTES, SectionKind};
+use crate::layout::{Bucket, IndexHeader, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
+use crate::records::Keys;
 use crate::sink::{Sink, write_section};
-use crate::span::padding;
-use crate::writer::WriteError;
+use crate::write_error::WriteError;
 
 /// What the index header says about the site as a whole.
 #[derive(Clone, Copy, Default)]
@@ -22,23 +20,21 @@ pub(crate) struct Whole {
     pub(crate) flags: u64,
 }
 
-/// Writes both sections. `records` are whole records one after the other, their checks not yet
-/// filled in.
+/// Writes the index of the records that begin at `records`.
 pub(crate) fn write<W: Write + Seek>(
     sink: &mut Sink<W>,
-    records: &mut [u8],
-    entries: u64,
+    keys: &Keys,
+    records: u64,
     whole: Whole,
 ) -> Result<(), WriteError> {
-    let index_start = sink.begin_section()?;
-    let buckets = index::buckets_for(entries);
-    let index_bytes = size_of::<IndexHeader>() as u64 + buckets * size_of::<Bucket>() as u64;
-    let index_end = index_start + index_bytes;
-    let records_start = index_end + padding(index_end, SECTION_ALIGN_BYTES);
-    if records_start + records.len() as u64 > RECORD_OFFSET_MAX {
+    let last = keys.iter().last().map_or(0, |(_, record)| record);
+    if records + last > RECORD_OFFSET_MAX {
         return Err(WriteError::TooLarge);
     }
-    let (seed, mut table) = fill(records, records_start, buckets)?;
+    let index_start = sink.begin_section()?;
+    let entries = keys.count();
+    let buckets = index::buckets_for(entries);
+    let (seed, mut table) = fill(keys, records, buckets)?;
 
     let mut header = IndexHeader {
         buckets: buckets.into(),
@@ -56,15 +52,13 @@ pub(crate) fn write<W: Write + Seek>(
         offset += size_of::<Bucket>() as u64;
     }
     write_section(sink, SectionKind::INDEX, true, &[header.as_bytes(), table.as_bytes()])?;
-    seal(records, records_start)?;
-    write_section(sink, SectionKind::RECORDS, true, &[records])?;
     Ok(())
 }
 
 /// The first seed with which no search gets too long, and the table filled with it.
-fn fill(records: &[u8], start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), WriteError> {
+fn fill(keys: &Keys, start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), WriteError> {
     for seed in 0..INDEX_SEEDS_MAX {
-        if let Some(table) = try_fill(records, start, buckets, seed)? {
+        if let Some(table) = try_fill(keys, start, buckets, seed)? {
             return Ok((seed, table));
         }
     }
@@ -73,16 +67,14 @@ fn fill(records: &[u8], start: u64, buckets: u64) -> Result<(u64, Vec<Bucket>), 
 
 /// None when a search would get too long.
 fn try_fill(
-    records: &[u8],
+    keys: &Keys,
     start: u64,
     buckets: u64,
     seed: u64,
 ) -> Result<Option<Vec<Bucket>>, WriteError> {
     let count = usize::try_from(buckets).map_err(|_| WriteError::TooLarge)?;
     let mut table = vec![Bucket::new_zeroed(); count];
-    let mut at = 0;
-    while let Some(record) = record_at(records, at) {
-        let path = path_of(record)?;
+    for (path, record) in keys.iter() {
         let hash = index::hash(path, seed);
         let mut number = index::home(hash, buckets) as usize;
         let mut visited = 0;
@@ -94,18 +86,15 @@ fn try_fill(
                     break 'free slot;
                 }
                 let (tag, offset) = index::unpack(slot.get());
-                if tag == index::tag(hash) {
-                    let other = record_at(records, (offset - start) as usize).unwrap_or_default();
-                    if path_of(other)? == path {
-                        return Err(WriteError::Duplicate(path.into()));
-                    }
+                let alike = tag == index::tag(hash);
+                if alike && keys.of_record(offset - start) == Some(path) {
+                    return Err(WriteError::Duplicate(path.into()));
                 }
             }
             visited += 1;
             number = if number + 1 == count { 0 } else { number + 1 };
         };
-        slot.set(index::slot(hash, start + at as u64));
-        at += record.len();
+        slot.set(index::slot(hash, start + record));
     }
     Ok(Some(table).filter(|table| longest_full_run(table) < PROBE_MAX_BUCKETS))
 }
@@ -120,32 +109,4 @@ fn longest_full_run(table: &[Bucket]) -> u64 {
         longest = longest.max(run);
     }
     longest
-}
-
-/// Fills in the records' checks, now that their places are known.
-fn seal(records: &mut [u8], start: u64) -> Result<(), WriteError> {
-    let mut at = 0;
-    while let Some(length) = record_at(records, at).map(<[u8]>::len) {
-        let Some(record) = records.get_mut(at..at + length) else {
-            return Err(WriteError::TooLarge);
-        };
-        let check = record_check(record, start + at as u64);
-        if let Some(field) = record.first_chunk_mut::<4>() {
-            *field = check.to_le_bytes();
-        }
-        at += length;
-    }
-    Ok(())
-}
-
-/// The record that begins at `at`, None at the end.
-fn record_at(records: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = records.get(at..)?;
-    let (header, _) = RecordHeader::ref_from_prefix(rest).ok()?;
-    rest.get(..header.bytes.get() as usize)
-}
-
-fn path_of(record: &[u8]) -> Result<&[u8], WriteError> {
-    let malformed = |fault: Fault| WriteError::Entry { path: Box::default(), fault };
-    Entry::split(record, 0).map(|entry| entry.path()).map_err(malformed)
 }

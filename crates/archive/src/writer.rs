@@ -1,6 +1,6 @@
-//! Writing an archive: bodies stream out as they come, everything else is kept (about 200 bytes
-//! per entry) and follows at the end, the header page last. The bytes depend on the calls and on
-//! nothing else.
+//! Writing an archive: bodies stream out as they come, then the entries; what leads to them is kept
+//! (the path and some 60 bytes) and follows at the end, the header page last. The bytes depend on
+//! the calls and on nothing else.
 //!
 //! An output that was not finished is not an archive: its header page is zeros.
 
@@ -9,32 +9,31 @@ use std::io::{self, Read, Seek, Write};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
 use crate::blocks::{Blocks, NewShared};
 use crate::bodies::{Bodies, BodyRef, External, Which};
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
-use crate::entry::{Entry, EntryKind};
+use crate::entry::EntryKind;
 use crate::error_pages;
 use crate::layout::{
     ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
     INDEX_ERROR_PAGES, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC,
-    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
-    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SINGLE_PAGE_KEY, SectionKind,
-    SectionRow, VARIANT_PREFIX,
+    SINGLE_PAGE_KEY, SectionKind, SectionRow, VARIANT_PREFIX,
 };
 use crate::limits::{
-    ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, META_MAX_BYTES, PATH_MAX_BYTES, REPRESENTATIONS_MAX,
-    RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES, TARGET_MAX_BYTES,
+    ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, META_MAX_BYTES, RULES_MAX, RULES_SECTION_MAX_BYTES,
 };
 use crate::origins::{NewOrigin, Origins};
 use crate::previous::NewPrevious;
+use crate::records::Records;
 use crate::rule::{self, NewRule};
 use crate::shared::SharedId;
 use crate::sink::{Sink, write_section};
 use crate::table::{self, Whole};
+use crate::write_error::WriteError;
 
 /// Writes one archive.
 pub struct Writer<W: Write + Seek> {
@@ -44,8 +43,7 @@ pub struct Writer<W: Write + Seek> {
     origins: Origins,
     previous: NewPrevious,
     shared: Blocks,
-    records: Vec<u8>,
-    entries: u64,
+    records: Records,
     whole: Whole,
     rules: Vec<u8>,
     rule_count: usize,
@@ -116,64 +114,6 @@ pub struct Summary {
     pub rules: u64,
 }
 
-/// Why an archive could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The output failed.
-    #[error(transparent)]
-    Output(#[from] io::Error),
-    /// A streamed body could not be read.
-    #[error("cannot read: {0}")]
-    Read(#[source] io::Error),
-    /// A streamed body was not the announced one.
-    #[error("content changed while it was read")]
-    BodyChanged,
-    /// A path key that does not begin with a slash, or a fallback's directory that does not end
-    /// with one.
-    #[error("{}: not a path key", .0.escape_ascii())]
-    NotAPath(Box<[u8]>),
-    /// Two entries for one path.
-    #[error("{}: two entries for one path", .0.escape_ascii())]
-    Duplicate(Box<[u8]>),
-    /// An entry that the reader would refuse.
-    #[error("{}: {fault}", path.escape_ascii())]
-    Entry {
-        /// Its path.
-        path: Box<[u8]>,
-        /// Why.
-        fault: Fault,
-    },
-    /// A fallback page too many levels below the root.
-    #[error("{}: a fallback page more than {FALLBACK_DEPTH_MAX} levels deep", .0.escape_ascii())]
-    FallbackTooDeep(Box<[u8]>),
-    /// A rule that the reader would refuse.
-    #[error("rule {number}: {fault}")]
-    Rule {
-        /// Its rank, from 0.
-        number: usize,
-        /// Why.
-        fault: Fault,
-    },
-    /// More rules than a reader loads.
-    #[error("more than {RULES_MAX} rules, or more than {RULES_SECTION_MAX_BYTES} bytes of them")]
-    TooManyRules,
-    /// A shared block that the reader would refuse.
-    #[error("response fields: {0}")]
-    Shared(Fault),
-    /// More shared blocks than a reader loads.
-    #[error("response fields: more than {SHARED_SECTION_MAX_BYTES} bytes of different ones")]
-    TooManyShared,
-    /// A build fact with a line break, without a name, or too many of them.
-    #[error("build fact {0:?}: forbidden characters or too long")]
-    Meta(String),
-    /// Records beyond 8 TiB.
-    #[error("the archive is too large for its index")]
-    TooLarge,
-    /// No hash seed keeps the index within its bounds.
-    #[error("the paths do not fit an index: they were chosen to collide")]
-    Index,
-}
-
 impl<W: Write + Seek> Writer<W> {
     /// An empty archive on `out`, which is positioned at its start and empty.
     pub fn new(out: W) -> Result<Writer<W>, WriteError> {
@@ -187,8 +127,7 @@ impl<W: Write + Seek> Writer<W> {
             origins: Origins::default(),
             previous: NewPrevious::default(),
             shared: Blocks::default(),
-            records: Vec::new(),
-            entries: 0,
+            records: Records::default(),
             whole: Whole::default(),
             rules: Vec::new(),
             rule_count: 0,
@@ -245,7 +184,7 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Length of a body of this archive.
     pub fn bytes_of(&self, body: BodyRef) -> u64 {
-        self.place_of(body).1
+        place(&self.bodies, &self.externals, body).1
     }
 
     /// Digest of a body that is stored in this archive; zeros for an external one.
@@ -270,21 +209,19 @@ impl<W: Write + Seek> Writer<W> {
         self.previous.add(path, age);
     }
 
-    /// Offset and length.
-    fn place_of(&self, body: BodyRef) -> (u64, u64) {
-        match body.0 {
-            Which::Empty => (self.bodies.empty(), 0),
-            Which::Stored(number) => self.bodies.place(number).unwrap_or_default(),
-            Which::External(number) => {
-                let external = self.externals.get(number as usize);
-                (0, external.map_or(0, |external| external.bytes))
-            }
-        }
-    }
-
     /// Stores a shared block, or finds the equal one.
     pub fn shared(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
         self.shared.store(shared)
+    }
+
+    /// Ends the bodies: no new one can be stored. From now on entries are written as they come, and
+    /// little more than the path stays in memory of each; before, all of it does.
+    pub fn end_bodies(&mut self) -> Result<(), WriteError> {
+        if !self.bodies.ended {
+            self.bodies.ended = true;
+            self.sink.end_section(SectionKind::BODIES, true, [0; 32]);
+        }
+        self.records.begin(&mut self.sink)
     }
 
     /// Adds an entry. Its path must be new; this is noticed by [`finish`](Self::finish).
@@ -384,12 +321,14 @@ impl<W: Write + Seek> Writer<W> {
     /// the same input.
     pub fn finish(mut self, meta: &[(&str, &str)]) -> Result<(Summary, W), WriteError> {
         let facts = meta_lines(meta)?;
+        self.end_bodies()?;
         let mut summary = self.summary();
-        self.sink.end_section(SectionKind::BODIES, true, [0; 32]);
         let sink = &mut self.sink;
+        let (records, keys) = self.records.end(sink)?;
         write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
-        table::write(sink, &mut self.records, self.entries, self.whole)?;
+        table::write(sink, &keys, records, self.whole)?;
+        drop(keys);
         if !self.externals.is_empty() {
             write_externals(sink, &self.externals)?;
         }
@@ -415,7 +354,7 @@ impl<W: Write + Seek> Writer<W> {
         Summary {
             digest: Digest::default(),
             total_bytes: 0,
-            entries: self.entries,
+            entries: self.records.count(),
             bodies: self.bodies.stored,
             body_bytes: self.bodies.stored_bytes,
             repeated_bodies: self.bodies.repeated,
@@ -426,81 +365,29 @@ impl<W: Write + Seek> Writer<W> {
         }
     }
 
-    /// Encodes a record, without its check, which depends on where it will be.
     fn record(&mut self, prefix: &[u8], entry: &NewEntry<'_>) -> Result<(), WriteError> {
         let refuse = |fault| WriteError::Entry { path: entry.path.into(), fault };
-        let path_bytes = prefix.len() + entry.path.len();
-        if path_bytes > PATH_MAX_BYTES
-            || entry.target.len() > TARGET_MAX_BYTES
-            || entry.representations.len() > REPRESENTATIONS_MAX
-        {
-            return Err(refuse(Fault::Length));
-        }
         let blocks = self.shared.len();
         let named = entry.representations.iter().map(|representation| representation.shared);
         if named.chain(entry.shared).any(|id| id.0 as usize >= blocks) {
             return Err(refuse(Fault::SharedNumber));
         }
-        let text_bytes = (path_bytes + entry.target.len()).next_multiple_of(8);
-        let length = size_of::<RecordHeader>()
-            + text_bytes
-            + size_of::<RepresentationRow>() * entry.representations.len();
-        let header = RecordHeader {
-            check: 0.into(),
-            bytes: (length as u32).into(),
-            kind: entry.kind.number(),
-            flags: flags(entry),
-            status: entry.status.into(),
-            path_bytes: (path_bytes as u16).into(),
-            target_bytes: (entry.target.len() as u16).into(),
-            modified: entry.modified.unwrap_or(MODIFIED_NONE).into(),
-            shared: entry.shared.map_or(SHARED_NONE, |id| id.0).into(),
-            representations: (entry.representations.len() as u16).into(),
-            reserved: 0.into(),
-        };
-        let start = self.records.len();
-        self.records.extend_from_slice(header.as_bytes());
-        self.records.extend_from_slice(prefix);
-        self.records.extend_from_slice(entry.path);
-        self.records.extend_from_slice(entry.target);
-        let rows_start = start + size_of::<RecordHeader>() + text_bytes;
-        self.records.resize(rows_start, 0);
-        for representation in entry.representations {
-            let row = row(representation, self.place_of(representation.body));
-            self.records.extend_from_slice(row.as_bytes());
-        }
-        let rows = self.records.get_mut(rows_start..).unwrap_or_default();
-        if let Ok(rows) = <[RepresentationRow]>::mut_from_bytes(rows) {
-            rows.sort_by_key(|row| row.coding);
-        }
-        let record = self.records.get(start..).unwrap_or_default();
-        let valid = Entry::split(record, 0).and_then(|entry| entry.validate_all());
-        if let Err(fault) = valid {
-            self.records.truncate(start);
-            return Err(refuse(fault));
-        }
-        self.entries += 1;
-        Ok(())
+        let Self { bodies, externals, .. } = self;
+        let place = |form: &NewRepresentation| place(bodies, externals, form.body);
+        self.records.add(prefix, entry, place).map_err(refuse)?;
+        self.records.advance(&mut self.sink)
     }
 }
 
-fn flags(entry: &NewEntry<'_>) -> u8 {
-    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    flag(entry.keeps_query, RECORD_KEEPS_QUERY)
-        | flag(entry.rules_first, RECORD_RULES_FIRST)
-        | flag(entry.has_variant, RECORD_HAS_VARIANT)
-}
-
-fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> RepresentationRow {
-    let external = representation.body.external();
-    RepresentationRow {
-        offset: offset.into(),
-        bytes: bytes.into(),
-        etag: representation.etag.0,
-        coding: representation.coding.number(),
-        place: if external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
-        shared: representation.shared.0.into(),
-        external: external.unwrap_or(0).into(),
+/// Offset and length of a body.
+fn place(bodies: &Bodies, externals: &[External], body: BodyRef) -> (u64, u64) {
+    match body.0 {
+        Which::Empty => (bodies.empty(), 0),
+        Which::Stored(number) => bodies.place(number).unwrap_or_default(),
+        Which::External(number) => {
+            let external = externals.get(number as usize);
+            (0, external.map_or(0, |external| external.bytes))
+        }
     }
 }
 

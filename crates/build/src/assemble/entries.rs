@@ -62,6 +62,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             compiled: Compiled::new(&rules.redirects),
             site: Site::of(&keys, &plan, self.options),
         });
+        let assets = self.assets_of(earlier, names, &keys, &plan, paths.as_ref())?;
+        let rules_files = self.store_rules_files()?;
+        self.writer.end_bodies()?;
         let mut aliases = plan.aliases.iter().peekable();
         for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
             if plan.is_hidden(number) {
@@ -85,13 +88,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         self.listings(&plan, paths.as_ref())?;
         self.single_page(&resources, &keys)?;
-        self.rules_files()?;
+        self.rules_files(&rules_files)?;
         if let Some(paths) = &paths {
             self.write_rules(paths)?;
         }
-        if !earlier.archives.is_empty() {
-            self.take_over(earlier, names, &keys, &plan, paths.as_ref())?;
-        }
+        self.take_over(&assets)?;
         for second in plan.second.iter().filter_map(|&number| resources.get(number)) {
             let path = self.path(second.file as usize);
             self.summary.warnings.push(Warning::SecondFallback(path));
@@ -211,9 +212,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Keeps the rules files, so that the archive can become the folder again.
-    fn rules_files(&mut self) -> Result<(), WriteError> {
+    fn store_rules_files(&mut self) -> Result<Vec<NewRepresentation>, WriteError> {
         let changes = self.fields.changes.none();
-        for (key, text) in &self.rules.files {
+        let mut forms = Vec::with_capacity(self.rules.files.len());
+        for (_, text) in &self.rules.files {
             let digest = Digest::of(text);
             let body = self.writer.body(&digest, text)?;
             let media = MediaType::of(b"/rules.txt", text);
@@ -221,10 +223,17 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             let block = Block { media, coding, varies: false, purpose, changes };
             let (shared, content_type) = self.fields.id(&mut self.writer, block)?;
             let etag = ETag::of(&digest, content_type.as_bytes(), coding);
-            let form = NewRepresentation { coding, shared, body, etag };
-            self.writer.file(&entry(key, b"", None, &[form]))?;
+            forms.push(NewRepresentation { coding, shared, body, etag });
         }
-        Ok(())
+        Ok(forms)
+    }
+
+    /// Writes their entries.
+    fn rules_files(&mut self, forms: &[NewRepresentation]) -> Result<(), WriteError> {
+        let mut files = self.rules.files.iter().zip(forms);
+        files.try_for_each(|((key, _), form)| {
+            self.writer.file(&entry(key, b"", None, std::slice::from_ref(form)))
+        })
     }
 
     /// Writes the rules: those that are entries, and those that are walked.

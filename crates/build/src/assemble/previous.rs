@@ -12,8 +12,9 @@ use std::path::Path;
 
 use pinion_archive::{
     Archive, Damage, Digests, ETag, Entry, EntryKind, NewEntry, NewRepresentation, NewShared,
-    Previous, Scratch, SharedBlock, SharedId,
+    Previous, Scratch, SharedBlock, SharedId, WriteError,
 };
+use pinion_http::date::UnixSeconds;
 
 use super::Assembly;
 use super::entries::Paths;
@@ -40,16 +41,32 @@ struct Asset {
     archive: usize,
 }
 
+/// An asset whose bodies are stored.
+pub(super) struct Stored {
+    path: Box<[u8]>,
+    age: u16,
+    rules_first: bool,
+    forms: Forms,
+}
+
+struct Forms {
+    modified: Option<UnixSeconds>,
+    stored: Vec<NewRepresentation>,
+}
+
 impl<W: Write + Seek> Assembly<'_, W> {
-    /// Writes the entries of all assets that are taken over.
-    pub(super) fn take_over(
+    /// Stores all assets that are taken over, but for their entries.
+    pub(super) fn assets_of(
         &mut self,
         earlier: &Earlier<'_>,
         names: &Names,
         keys: &[&[u8]],
         plan: &Plan<'_>,
         paths: Option<&Paths<'_>>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<Vec<Stored>, BuildError> {
+        if earlier.archives.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut taken: HashSet<&[u8]> = keys.iter().copied().collect();
         taken.extend(plan.aliases.iter().map(|&(_, alias)| alias));
         taken.extend(plan.listings.iter().copied());
@@ -66,52 +83,58 @@ impl<W: Write + Seek> Assembly<'_, W> {
             });
             found.map_err(|damage| previous(path, damage))?;
         }
-        for (path, asset) in &assets {
-            let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(path));
+        let mut stored = Vec::new();
+        for (path, Asset { age, archive }) in assets {
+            let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(&path));
             // A forced rule is walked where there is no entry.
             if matches!(verdict, Verdict::Replace(_)) {
                 continue;
             }
-            let Some((place, archive)) = earlier.archives.get(asset.archive) else { continue };
-            let Some(digests) = digests.get(asset.archive) else { continue };
             let rules_first = verdict == Verdict::RulesFirst;
-            let written = self.copy(archive, digests, path, asset.age, rules_first);
-            written.map_err(|error| match error {
+            let Some(digests) = digests.get(archive) else { continue };
+            let Some((place, archive)) = earlier.archives.get(archive) else { continue };
+            let found = self.forms_of(archive, digests, &path).map_err(|error| match error {
                 CopyError::Damage(damage) => previous(place, damage),
                 CopyError::Build(error) => error,
             })?;
+            stored.extend(found.map(|forms| Stored { path, age, rules_first, forms }));
+        }
+        Ok(stored)
+    }
+
+    /// Writes their entries.
+    pub(super) fn take_over(&mut self, assets: &[Stored]) -> Result<(), WriteError> {
+        for Stored { path, age, rules_first, forms } in assets {
+            let asset = super::entries::entry(path, b"", forms.modified, &forms.stored);
+            self.writer.entry(&NewEntry { rules_first: *rules_first, ..asset })?;
+            self.writer.previous(path, *age);
+            let bytes = forms.stored.iter().map(|form| self.writer.bytes_of(form.body));
+            self.summary.previous_bytes += bytes.sum::<u64>();
+            self.summary.previous_assets += 1;
+            self.summary.entries += 1;
         }
         Ok(())
     }
 
-    /// Copies one entry with its bodies and fields.
-    fn copy(
+    /// Copies the bodies and fields of one entry.
+    fn forms_of(
         &mut self,
         archive: &Archive<'_>,
         digests: &Digests<'_>,
         path: &[u8],
-        age: u16,
-        rules_first: bool,
-    ) -> Result<(), CopyError> {
+    ) -> Result<Option<Forms>, CopyError> {
         let mut scratch = Scratch::new();
-        let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(()) };
+        let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
         let mut forms = Vec::new();
         for form in entry.representations() {
-            let Some((digest, body)) = digests.sound_body(archive, &form)? else { return Ok(()) };
+            let Some((digest, body)) = digests.sound_body(archive, &form)? else { return Ok(None) };
             let shared = self.shared(&archive.shared(form.shared())?)?;
-            let Some(shared) = shared else { return Ok(()) };
+            let Some(shared) = shared else { return Ok(None) };
             let body = self.writer.body(&digest, body).map_err(BuildError::from)?;
             let etag = ETag(*form.etag());
             forms.push(NewRepresentation { coding: form.coding(), shared, body, etag });
-            self.summary.previous_bytes += form.bytes();
         }
-        let modified = entry.modified();
-        let new = super::entries::entry(path, b"", modified, &forms);
-        self.writer.entry(&NewEntry { rules_first, ..new }).map_err(BuildError::from)?;
-        self.writer.previous(path, age);
-        self.summary.previous_assets += 1;
-        self.summary.entries += 1;
-        Ok(())
+        Ok(Some(Forms { modified: entry.modified(), stored: forms }))
     }
 
     /// The same block in this archive; none for one that is no text, which no build writes.
