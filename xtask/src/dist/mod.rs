@@ -13,10 +13,13 @@ use crate::{process, sbom, workspace};
 use anyhow::{Context, Result, bail};
 use package::Package;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const USAGE: &str = "usage: cargo xtask dist [--static]";
+
+/// Where the program is installed.
+const PROGRAM: &str = "bin/pinion";
 
 /// Where documents are installed.
 const DOCUMENTS: &str = "share/doc/pinion";
@@ -46,23 +49,39 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["--static"] => true,
         _ => bail!(USAGE),
     };
+    make(is_static)?;
+    Ok(())
+}
+
+/// Makes a package and gives the program in it.
+pub(crate) fn make(is_static: bool) -> Result<PathBuf> {
     let parts = Program::read()?;
     let host = program::host()?;
     let binary = program::build(&host, is_static, &parts)?;
     let machine = host.split('-').next().unwrap_or(&host);
     let kind = if is_static { "-static" } else { "" };
     let name = format!("pinion-{}-{machine}-linux{kind}", parts.version);
-    let folder = workspace::target().join("dist");
+    let folder = folder();
     let package = Package::new(&folder, &name)?;
     fill(&package, &binary, &parts, is_static).with_context(|| name.clone())?;
     let packed = package.pack(package::time()?)?;
     package::sum_up(&folder)?;
     println!("wrote {}", packed.display());
-    Ok(())
+    Ok(folder.join(name).join(PROGRAM))
+}
+
+/// The digests of all packages that are there.
+pub(crate) fn sums() -> Result<Vec<u8>> {
+    read(&folder().join(package::SUMS))
+}
+
+/// Where packages are made.
+fn folder() -> PathBuf {
+    workspace::target().join("dist")
 }
 
 fn fill(package: &Package, binary: &Path, parts: &Program, is_static: bool) -> Result<()> {
-    package.program("bin/pinion", &read(binary)?)?;
+    package.program(PROGRAM, &read(binary)?)?;
     for (source, folder) in FILES {
         let name = source.rsplit('/').next().unwrap_or(source);
         package.file(&format!("{folder}/{name}"), &read(&workspace::root().join(source))?)?;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const TIME: &str = "SOURCE_DATE_EPOCH";
 
 /// The name of the file that the digests stand in.
-const SUMS: &str = "SHA256SUMS";
+pub(super) const SUMS: &str = "SHA256SUMS";
 
 /// A folder that becomes a package.
 pub(super) struct Package {
