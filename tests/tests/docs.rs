@@ -176,6 +176,11 @@ impl Reader {
                 false => copy_folder(&self.folder.join("public"), &target),
             }
         }
+        // A log is written into a folder that is there.
+        let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
+        for path in logs.map(|rest| self.folder.join(rest.trim_end_matches('"'))) {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is there");
+        }
         self.folder.write("pinion.toml", text);
         let mut check = Command::new(pinion());
         stdout(check.arg("check").current_dir(self.folder.path()));

@@ -261,8 +261,9 @@ mod tests {
 
     #[test]
     fn a_tree_is_read_with_what_it_leaves_out() {
-        let tree = "0 pinion v0.1.0 (/x/pinion)\n1 own v0.1.0 (/x/own)\n2 a v1.0.0\n3 b v2.0.0+c.1\n\
-                    1 a v1.0.0 (*)\n1 derive v1.0.0 (proc-macro)\n\n0 pinion v0.1.0\n";
+        let tree = "0 pinion v0.1.0 (/x/pinion)\n1 own v0.1.0 (/x/own)\n\
+                    2 a v1.0.0\n3 b v2.0.0+c.1\n1 a v1.0.0 (*)\n\
+                    1 derive v1.0.0 (proc-macro)\n\n0 pinion v0.1.0\n";
         let edges = edges(tree).unwrap();
         assert_eq!(edges.len(), 5);
         assert_eq!(edges[&key("a", "1.0.0")], BTreeSet::from([key("b", "2.0.0+c.1")]));

@@ -1,4 +1,4 @@
-//! `cargo xtask sbom`: the list of what the program is made of, as `pinion version --sbom` shows it.
+//! `cargo xtask sbom`: the list of what the program is made of, for `pinion version --sbom`.
 //!
 //! The list is part of the source tree and of the program, so that a build needs nothing but
 //! itself. A test here fails when `Cargo.lock` has changed and the list has not.
