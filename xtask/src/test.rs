@@ -20,8 +20,8 @@ const NEEDS: &[Need] = &[
         package: "python3.11-doc",
         proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
     },
-    Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
+    Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
 ];
 
 /// One step: what it is called and what it does.
