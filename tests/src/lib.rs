@@ -4,6 +4,7 @@
 //! | Module | Gives |
 //! |---|---|
 //! | [`binary`] | the executable under test |
+//! | [`empty_root`] | a file system with the program in it and nothing else |
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
 //! | [`load`] | requests without pause, none of which may fail |
@@ -26,6 +27,7 @@ pub mod binary;
 pub mod body;
 pub mod browser;
 pub mod client;
+pub mod empty_root;
 pub mod folder;
 pub mod law;
 pub mod load;

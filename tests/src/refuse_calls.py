@@ -2,8 +2,8 @@
 
 python3 refuse_calls.py ERROR CALL,CALL... PROGRAM ARGUMENT...
 
-ERROR and CALL are numbers. The filter looks at the number of a call alone, so only calls fit that
-have one number on all machines: those since Linux 5.1, from 424 on.
+ERROR and CALL are numbers, as this machine has them. Calls since Linux 5.1, from 424 on, have the
+same on all machines.
 """
 
 import ctypes

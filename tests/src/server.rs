@@ -23,6 +23,7 @@ pub struct Start {
     folder: Option<PathBuf>,
     grace_seconds: u32,
     runner: Option<Command>,
+    program: PathBuf,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -37,7 +38,13 @@ impl Start {
     /// `pinion serve` with these arguments, on a port of the kernel's choice.
     pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
-        Start { arguments, folder: None, grace_seconds: ENDLESS_GRACE_SECONDS, runner: None }
+        Start {
+            arguments,
+            folder: None,
+            grace_seconds: ENDLESS_GRACE_SECONDS,
+            runner: None,
+            program: pinion().to_owned(),
+        }
     }
 
     /// With more flags.
@@ -76,6 +83,13 @@ impl Start {
         self
     }
 
+    /// From another path, for a runner that has its own view of the file system.
+    #[must_use]
+    pub fn found_at(mut self, program: &Path) -> Start {
+        self.program = program.to_owned();
+        self
+    }
+
     /// Starts it and waits until it listens.
     ///
     /// # Panics
@@ -91,9 +105,9 @@ impl Start {
     #[track_caller]
     pub fn begin(self) -> Server {
         let mut command = match self.runner {
-            None => Command::new(pinion()),
+            None => Command::new(self.program),
             Some(mut runner) => {
-                runner.arg(pinion());
+                runner.arg(self.program);
                 runner
             }
         };

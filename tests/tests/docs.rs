@@ -163,8 +163,10 @@ impl Reader {
         Reader { document: document.to_owned(), folder, server: None }
     }
 
-    /// Writes the file, with whatever it names beside it, and has it checked.
+    /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
+    /// system's own folders is beside it here.
     fn configures(&self, text: &str) {
+        let text = &text.replace("\"/", &format!("\"{}/", self.folder.path().display()));
         let paths = text.lines().filter_map(|line| line.strip_prefix("path = \""));
         for path in paths.map(|rest| rest.trim_end_matches('"')) {
             let target = self.folder.join(path);
@@ -173,6 +175,11 @@ impl Reader {
                 true => drop(fs::copy(self.folder.join("site.pinion"), target).expect("a copy")),
                 false => copy_folder(&self.folder.join("public"), &target),
             }
+        }
+        // A log is written into a folder that is there.
+        let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
+        for path in logs.map(|rest| self.folder.join(rest.trim_end_matches('"'))) {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is there");
         }
         self.folder.write("pinion.toml", text);
         let mut check = Command::new(pinion());
@@ -202,6 +209,12 @@ impl Reader {
                 are_built(&self.document, &own);
             }
             ["curl", rest @ ..] => self.asks(rest),
+            ["sudo", ..] => self.tries(command.trim_start_matches("sudo ")),
+            ["tar", rest @ ..] => is_package_of_ours(&self.document, rest),
+            ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
+            ["journalctl", "--unit", "pinion"] => {}
+            ["podman", "build", rest @ ..] => builds_an_image(&self.document, rest),
+            ["podman", "run", rest @ ..] => runs_an_image(&self.document, rest),
             ["kill", "-HUP", "$(pidof pinion)"] => self.reloads(),
             _ => panic!("{}: nobody knows how to try `{command}`", self.document.display()),
         }
@@ -290,6 +303,67 @@ fn measures(program: &str) -> bool {
 
 /// Where programs lie that were built to be measured.
 const PROFILED: &str = "target/profiling/";
+
+/// It is one that `cargo xtask dist` makes; tests/tests/packages.rs unpacks them.
+#[track_caller]
+fn is_package_of_ours(document: &Path, words: &[&str]) {
+    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
+    let version = workspace.lines().find_map(|line| line.strip_prefix("version = "));
+    let version = version.expect("a version").trim_matches('"');
+    for package in words.iter().filter(|word| word.ends_with(".tar.gz")) {
+        let name = package.strip_prefix("target/dist/pinion-").unwrap_or(package);
+        let rest = name.strip_prefix(version);
+        let is_made = ["-x86_64-linux.tar.gz", "-x86_64-linux-static.tar.gz"].map(Some);
+        assert!(is_made.contains(&rest), "{}: {package}", document.display());
+    }
+    assert!(words.contains(&"--strip-components=1"), "{}: {words:?}", document.display());
+}
+
+/// The unit has what the verb needs.
+#[track_caller]
+fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {
+    let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
+    let needs = match verb {
+        "enable" => "\nWantedBy=",
+        "reload" => "\nExecReload=",
+        "restart" | "start" | "status" | "stop" => "\nExecStart=",
+        _ => panic!("{}: systemctl {verb}", document.display()),
+    };
+    assert!(unit.contains(needs), "{}: systemctl {verb}", document.display());
+    let units = rest.iter().filter(|word| !word.starts_with('-'));
+    assert_eq!(units.collect::<Vec<_>>(), [&"pinion"], "{}", document.display());
+}
+
+/// The name that documents give to the image of `packaging/Containerfile`.
+const IMAGE: &str = "site";
+
+/// What it is built from is there; tests/tests/packaging.rs does what the file says.
+#[track_caller]
+fn builds_an_image(document: &Path, words: &[&str]) {
+    for pair in words.windows(2) {
+        match pair {
+            ["--file", file] => {
+                assert!(source_root().join(file).is_file(), "{}: {file}", document.display());
+            }
+            ["--build-arg", setting] => {
+                let (name, site) = setting.split_once('=').expect("a value");
+                assert_eq!(name, "SITE", "{}", document.display());
+                assert!(source_root().join(site).is_dir(), "{}: {site}", document.display());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What stands behind the image is a command line of ours.
+#[track_caller]
+fn runs_an_image(document: &Path, words: &[&str]) {
+    let at = words.iter().position(|word| *word == IMAGE);
+    let at = at.unwrap_or_else(|| panic!("{}: which image?", document.display()));
+    if let Some((verb, rest)) = words[at + 1..].split_first() {
+        has_flags(document, verb, rest);
+    }
+}
 
 /// Every program of ours among the words is a package of the workspace.
 #[track_caller]

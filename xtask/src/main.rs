@@ -2,11 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod components;
 mod debian;
+mod dist;
 mod fuzz;
 mod node;
 mod process;
 mod python;
+mod sbom;
 mod test;
 mod tidy;
 mod workspace;
@@ -17,6 +20,8 @@ const HELP: &str = "\
 cargo xtask test [--long | --only STEP]     everything that must be green, in order
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
+cargo xtask dist [--static]                 a package to install from, in target/dist/
+cargo xtask sbom                            renews the list of what the program is made of
 cargo xtask bench BENCH [OPTIONS]           measurements against goals, kept in bench/runs/
 cargo xtask help                            this text";
 
@@ -30,6 +35,8 @@ fn main() -> ExitCode {
         }
         ["test", rest @ ..] => test::run(rest),
         ["tidy"] => tidy::run(),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["sbom"] => sbom::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => {

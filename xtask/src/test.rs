@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{fuzz, node, process, python, tidy};
-use anyhow::{Context, Result, bail};
+use crate::{dist, fuzz, node, process, python, tidy};
+use anyhow::{Context, Result, bail, ensure};
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
@@ -21,6 +21,7 @@ const NEEDS: &[Need] = &[
         proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
     },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
+    Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
 ];
 
 /// One step: what it is called and what it does.
@@ -43,6 +44,7 @@ const STEPS: &[Step] = &[
 const LONG_STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
+    Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
 ];
 
@@ -104,6 +106,19 @@ fn more_cases() -> Result<()> {
 fn long_black_box() -> Result<()> {
     let long = ["--features", "long", "--test", "large", "--test", "stalls"];
     cargo(&[&["test", "--profile", "ci", "-p", "pinion-tests"], &long[..]].concat())
+}
+
+/// Both packages, whole; and what else there is to install, with the program that needs nothing.
+fn packages() -> Result<()> {
+    dist::make(false)?;
+    let alone = dist::make(true)?;
+    let sums = dist::sums()?;
+    dist::make(true)?;
+    ensure!(dist::sums()? == sums, "the same program gives another package");
+    let black_box = ["test", "--profile", "ci", "-p", "pinion-tests"];
+    cargo(&[&black_box[..], &["--features", "long", "--test", "packages"]].concat())?;
+    let mut command = process::cargo(&[&black_box[..], &["--test", "packaging"]].concat());
+    process::run(command.env("PINION_BINARY", alone))
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -49,7 +49,7 @@ impl Known {
             Settings::Verify(look) if look.json => {
                 json!({"archive": text(&look.file), "sound": false})
             }
-            Settings::Version { json: true } => json!({}),
+            Settings::Version { json: true, .. } => json!({}),
             _ => return None,
         };
         match members {

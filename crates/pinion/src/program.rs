@@ -47,6 +47,6 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
         Settings::Rollback(rollback) => verbs::rollback::run(&rollback),
         Settings::Serve(serve) => verbs::serve::run(*serve),
         Settings::Verify(look) => verbs::verify::run(&look),
-        Settings::Version { json } => verbs::version::run(json),
+        Settings::Version { sbom, json } => verbs::version::run(sbom, json),
     }
 }

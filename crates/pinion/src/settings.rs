@@ -60,6 +60,8 @@ pub(crate) enum Settings {
     Verify(Look),
     /// `pinion version`
     Version {
+        /// `--sbom`
+        sbom: bool,
         /// `--json`
         json: bool,
     },
@@ -178,7 +180,7 @@ impl Settings {
             Verb::Rollback => Self::Rollback(releases::rollback(low)?),
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
-            Verb::Version => Self::Version { json: low.given("json") },
+            Verb::Version => Self::Version { sbom: low.given("sbom"), json: low.given("json") },
         })
     }
 }
@@ -453,7 +455,8 @@ mod tests {
         assert!(matches!(settings("pinion ls f"), Ok(Settings::Ls(_))));
         assert!(matches!(settings("pinion inspect f"), Ok(Settings::Inspect(_))));
         assert!(matches!(settings("pinion verify f"), Ok(Settings::Verify(_))));
-        assert!(matches!(settings("pinion version"), Ok(Settings::Version { json: false })));
+        let version = settings("pinion version --sbom");
+        assert!(matches!(version, Ok(Settings::Version { sbom: true, json: false })));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The flags of the verbs that look into an archive.
+//! The flags of the verbs that look into an archive, or into the program.
 
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
@@ -74,6 +74,21 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Which program to run at the other end of ssh",
         long: "For an ssh:// folder, when the shell there does not find `pinion` by itself.",
+    },
+    Directive {
+        name: "sbom",
+        short: None,
+        verbs: &[Verb::Version],
+        file: None,
+        level: Level::Command,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "List what the program is made of",
+        long: "Every crate and C library that is linked into it or takes part in its build, with \
+               version and licence. With `--json` it is a software bill of materials: a CycloneDX \
+               document, that has checksums and tells what needs what.",
     },
     Directive {
         name: "json",

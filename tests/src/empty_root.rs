@@ -1,0 +1,76 @@
+//! A root of the file system with a program in it and nothing else, as an image of a container that
+//! was made from scratch.
+
+use crate::binary::pinion;
+use crate::folder::Folder;
+use crate::peers::{output, program};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The folder that is the root for whoever is started in it.
+#[derive(Debug)]
+pub struct EmptyRoot {
+    folder: Folder,
+}
+
+impl EmptyRoot {
+    /// One with the program under test at `path`, and the libraries that it needs; a static one
+    /// needs none.
+    ///
+    /// # Panics
+    /// When something cannot be copied.
+    pub fn with_program(path: &str) -> EmptyRoot {
+        let root = EmptyRoot { folder: Folder::new("empty-root") };
+        root.copy(pinion(), path);
+        let told = output(program("ldd", "libc-bin").arg(pinion()));
+        let told = String::from_utf8_lossy(&told.stdout);
+        for library in told.split_whitespace().filter(|word| word.starts_with('/')) {
+            root.copy(Path::new(library), library);
+        }
+        root
+    }
+
+    /// Where something of the new root is in the old one.
+    pub fn outside(&self, path: &str) -> std::path::PathBuf {
+        self.folder.join(path.trim_start_matches('/'))
+    }
+
+    /// Copies a file into it.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn copy(&self, from: &Path, path: &str) {
+        let to = self.outside(path);
+        fs::create_dir_all(to.parent().expect("a file has a folder")).expect("its folders");
+        fs::copy(from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    }
+
+    /// A command that runs what its further arguments say, in its own process, as `user`. Those who
+    /// are not root can be no other user here: they run it as themselves.
+    pub fn runner(&self, user: &str) -> Command {
+        if rustix::process::geteuid().is_root() {
+            let mut chroot = program("chroot", "coreutils");
+            chroot.arg(format!("--userspec={user}")).arg("--groups=").arg(self.folder.path());
+            return chroot;
+        }
+        let mut unshare = program("unshare", "util-linux");
+        unshare.args(["--map-root-user", "--root"]).arg(self.folder.path());
+        unshare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::stdout;
+
+    #[test]
+    fn nothing_else_is_there() {
+        let root = EmptyRoot::with_program("/pinion");
+        let told = stdout(root.runner("65532:65532").args(["/pinion", "version"]));
+        assert!(told.starts_with(b"pinion "));
+        let failed = output(root.runner("65532:65532").args(["/bin/sh", "-c", "true"]));
+        assert!(!failed.status.success());
+    }
+}

@@ -1,0 +1,311 @@
+//! What the program is made of: every crate that is linked into it or takes part in its build, and
+//! the C libraries that some of them bring along.
+//!
+//! `cargo tree` says which crates those are, for it alone resolves features as a build does;
+//! `cargo metadata` says where each lies and under which licence, `Cargo.lock` has the checksums.
+
+use crate::{process, workspace};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the packages are made for. The list is of all of them together.
+const SYSTEMS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+
+/// Name and version: of each crate there may be several versions.
+pub(crate) type Key = (String, String);
+
+/// One crate of other people.
+#[derive(Debug)]
+pub(crate) struct Component {
+    /// An SPDX expression.
+    pub(crate) licence: String,
+    /// SHA-256 of the package, in hexadecimal digits.
+    pub(crate) checksum: String,
+    /// Its sources.
+    pub(crate) folder: PathBuf,
+    /// Whether it is part of the program; else it only takes part in the build.
+    pub(crate) is_linked: bool,
+    /// The crates it needs itself.
+    pub(crate) needs: BTreeSet<Key>,
+}
+
+/// The program and what it is made of.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// That of the workspace.
+    pub(crate) version: String,
+    /// An SPDX expression.
+    pub(crate) licence: String,
+    /// What its own crates need of other people.
+    pub(crate) needs: BTreeSet<Key>,
+    /// All that need leads to.
+    pub(crate) components: BTreeMap<Key, Component>,
+}
+
+/// A C library that comes with the sources of a crate and is linked with it.
+#[derive(Debug)]
+pub(crate) struct Bundled {
+    /// The crate.
+    pub(crate) inside: &'static str,
+    /// What its own people call it.
+    pub(crate) name: &'static str,
+    /// An SPDX expression.
+    pub(crate) licence: &'static str,
+    /// Where its own licence text is, below the folder of the crate.
+    pub(crate) licence_file: &'static str,
+    header: &'static str,
+    /// The macros of the header that are its version, the first part first.
+    version: &'static [&'static str],
+}
+
+/// Every such library.
+pub(crate) const BUNDLED: [Bundled; 2] = [
+    Bundled {
+        inside: "libdeflate-sys",
+        name: "libdeflate",
+        licence: "MIT",
+        licence_file: "libdeflate/COPYING",
+        header: "libdeflate/libdeflate.h",
+        version: &["LIBDEFLATE_VERSION_STRING"],
+    },
+    Bundled {
+        inside: "zstd-sys",
+        name: "zstd",
+        // Also under GPL-2.0, at the choice of who uses it; this is ours.
+        licence: "BSD-3-Clause",
+        licence_file: "zstd/LICENSE",
+        header: "zstd/lib/zstd.h",
+        version: &["ZSTD_VERSION_MAJOR", "ZSTD_VERSION_MINOR", "ZSTD_VERSION_RELEASE"],
+    },
+];
+
+/// Crates with C or assembler that is their own, or that is never compiled.
+const OWN_C: [&str; 3] = [
+    "blake3",              // its own, by the same people
+    "brotli-decompressor", // an example of its use from C
+    "walkdir",             // an example to compare it with
+];
+
+impl Bundled {
+    /// Its version, as its header has it.
+    pub(crate) fn version(&self, sources: &Path) -> Result<String> {
+        let path = sources.join(self.header);
+        let header = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let parts: Option<Vec<&str>> =
+            self.version.iter().map(|name| value(&header, name)).collect();
+        Ok(parts.with_context(|| format!("no version in {}", path.display()))?.join("."))
+    }
+}
+
+/// What a header says that a macro is.
+fn value<'h>(header: &'h str, name: &str) -> Option<&'h str> {
+    let words = header.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = words.into_iter().find_map(|words| match words.as_slice() {
+        ["#define", macro_name, value, ..] if *macro_name == name => Some(*value),
+        _ => None,
+    });
+    found.map(|value| value.trim_matches('"'))
+}
+
+impl Program {
+    /// As `Cargo.lock` has it now.
+    pub(crate) fn read() -> Result<Self> {
+        let metadata = process::output(&mut process::cargo(&[
+            "metadata",
+            "--locked",
+            "--format-version",
+            "1",
+        ]))?;
+        let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata")?;
+        let lock = workspace::root().join("Cargo.lock");
+        let lock = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
+        let linked = edges(&tree("normal,no-proc-macro")?)?;
+        let all = edges(&tree("normal,build")?)?;
+        Self::of(&metadata, &checksums(&lock), &linked, all)
+    }
+
+    fn of(
+        metadata: &Value,
+        checksums: &BTreeMap<Key, String>,
+        linked: &Edges,
+        all: Edges,
+    ) -> Result<Self> {
+        let packages = metadata["packages"].as_array().context("cargo metadata: no packages")?;
+        let packages: BTreeMap<Key, &Value> = packages
+            .iter()
+            .map(|package| ((text(package, "name"), text(package, "version")), package))
+            .collect();
+        let is_own =
+            |key: &Key| packages.get(key).is_some_and(|package| package["source"].is_null());
+        let mut needs = BTreeSet::new();
+        let mut components = BTreeMap::new();
+        for (key, its_needs) in all {
+            let others = its_needs.into_iter().filter(|need| !is_own(need));
+            if is_own(&key) {
+                needs.extend(others);
+                continue;
+            }
+            let of = || format!("{} {}", key.0, key.1);
+            let package = packages.get(&key).with_context(of)?;
+            let manifest = PathBuf::from(text(package, "manifest_path"));
+            let component = Component {
+                licence: expression(&text(package, "license")),
+                checksum: checksums.get(&key).with_context(of)?.clone(),
+                folder: manifest.parent().with_context(of)?.to_owned(),
+                is_linked: linked.contains_key(&key),
+                needs: others.collect(),
+            };
+            ensure!(!component.licence.is_empty(), "{} has no licence", of());
+            components.insert(key, component);
+        }
+        let program = packages.iter().find(|((name, _), _)| name == "pinion");
+        let ((_, version), program) = program.context("no package pinion")?;
+        let (version, licence) = (version.clone(), text(program, "license"));
+        Ok(Self { version, licence, needs, components })
+    }
+
+    /// The C libraries, each with the crate that brings it and its version. Fails when a crate has
+    /// C that nobody has looked at.
+    pub(crate) fn bundled(&self) -> Result<Vec<(&'static Bundled, &Key, String)>> {
+        let mut found = Vec::new();
+        for (key, component) in self.components.iter().filter(|(_, one)| one.is_linked) {
+            match BUNDLED.iter().find(|bundled| bundled.inside == key.0) {
+                Some(bundled) => found.push((bundled, key, bundled.version(&component.folder)?)),
+                None if OWN_C.contains(&key.0.as_str()) || !has_c(&component.folder)? => {}
+                None => bail!("{} has C in it; say in {} whose", key.0, file!()),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn has_c(folder: &Path) -> Result<bool> {
+    let is_c = |path: &String| [".c", ".cc", ".cpp", ".S"].iter().any(|end| path.ends_with(end));
+    Ok(workspace::files(folder)?.iter().any(is_c))
+}
+
+/// For each crate those it needs.
+type Edges = BTreeMap<Key, BTreeSet<Key>>;
+
+/// What the program is built from, one crate a line, each behind how deep it stands.
+fn tree(edges: &str) -> Result<String> {
+    let mut command = process::cargo(&["tree", "--locked", "--package", "pinion"]);
+    command.args(["--edges", edges, "--prefix", "depth", "--format", " {p}"]);
+    for system in SYSTEMS {
+        command.args(["--target", system]);
+    }
+    process::output(&mut command)
+}
+
+/// Reads such lines: `2 serde_core v1.0.229 (*)`. What stands one deeper, below, is what a crate
+/// needs; where a star stands, its needs were told before. Between two systems is an empty line.
+fn edges(tree: &str) -> Result<Edges> {
+    let mut edges = Edges::new();
+    let mut above: Vec<Key> = Vec::new();
+    for line in tree.lines().filter(|line| !line.is_empty()) {
+        let mut words = line.split_whitespace();
+        let (Some(depth), Some(name), Some(version)) = (words.next(), words.next(), words.next())
+        else {
+            bail!("cargo tree: {line:?}");
+        };
+        let depth: usize = depth.parse().with_context(|| format!("cargo tree: {line:?}"))?;
+        let key = (name.to_owned(), version.trim_start_matches('v').to_owned());
+        above.truncate(depth);
+        if let Some(parent) = above.last() {
+            edges.entry(parent.clone()).or_default().insert(key.clone());
+        }
+        edges.entry(key.clone()).or_default();
+        above.push(key);
+    }
+    Ok(edges)
+}
+
+/// The checksums of a lock file, which cargo always writes in the same form.
+fn checksums(lock: &str) -> BTreeMap<Key, String> {
+    let mut found = BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let value = |name: &str| {
+            let prefix = format!("{name} = \"");
+            let line = package.lines().find_map(|line| line.strip_prefix(prefix.as_str()))?;
+            line.strip_suffix('"').map(str::to_owned)
+        };
+        if let (Some(name), Some(version), Some(sum)) =
+            (value("name"), value("version"), value("checksum"))
+        {
+            found.insert((name, version), sum);
+        }
+    }
+    found
+}
+
+/// A licence as SPDX writes it; older crates have a slash for "or".
+fn expression(licence: &str) -> String {
+    licence.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
+}
+
+fn text(value: &Value, member: &str) -> String {
+    value[member].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key(name: &str, version: &str) -> Key {
+        (name.to_owned(), version.to_owned())
+    }
+
+    #[test]
+    fn a_tree_is_read_with_what_it_leaves_out() {
+        let tree = "0 pinion v0.1.0 (/x/pinion)\n1 own v0.1.0 (/x/own)\n\
+                    2 a v1.0.0\n3 b v2.0.0+c.1\n1 a v1.0.0 (*)\n\
+                    1 derive v1.0.0 (proc-macro)\n\n0 pinion v0.1.0\n";
+        let edges = edges(tree).unwrap();
+        assert_eq!(edges.len(), 5);
+        assert_eq!(edges[&key("a", "1.0.0")], BTreeSet::from([key("b", "2.0.0+c.1")]));
+        assert_eq!(edges[&key("pinion", "0.1.0")].len(), 3);
+        assert!(edges[&key("derive", "1.0.0")].is_empty());
+        assert!(super::edges("pinion v0.1.0\n").is_err());
+    }
+
+    #[test]
+    fn our_own_crates_are_the_program() {
+        let package = |name: &str, source: Value| {
+            json!({"name": name, "version": "1.0.0", "license": "MIT/Apache-2.0",
+                   "source": source, "manifest_path": format!("/r/{name}/Cargo.toml")})
+        };
+        let packages = [
+            package("pinion", Value::Null),
+            package("own", Value::Null),
+            package("a", json!("registry")),
+            package("cc", json!("registry")),
+        ];
+        let tree = "0 pinion v1.0.0\n1 own v1.0.0\n2 a v1.0.0\n";
+        let sums = checksums(
+            "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"aa\"\n\n\
+             [[package]]\nname = \"own\"\nversion = \"1.0.0\"\n\n\
+             [[package]]\nname = \"cc\"\nversion = \"1.0.0\"\nchecksum = \"cc\"\n",
+        );
+        let all = edges(&format!("{tree}3 cc v1.0.0\n")).unwrap();
+        let program =
+            Program::of(&json!({"packages": packages}), &sums, &edges(tree).unwrap(), all).unwrap();
+        assert_eq!(program.needs, BTreeSet::from([key("a", "1.0.0")]));
+        assert_eq!(program.components.len(), 2);
+        let a = &program.components[&key("a", "1.0.0")];
+        assert_eq!((a.licence.as_str(), a.checksum.as_str()), ("MIT OR Apache-2.0", "aa"));
+        assert_eq!((a.is_linked, a.needs.len()), (true, 1));
+        assert!(!program.components[&key("cc", "1.0.0")].is_linked);
+    }
+
+    #[test]
+    fn versions_stand_in_headers() {
+        let header = "#define  V_MAJOR    1\n#define V_STRING\t\"1.26\"\n#define V_MAJOR_OF 2\n";
+        assert_eq!(value(header, "V_MAJOR"), Some("1"));
+        assert_eq!(value(header, "V_STRING"), Some("1.26"));
+        assert_eq!(value(header, "V"), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! The licences of all that is linked into the program, as its makers wrote them.
+
+use super::package::Package;
+use crate::components::{BUNDLED, Component, Key, Program};
+use crate::{process, workspace};
+use anyhow::{Context, Result, ensure};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// How the names of such files begin, in capitals.
+const NAMES: [&str; 6] = ["COPYING", "COPYRIGHT", "LICENCE", "LICENSE", "NOTICE", "UNLICENSE"];
+
+/// Kinds of files that are something else, whatever their name is.
+const OTHERS: [&str; 5] = [".c", ".h", ".json", ".rs", ".toml"];
+
+/// Folders of what is not linked.
+const UNUSED: [&str; 4] = ["benches/", "examples/", "fuzz/", "tests/"];
+
+/// Crates that come without a text, and the one by the same people from the same place that has it.
+const TEXT_OF: [(&str, &str); 1] = [("alloc-stdlib", "alloc-no-stdlib")];
+
+/// What the GNU C library says about itself, where Debian keeps it.
+const C_LIBRARY: &str = "/usr/share/doc/libc6-dev/copyright";
+
+/// Texts, each with those whose it is.
+type Texts = BTreeMap<String, BTreeSet<String>>;
+
+/// Adds all of them to a package.
+pub(super) fn write(
+    package: &Package,
+    folder: &str,
+    parts: &Program,
+    is_static: bool,
+) -> Result<()> {
+    let text = third_party(parts)?;
+    package.file(&format!("{folder}/THIRD-PARTY-LICENSES"), text.as_bytes())?;
+    // The standard library is part of every program; the compiler comes with what it says of it.
+    let root = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let standard = PathBuf::from(root.trim()).join("share/doc/rust/COPYRIGHT-library.html");
+    let standard = fs::read(&standard).with_context(|| standard.display().to_string())?;
+    package.file(&format!("{folder}/RUST-LIBRARY-LICENSES.html"), &standard)?;
+    if is_static {
+        let c_library = fs::read(C_LIBRARY).context(C_LIBRARY)?;
+        package.file(&format!("{folder}/C-LIBRARY-LICENSES"), &c_library)?;
+    }
+    Ok(())
+}
+
+fn third_party(parts: &Program) -> Result<String> {
+    let linked: Vec<(&Key, &Component)> =
+        parts.components.iter().filter(|(_, component)| component.is_linked).collect();
+    let mut texts = Texts::new();
+    let mut list = String::new();
+    for (key, component) in &linked {
+        let name = format!("{} {}", key.0, key.1);
+        writeln!(list, "    {name}: {}", component.licence)?;
+        let mut from = *component;
+        if let Some((_, other)) = TEXT_OF.iter().find(|(crate_name, _)| *crate_name == key.0) {
+            let other = linked.iter().find(|(key, _)| key.0 == *other);
+            from = other.with_context(|| format!("whose text has {name}?"))?.1;
+        }
+        let found = files(from, &key.0)?;
+        ensure!(!found.is_empty(), "{name} has no text of its licence; say in {} whose", file!());
+        for path in found {
+            let bytes = fs::read(from.folder.join(&path)).with_context(|| path.clone())?;
+            add(&mut texts, &bytes, &name);
+        }
+    }
+    for (bundled, inside, version) in parts.bundled()? {
+        writeln!(list, "    {} {version} in {}: {}", bundled.name, inside.0, bundled.licence)?;
+    }
+    Ok(document(&list, &texts))
+}
+
+fn add(texts: &mut Texts, bytes: &[u8], owner: &str) {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+    texts.entry(text.trim_matches('\n').to_owned()).or_default().insert(owner.to_owned());
+}
+
+/// The files of a crate that are texts of licences.
+fn files(component: &Component, name: &str) -> Result<Vec<String>> {
+    let bundled = BUNDLED.iter().find(|bundled| bundled.inside == name);
+    let is_ours = |path: &String| match bundled {
+        // A library may leave the choice between several; the one that was made is in the table.
+        Some(bundled) => !path.contains('/') || path == bundled.licence_file,
+        None => true,
+    };
+    let found = workspace::files(&component.folder)?;
+    Ok(found.into_iter().filter(|path| is_text(path) && is_ours(path)).collect())
+}
+
+fn is_text(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_uppercase();
+    NAMES.iter().any(|begin| name.starts_with(begin))
+        && !OTHERS.iter().any(|end| path.ends_with(end))
+        && !UNUSED.iter().any(|folder| path.starts_with(folder))
+}
+
+fn document(list: &str, texts: &Texts) -> String {
+    let line = "=".repeat(80);
+    let mut document = format!(
+        "Pinion has these works of other people in it, each under a licence of its own. The texts\n\
+         of the licences follow. What is behind an \"OR\" is a choice.\n\n{list}"
+    );
+    let mut sorted: Vec<_> = texts.iter().collect();
+    sorted.sort_by_key(|(text, owners)| (*owners, *text));
+    for (text, owners) in sorted {
+        let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+        document += &format!("\n{line}\n{}\n{line}\n\n{text}\n", owners.join("\n"));
+    }
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        for path in ["LICENSE", "LICENSE-MIT", "license.txt", "COPYING", "src/x/LICENSE-UNICODE"] {
+            assert!(is_text(path), "{path}");
+        }
+        for path in ["src/license.rs", "README.md", "tests/data/LICENSE", "src/copying.c"] {
+            assert!(!is_text(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_text_stands_once_and_names_its_owners() {
+        let mut texts = Texts::new();
+        add(&mut texts, b"\nBe kind.\r\n", "b 2.0");
+        add(&mut texts, b"Be kind.\n\n", "a 1.0");
+        add(&mut texts, b"Be quick.", "a 1.0");
+        let document = document("    a 1.0: X\n", &texts);
+        assert_eq!(document.matches("Be kind.").count(), 1);
+        assert!(document.contains("\na 1.0\nb 2.0\n=="), "{document}");
+        let place = |text: &str| document.find(text).expect("a text");
+        assert!(place("    a 1.0: X") < place("Be quick.") && place("Be quick.") < place("kind"));
+    }
+
+    #[test]
+    fn everything_that_is_linked_has_a_text() {
+        let text = third_party(&Program::read().expect("cargo knows")).expect("texts");
+        for word in ["    rustix ", "    zstd 1", "Meta Platforms", "Eric Biggers", "UNICODE"] {
+            assert!(text.contains(word), "{word}");
+        }
+        // Neither what only builds, nor the choice that was not made.
+        assert!(!text.contains("    syn ") && !text.contains("GNU GENERAL PUBLIC LICENSE"));
+    }
+}
