@@ -95,7 +95,11 @@ impl<W: Write + Seek> Assembly<'_, W> {
     ) -> Result<(), CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(()) };
-        let mut forms = Vec::new();
+        // A damaged archive can have two records of one path; which answers, its index decides.
+        if !is_asset(archive, &entry)? {
+            return Ok(());
+        }
+        let (mut forms, mut bytes) = (Vec::new(), 0);
         for form in entry.representations() {
             let Some((digest, body)) = digests.sound_body(archive, &form)? else { return Ok(()) };
             let shared = self.shared(&archive.shared(form.shared())?)?;
@@ -103,13 +107,14 @@ impl<W: Write + Seek> Assembly<'_, W> {
             let body = self.writer.body(&digest, body).map_err(BuildError::from)?;
             let etag = ETag(*form.etag());
             forms.push(NewRepresentation { coding: form.coding(), shared, body, etag });
-            self.summary.previous_bytes += form.bytes();
+            bytes += form.bytes();
         }
         let modified = entry.modified();
         let new = super::entries::entry(path, b"", modified, &forms);
         self.writer.entry(&NewEntry { rules_first, ..new }).map_err(BuildError::from)?;
         self.writer.previous(path, age);
         self.summary.previous_assets += 1;
+        self.summary.previous_bytes += bytes;
         self.summary.entries += 1;
         Ok(())
     }
