@@ -1,9 +1,8 @@
 //! Any bytes as an archive: no panic, and nothing said that is not so.
 #![no_main]
 
-#[path = "../../crates/archive/tests/archive/forge.rs"]
-#[allow(dead_code, reason = "the tests forge more than the fuzzer")]
-mod forge;
+#[path = "../../crates/archive/tests/archive/edits.rs"]
+mod edits;
 #[path = "../../crates/archive/tests/archive/oracle.rs"]
 mod oracle;
 #[path = "../../crates/archive/tests/archive/sample.rs"]

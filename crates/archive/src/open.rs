@@ -243,7 +243,7 @@ pub(crate) const SECTION_VERSION: u16 = 1;
 
 impl Known {
     fn among(sections: &[Section]) -> Result<Known, OpenError> {
-        const KINDS: [SectionKind; 8] = [
+        const KINDS: [SectionKind; 10] = [
             SectionKind::BODIES,
             SectionKind::INDEX,
             SectionKind::RECORDS,
@@ -252,6 +252,8 @@ impl Known {
             SectionKind::EXTERNALS,
             SectionKind::DIGESTS,
             SectionKind::RULES,
+            SectionKind::PREVIOUS,
+            SectionKind::ORIGINS,
         ];
         let mut found: [Option<Section>; KINDS.len()] = [None; KINDS.len()];
         for section in sections {
@@ -272,7 +274,8 @@ impl Known {
             }
         }
         let readable = |section: &Section| section.version == SECTION_VERSION;
-        let [bodies, index, records, shared, meta, externals, digests, rules] =
+        // The last two are for builds, which find them by themselves.
+        let [bodies, index, records, shared, meta, externals, digests, rules, _, _] =
             found.map(|section| section.filter(readable));
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })

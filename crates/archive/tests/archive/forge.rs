@@ -1,7 +1,7 @@
 //! Changes an archive and makes its checks right again, as an attacker would.
 
 use pinion_archive::layout::{
-    Bucket, DigestRow, FileHeader, HEADER_PAGE_BYTES, IndexHeader, RecordHeader, SectionRow,
+    Bucket, FileHeader, HEADER_PAGE_BYTES, IndexHeader, RecordHeader, SectionRow,
 };
 use pinion_archive::{Layout, Scratch, SectionKind};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -128,77 +128,5 @@ impl Forge {
         let check = xxh3_64(&self.bytes[..HEADER_PAGE_BYTES]);
         self.bytes[24..32].copy_from_slice(&check.to_le_bytes());
         self
-    }
-}
-
-/// Makes every check right again that covers bytes which can be found, in the order in which a
-/// reader comes to them. What leads nowhere stays as it is.
-pub(crate) fn reseal(bytes: &mut [u8]) {
-    let Ok((header, table)) = FileHeader::read_from_prefix(bytes) else { return };
-    let count = (header.sections.get() as usize).min(table.len() / size_of::<SectionRow>());
-    reseal_bodies(bytes, count);
-    for number in 0..count {
-        let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
-        let Ok((mut row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
-        let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
-        let Some(end) = start.checked_add(length).filter(|&end| end <= bytes.len()) else {
-            continue;
-        };
-        let section = &mut bytes[start..end];
-        match SectionKind(row.kind.get()) {
-            SectionKind::INDEX => reseal_tails(section, start as u64, 64),
-            SectionKind::RECORDS => reseal_records(section, start as u64),
-            SectionKind::EXTERNALS => reseal_tails(section, start as u64, 32),
-            _ => {}
-        }
-        if SectionKind(row.kind.get()) != SectionKind::BODIES {
-            row.digest = *blake3::hash(section).as_bytes();
-        }
-        bytes[place..place + size_of::<SectionRow>()].copy_from_slice(row.as_bytes());
-    }
-    if bytes.len() >= HEADER_PAGE_BYTES {
-        bytes[24..32].fill(0);
-        let check = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
-        bytes[24..32].copy_from_slice(&check.to_le_bytes());
-    }
-}
-
-/// The digests of the bodies, before that of their section.
-fn reseal_bodies(bytes: &mut [u8], count: usize) {
-    for number in 0..count {
-        let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
-        let Ok((row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
-        let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
-        let end = start.checked_add(length).filter(|&end| end <= bytes.len());
-        let Some(end) = end.filter(|_| row.kind.get() == SectionKind::DIGESTS.0) else { continue };
-        for place in (start..end).step_by(size_of::<DigestRow>()) {
-            let Ok((mut row, _)) = DigestRow::read_from_prefix(&bytes[place..end]) else { return };
-            let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
-            let body = start.checked_add(length).and_then(|end| bytes.get(start..end));
-            let Some(body) = body else { continue };
-            row.digest = *blake3::hash(body).as_bytes();
-            bytes[place..place + size_of::<DigestRow>()].copy_from_slice(row.as_bytes());
-        }
-    }
-}
-
-/// Structures of `length` bytes, each with its check in the last 8.
-fn reseal_tails(structures: &mut [u8], offset: u64, length: usize) {
-    for (number, structure) in structures.chunks_exact_mut(length).enumerate() {
-        let place = offset + (number * length) as u64;
-        let (content, check) = structure.split_at_mut(length - 8);
-        check.copy_from_slice(&xxh3_64_with_seed(content, place).to_le_bytes());
-    }
-}
-
-fn reseal_records(records: &mut [u8], offset: u64) {
-    let mut at = 0;
-    while let Some((header, _)) =
-        records.get(at..).and_then(|rest| RecordHeader::read_from_prefix(rest).ok())
-    {
-        let length = (header.bytes.get() as usize).clamp(32, records.len() - at);
-        let check = xxh3_64_with_seed(&records[at + 8..at + length], offset + at as u64) as u32;
-        records[at..at + 4].copy_from_slice(&check.to_le_bytes());
-        at += length;
     }
 }

@@ -5,8 +5,8 @@ use pinion_archive::layout::{FileHeader, SectionRow};
 use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
 use zerocopy::FromBytes;
 
-use crate::forge::reseal;
-use crate::sample::{KEYS, Said, everything_in, site};
+use crate::edits::reseal;
+use crate::sample::{KEYS, Said, everything_in, later_site, site};
 
 /// Each answer is as before, or an error.
 fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
@@ -46,15 +46,15 @@ fn every_flipped_bit_is_harmless_or_named() {
 
 #[test]
 fn verify_finds_every_changed_byte() {
-    let whole = site();
-    assert!(verify(&whole, &mut |_, _| {}).expect("opens").is_sound());
-    let mut bytes = whole.clone();
-    for place in 0..bytes.len() {
-        for flip in [1, 0x80, 0xff] {
-            bytes[place] ^= flip;
-            let sound = verify(&bytes, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
-            assert!(!sound, "byte {place} ^ {flip:#x} went unseen");
-            bytes[place] ^= flip;
+    for mut bytes in [site(), later_site()] {
+        assert!(verify(&bytes, &mut |_, _| {}).expect("opens").is_sound());
+        for place in 0..bytes.len() {
+            for flip in [1, 0x80, 0xff] {
+                bytes[place] ^= flip;
+                let sound = verify(&bytes, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
+                assert!(!sound, "byte {place} ^ {flip:#x} went unseen");
+                bytes[place] ^= flip;
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod compare;
 mod corpus;
+mod edits;
 mod error_pages;
 mod forge;
 mod format;

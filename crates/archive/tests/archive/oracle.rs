@@ -6,21 +6,20 @@
 //! |---|---|
 //! | 0 | edits of a sound archive: its answers stay the same or become errors |
 //! | 1 | edits, after which all checks are made right again: errors or answers in bounds |
+//! | 2, 3 | the same of an archive with pages of errors and assets of earlier releases |
 //! | any other | the rest is the file |
-//!
-//! An edit is four bytes: where to count from (the highest bit set: from the end of the header
-//! page, else from the start of the file), two bytes of place, one that is combined with the byte
-//! there.
 
-use pinion_archive::layout::HEADER_PAGE_BYTES;
-use pinion_archive::limits::{RULE_CAPTURES_MAX, RULES_MAX};
+use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, RULE_CAPTURES_MAX, RULES_MAX};
 use pinion_archive::{
-    Archive, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch, SectionKind, TargetPart,
-    verify,
+    Archive, EntryKind, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch, SectionKind,
+    TargetPart, verify,
 };
 
-use crate::forge::reseal;
-use crate::sample::{KEYS, everything, everything_in, look_up, look_up_fallback, rules_of, site};
+use crate::edits::{edit, reseal};
+use crate::sample::{
+    KEYS, error_page_of, everything, everything_in, later_site, look_up, look_up_fallback,
+    previous_of, rules_of, site,
+};
 
 /// Panics when the archive room does something wrong with these bytes.
 pub(crate) fn check(data: &[u8]) {
@@ -37,11 +36,27 @@ pub(crate) fn check(data: &[u8]) {
                 }
                 assert_eq!(rules_of(&sound.view(&whole)), rules_of(&layout.view(&edited)));
             }
-            let sound = verify(&edited, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
-            assert_eq!(sound, edited == whole, "verify sees every change");
+            check_seen(&whole, &edited);
         }
-        1 => {
-            let mut edited = edit(&site(), rest);
+        2 => {
+            let whole = later_site();
+            let sound = Layout::open(&whole).expect("sound");
+            let sound = sound.view(&whole);
+            let edited = edit(&whole, rest);
+            if let Ok(layout) = Layout::open(&edited) {
+                let archive = layout.view(&edited);
+                for status in 0..1000 {
+                    let page = error_page_of(&archive, status);
+                    assert!(page.is_none() || page == error_page_of(&sound, status), "{status}");
+                }
+                let previous = previous_of(&archive);
+                assert!(previous.is_err() || previous == previous_of(&sound));
+            }
+            check_seen(&whole, &edited);
+        }
+        1 | 3 => {
+            let whole = if *mode == 1 { site() } else { later_site() };
+            let mut edited = edit(&whole, rest);
             reseal(&mut edited);
             check_file(&edited);
         }
@@ -49,15 +64,9 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-fn edit(whole: &[u8], edits: &[u8]) -> Vec<u8> {
-    let mut bytes = whole.to_vec();
-    for edit in edits.chunks_exact(4) {
-        let number = usize::from(edit[1]) << 8 | usize::from(edit[2]);
-        let place = if edit[0] & 0x80 == 0 { number } else { HEADER_PAGE_BYTES + number };
-        let length = bytes.len();
-        bytes[place % length] ^= edit[3];
-    }
-    bytes
+fn check_seen(whole: &[u8], edited: &[u8]) {
+    let sound = verify(edited, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
+    assert_eq!(sound, edited == whole, "verify sees every change");
 }
 
 /// Whatever an archive says is within the file and about what was asked for.
@@ -87,6 +96,8 @@ fn check_file(bytes: &[u8]) {
     }
     check_rules(archive.rules());
     check_walk(&archive);
+    check_error_pages(&archive);
+    check_previous(&archive);
     let _ = verify(bytes, &mut |_, _| {});
 }
 
@@ -121,4 +132,33 @@ fn check_walk(archive: &Archive<'_>) {
         let _ = archive.find(entry.path(), &mut scratch);
     }
     let _ = archive.meta().map(Iterator::count);
+}
+
+/// A page of an error is the entry of its status, and as small as promised.
+fn check_error_pages(archive: &Archive<'_>) {
+    for status in 0..1000 {
+        let Some((fields, body)) = error_page_of(archive, status) else { continue };
+        assert!((400..=599).contains(&status) && body.len() as u64 <= ERROR_PAGE_MAX_BYTES);
+        assert!(fields.is_empty() || fields.ends_with(b"\r\n"));
+        let mut scratch = Scratch::new();
+        let entry = archive.find(format!("error:{status}").as_bytes(), &mut scratch);
+        let entry = entry.expect("its page was read").expect("its page was found");
+        assert_eq!((entry.kind(), entry.status()), (EntryKind::Resource, status));
+        // Of its forms no other is looked at.
+        let form = entry.representation(0).expect("its page was read");
+        assert_eq!(archive.shared(form.shared()).expect("its page was read").full, fields);
+        assert_eq!(archive.body(&form), Ok(Some(&*body)));
+    }
+}
+
+/// Assets of earlier releases rise, and each is found by its path.
+fn check_previous(archive: &Archive<'_>) {
+    let Ok(previous) = archive.previous() else { return };
+    assert!(previous.iter().is_sorted_by(|(one, _), (next, _)| one < next));
+    let count = previous.iter().count();
+    assert_eq!((count, count == 0), (previous.len(), previous.is_empty()));
+    for (path, age) in previous.iter() {
+        assert!(path.starts_with(b"/") && age > 0);
+        assert_eq!(previous.age(path), Some(age));
+    }
 }

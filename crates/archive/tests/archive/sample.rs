@@ -121,6 +121,37 @@ pub(crate) fn site() -> Vec<u8> {
     finish(w)
 }
 
+/// What [`site`] has not: pages of errors, and assets of earlier releases.
+pub(crate) fn later_site() -> Vec<u8> {
+    let mut w = writer();
+    // The type that tags are made of here.
+    let plain = shared(&mut w, "type");
+    let packed = body(&mut w, b"\x1f\x8bpacked");
+    for (status, content) in [(400, &b"four"[..]), (503, b"a page of five hundred"), (599, b"")] {
+        let content = body(&mut w, content);
+        let forms = [form(Coding::Identity, plain, content), form(Coding::Gzip, plain, packed)];
+        w.error_page(&NewEntry { status, ..resource(b"", &forms) }).expect("valid");
+    }
+    let asset = body(&mut w, b"body{margin:0}");
+    let asset = [form(Coding::Identity, plain, asset)];
+    for (path, age) in [(&b"/app.1a2b3c4d.css"[..], 1), (b"/app.5e6f7a8b.css", 300)] {
+        w.entry(&resource(path, &asset)).expect("valid");
+        w.previous(path, age);
+    }
+    w.entry(&resource(b"/app.9c0d1e2f.css", &asset)).expect("valid");
+    finish(w)
+}
+
+/// Fields and content of the page of a status.
+pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
+    archive.error_page(status).map(|page| (page.fields.to_vec(), page.body.to_vec()))
+}
+
+/// Paths and ages of the assets of earlier releases.
+pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, Damage> {
+    Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
+}
+
 /// Rules of [`site`]: one that is walked and one that is looked up.
 pub(crate) const RULES: &[NewRule<'static>] = &[
     NewRule {

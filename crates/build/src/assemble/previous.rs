@@ -125,6 +125,10 @@ impl<W: Write + Seek> Assembly<'_, W> {
     ) -> Result<Option<Forms>, CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
+        // A damaged archive can have two records of one path; which answers, its index decides.
+        if !is_asset(archive, &entry)? {
+            return Ok(None);
+        }
         let mut forms = Vec::new();
         for form in entry.representations() {
             let Some((digest, body)) = digests.sound_body(archive, &form)? else { return Ok(None) };

@@ -2,6 +2,8 @@
 
 mod answers;
 mod codings;
+#[path = "../../../archive/tests/archive/edits.rs"]
+mod edits;
 mod extract;
 mod failures;
 mod folder;
@@ -9,6 +11,8 @@ mod import;
 mod large;
 mod listings;
 mod places;
+mod previous;
+mod previous_law;
 mod reader;
 mod reuse;
 mod reuse_law;

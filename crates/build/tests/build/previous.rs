@@ -1,0 +1,36 @@
+//! Assets of earlier releases, whatever their archives hold.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::previous_law;
+
+/// The corpus of the fuzzer, on the stable toolchain.
+#[test]
+fn whatever_an_earlier_archive_holds() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/previous");
+    let files: Vec<_> = fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        println!("{}", file.display());
+        previous_law::check(&fs::read(file).unwrap());
+    }
+}
+
+proptest! {
+    #[test]
+    fn edits_of_an_earlier_archive(
+        first in 0u8..8,
+        edits in prop::collection::vec((any::<bool>(), any::<u16>(), any::<u8>()), 0..4),
+    ) {
+        let mut data = vec![first];
+        for (behind_page, place, flip) in edits {
+            data.push(u8::from(behind_page) << 7);
+            data.extend_from_slice(&place.to_be_bytes());
+            data.push(flip);
+        }
+        previous_law::check(&data);
+    }
+}
