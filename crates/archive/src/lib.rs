@@ -20,11 +20,13 @@
 //! | `digests` | [`Digests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
-//! | `bodies`, `blocks`, `records`, `table`, `sink` | its parts: bodies, shared blocks, index, output |
+//! | `bodies`, `records` | its parts that stream: where bodies are, which keys there are |
+//! | `blocks`, `table`, `sink` | the others: shared blocks, the index, the output |
+//! | `by_digest` | [`ByDigest`]: bodies found by their digests |
 //! | `previous` | [`Previous`]: what earlier releases have left, and for how long |
 //! | `origins` | what encoder made a stored body: what a later build may take over |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
-//! | [`base64`] | bytes as text
+//! | [`base64`] | bytes as text |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | what can be wrong with a file: [`OpenError`], [`Damage`] |
 //!
