@@ -26,6 +26,15 @@ pub(crate) enum Which {
 }
 
 impl BodyRef {
+    /// Its rank among the stored bodies, in the order of their places; None when it is none of them,
+    /// or has no bytes.
+    pub fn stored(&self) -> Option<u32> {
+        match self.0 {
+            Which::Stored(number) => Some(number),
+            Which::Empty | Which::External(_) => None,
+        }
+    }
+
     /// The number of the external file that holds it, None when it is in the archive.
     pub fn external(&self) -> Option<u32> {
         match self.0 {
@@ -208,7 +217,7 @@ impl Bodies {
 fn is_landmark(digest: &Digest, bytes: u64) -> bool {
     let [a, b, c, d, ..] = digest.0;
     let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
-    drawn * LANDMARK_EVERY_BYTES < bytes << 32
+    (drawn * LANDMARK_EVERY_BYTES) >> 32 < bytes
 }
 
 /// Copies exactly `bytes` bytes, and feeds what was copied to `hasher` whatever happens.

@@ -33,7 +33,7 @@ impl ByDigest {
     /// The row of `rows` with that digest.
     pub fn find(&self, digest: &Digest, rows: &[DigestRow]) -> Option<u32> {
         let is_it = |&number: &u32| digest_of(rows, number) == Some(&digest.0);
-        self.numbers.find(hash(&self.hasher, &digest.0), is_it).copied()
+        self.numbers.find(self.hasher.hash_one(digest.0), is_it).copied()
     }
 }
 
@@ -41,12 +41,7 @@ fn digest_of(rows: &[DigestRow], number: u32) -> Option<&[u8; 32]> {
     rows.get(usize::try_from(number).ok()?).map(|row| &row.digest)
 }
 
+/// Of all bytes: an archive that somebody else has made may claim digests that no content has.
 fn hash_of_row(hasher: &RandomState, rows: &[DigestRow], number: u32) -> u64 {
-    digest_of(rows, number).map_or(0, |digest| hash(hasher, digest))
-}
-
-/// Eight bytes are enough: to find contents that share those of their digests is as hard as to
-/// find them by chance.
-fn hash(hasher: &RandomState, digest: &[u8; 32]) -> u64 {
-    hasher.hash_one(digest.first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first)))
+    digest_of(rows, number).map_or(0, |digest| hasher.hash_one(digest))
 }

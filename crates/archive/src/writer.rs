@@ -1,5 +1,5 @@
 //! Writing an archive: bodies stream out as they come, then the entries; what leads to them is kept
-//! (the path and some 60 bytes) and follows at the end, the header page last. The bytes depend on
+//! (48 bytes for a body, 16 and the path for an entry) and follows at the end, the header page last. The bytes depend on
 //! the calls and on nothing else.
 //!
 //! An output that was not finished is not an archive: its header page is zeros.
@@ -316,7 +316,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Writes everything but the bodies and gives the output back, flushed but not synced. `meta`
+    /// Writes what is left and gives the output back, flushed but not synced. `meta`
     /// are facts about the build, as `(key, value)`: nothing that differs between two builds of
     /// the same input.
     pub fn finish(mut self, meta: &[(&str, &str)]) -> Result<(Summary, W), WriteError> {

@@ -124,9 +124,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         })
     }
 
-    /// Makes room for about as much as there was the last time.
-    pub(crate) fn expect(&mut self, reuse: &Reuse) {
-        self.writer.expect_bodies(reuse.bodies());
+    /// Makes room for as many bodies as there were the last time, but no more than there can be.
+    pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &Lists<'_>) {
+        let most = self.files.len().saturating_mul(1 + lists.longest());
+        self.writer.expect_bodies(reuse.bodies().min(most));
     }
 
     /// Takes the result of the next file.
@@ -288,8 +289,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Makes room for a body that comes from the archive that is replaced.
     fn carry(&mut self, body: &Carried) -> Result<BodyRef, WriteError> {
         let (stored, place) = self.writer.reserve(&body.digest, body.bytes)?;
-        if let (Some(place), Some(carrier)) = (place, &mut self.carrier) {
-            carrier.add(body, place)?;
+        if let (Some(place), Some(number), Some(carrier)) =
+            (place, stored.stored(), &mut self.carrier)
+        {
+            carrier.add(body, number, place)?;
         }
         Ok(stored)
     }

@@ -96,8 +96,14 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
     let known = known.unwrap_or_default();
     let carries = carrier.is_some();
+    if let Some(carrier) = &carrier {
+        // A content in all its codings is no more than as many times its length.
+        let bytes = known.iter().filter_map(|known| found.files.get(known.file as usize));
+        let bytes: u64 = bytes.map(|file| file.bytes).sum();
+        carrier.make_room(bytes.saturating_mul(1 + lists.longest() as u64));
+    }
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
-    assembly.expect(&reuse);
+    assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use pinion_archive::Digest;
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::limits::{CARRIED_PIECE_BYTES, PIECE_BYTES};
@@ -25,7 +26,7 @@ pub(crate) struct Carried {
     /// Its place in the old archive.
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// Its number there: between bodies with consecutive numbers there is padding, nothing else.
+    /// Its number there.
     pub(crate) number: u32,
 }
 
@@ -33,12 +34,21 @@ pub(crate) struct Carried {
 pub(crate) struct Carrier {
     runs: Option<SyncSender<Run>>,
     /// Grows as long as the next body follows the last one, here and there.
-    run: Option<(Run, u32)>,
+    run: Option<(Run, Numbers)>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
     from: Arc<File>,
     /// What the old archive was when it was opened.
     stamp: Stamp,
+    to: Arc<File>,
+}
+
+/// The numbers of a body in the old archive and in the new one. Between bodies with consecutive
+/// numbers there is padding, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    old: u32,
+    new: u32,
 }
 
 /// A part of the old archive that is a part of the new one.
@@ -56,19 +66,34 @@ impl Carrier {
     /// None when the system refuses a thread.
     pub(crate) fn start(from: Arc<File>, stamp: Stamp, to: File) -> Option<Carrier> {
         let (sender, receiver) = sync_channel(WAITING_RUNS);
+        let to = Arc::new(to);
         let stopped = Arc::new(AtomicBool::new(false));
-        let (source, stop) = (Arc::clone(&from), Arc::clone(&stopped));
-        let work = move || copy_all(&source, &to, &receiver, &stop);
+        let (source, out) = (Arc::clone(&from), Arc::clone(&to));
+        let stop = Arc::clone(&stopped);
+        let work = move || copy_all(&source, &out, &receiver, &stop);
         let thread = thread::Builder::new().name("carry".to_owned()).spawn(work).ok()?;
-        Some(Carrier { runs: Some(sender), run: None, stopped, thread: Some(thread), from, stamp })
+        let (runs, thread) = (Some(sender), Some(thread));
+        Some(Carrier { runs, run: None, stopped, thread, from, stamp, to })
     }
 
-    /// Has a body copied to the place `to` of the new archive.
-    pub(crate) fn add(&mut self, body: &Carried, to: u64) -> io::Result<()> {
+    /// Gets blocks for what will be copied, at most `bytes`, all at once: the copies then find them
+    /// there instead of asking for each. The output is still empty.
+    pub(crate) fn make_room(&self, bytes: u64) {
+        let bytes = bytes.min(self.stamp.bytes);
+        if fallocate(&*self.to, FallocateFlags::KEEP_SIZE, 0, bytes).is_err() {
+            // What it got before it found that there is not enough would be missing elsewhere. If
+            // it cannot be given back, it is still within the room that the output may take.
+            let _ = self.to.set_len(0);
+        }
+    }
+
+    /// Has a body copied to the place `to` of the new archive, where its number is `new`.
+    pub(crate) fn add(&mut self, body: &Carried, new: u32, to: u64) -> io::Result<()> {
         let next = Run { from: body.offset, to, bytes: body.bytes };
-        let joined = self.run.and_then(|(run, last)| {
-            run.joined(&next).filter(|_| last.checked_add(1) == Some(body.number))
-        });
+        let numbers = Numbers { old: body.number, new };
+        // What is new may fit into the padding between two that stay where they are.
+        let joined = self.run.filter(|(_, last)| numbers.follow(*last));
+        let joined = joined.and_then(|(run, _)| run.joined(&next));
         let mut run = match joined {
             Some(joined) => joined,
             None => {
@@ -79,7 +104,7 @@ impl Carrier {
         if let Some(pieces) = run.take_pieces() {
             self.send(pieces)?;
         }
-        self.run = Some((run, body.number));
+        self.run = Some((run, numbers));
         Ok(())
     }
 
@@ -129,6 +154,12 @@ impl Drop for Carrier {
         self.runs = None;
         // The build has failed for another reason, or this has been waited for.
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Numbers {
+    fn follow(self, last: Numbers) -> bool {
+        last.old.checked_add(1) == Some(self.old) && last.new.checked_add(1) == Some(self.new)
     }
 }
 
@@ -252,10 +283,10 @@ mod tests {
         let start = || Carrier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
         let body = |offset, bytes| Carried { digest: Digest::default(), offset, bytes, number: 7 };
         let mut carrier = start();
-        carrier.add(&body(8, 3), 0).unwrap();
+        carrier.add(&body(8, 3), 0, 0).unwrap();
         assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut carrier = start();
-        carrier.add(&body(8, 2), 0).unwrap();
+        carrier.add(&body(8, 2), 0, 0).unwrap();
         from.write_all_at(b"x", 20).unwrap();
         assert!(carrier.finish().unwrap_err().to_string().contains("changed"));
         [old, new].iter().for_each(|path| std::fs::remove_file(path).unwrap());

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use pinion_archive::WriteError;
-use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
@@ -63,10 +62,11 @@ pub fn build_file_after(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let mut notes_draft = None;
+        let stamps = stamps::beside(out).filter(|_| options.reuse);
+        // Before the walk, which names what it skips: the same each time.
+        let mut notes_draft = stamps.as_deref().and_then(|path| Draft::create(path).ok());
         let look = || {
-            let (beside, draft) = look_beside(options, out);
-            notes_draft = draft;
+            let beside = look_beside(options, out, stamps.as_deref(), &mut notes_draft);
             let carrier = carrier(&beside, file);
             Beside { earlier, carrier, ..beside }
         };
@@ -108,22 +108,23 @@ pub(crate) fn published<T, E: From<BuildError>>(
     Ok((result, stamp))
 }
 
-/// What a build can take over from the last one in the same place, and from others; and the draft
-/// of the new file of fingerprints.
-fn look_beside(options: &Options, out: &Path) -> (Beside<'static>, Option<Draft>) {
+/// What a build can take over from the last one in the same place, and from others. `stamps` is
+/// where the file of fingerprints is, and `draft` becomes the new one, unless what stands there is
+/// not ours to replace.
+fn look_beside(
+    options: &Options,
+    out: &Path,
+    stamps: Option<&Path>,
+    draft: &mut Option<Draft>,
+) -> Beside<'static> {
     let mut beside = Beside::default();
-    let path = stamps::beside(out).filter(|_| options.reuse);
-    let found = path.as_deref().map_or(Found::Nothing, Stamps::find);
-    let mut draft = None;
-    match (&found, path) {
-        (Found::Foreign, Some(_)) => beside.warnings.push(Warning::NoStamps),
-        (_, Some(path)) => {
-            draft = Draft::create(&path).ok();
-            let file = draft.as_ref().and_then(|draft| draft.file.try_clone().ok());
-            beside.notes = file.and_then(|file| Notes::new(file, options.now).ok());
-        }
-        (_, None) => {}
+    let found = stamps.map_or(Found::Nothing, Stamps::find);
+    if matches!(found, Found::Foreign) {
+        beside.warnings.push(Warning::NoStamps);
+        *draft = None;
     }
+    let file = draft.as_ref().and_then(|draft| draft.file.try_clone().ok());
+    beside.notes = file.and_then(|file| Notes::new(file, options.now).ok());
     beside.stamps = match found {
         Found::Stamps(stamps) => Some(stamps),
         Found::Nothing | Found::Foreign => None,
@@ -141,16 +142,12 @@ fn look_beside(options: &Options, out: &Path) -> (Beside<'static>, Option<Draft>
             beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
         }
     }
-    (beside, draft)
+    beside
 }
 
 /// Bodies can be carried over from the archive that is replaced to `out`.
 fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
     let (from, stamp) = beside.reuse.carries()?;
-    // Room for all at once: the copies then find their blocks there instead of asking for each. A
-    // file system that cannot do that, or has no such room, is asked for as much as it turns out
-    // to be.
-    let _ = fallocate(out, FallocateFlags::KEEP_SIZE, 0, stamp.bytes);
     Carrier::start(from, stamp, out.try_clone().ok()?)
 }
 

@@ -32,7 +32,7 @@ use crate::source::{Source, Stamp};
 use crate::walk::SourceFile;
 
 /// The last byte is the version: it changes with the rows, and with what is found in a file.
-const MAGIC: [u8; 8] = *b"\x89PISTAT\x02";
+const MAGIC: [u8; 8] = *b"\x89PISTAT\x03";
 /// Behind the rows.
 const TRAILER_BYTES: usize = 32 + size_of::<StampRow>() + 8 + 32;
 

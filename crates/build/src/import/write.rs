@@ -45,6 +45,7 @@ pub(super) fn write<W: Write + Seek>(
     let mut import = Import { plan: &plan, options, lists: &lists, fields, writer, imported };
     let stored = import.contents(&contents, progress)?;
     let answers = import.answers(&contents, &stored)?;
+    import.writer.end_bodies()?;
     import.entries(&answers)?;
     let Import { writer, mut imported, .. } = import;
     imported.rules = plan.rules.len() as u64;

@@ -206,6 +206,60 @@ fn whatever_was_done_to_them_the_result_is_the_same() {
 }
 
 /// A file of that name which is not ours stays what it is.
+/// A new body may find its place in the padding between two that stay where they are.
+#[test]
+fn a_new_file_fits_between_two_that_do_not_move() {
+    for between in [1, 28, 4000] {
+        let (source, out) = (Folder::new(), Folder::new());
+        source.file("a.bin", noise(40));
+        source.file("c.bin", noise(100_000));
+        let path = out.join("site.pinion");
+        make(&source, &path, &later());
+        source.file("b.bin", vec![7; between]);
+        let second = make(&source, &path, &later());
+        assert_eq!(second.summary.unread_files, 2);
+        assert!(second.bytes == anew(&source, &later()), "{between} bytes");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Files of all sizes come, go and change among others: the archive is the one of a build from
+    /// nothing, which `verify` finds sound.
+    #[test]
+    fn any_change_gives_what_a_build_from_nothing_gives(
+        sizes in prop::collection::vec(size(), 6..9),
+        changes in prop::collection::vec((0usize..18, prop::option::weighted(0.8, size())), 1..6),
+    ) {
+        let (source, out) = (Folder::new(), Folder::new());
+        let options = Options { codings: Vec::new(), ..later() };
+        let write = |number: usize, round: u8, bytes: usize| {
+            let mut content = noise(bytes as u64);
+            content.iter_mut().take(2).for_each(|byte| *byte = number as u8 ^ round << 6);
+            source.file(format!("{number:02}.bin"), content);
+        };
+        for (number, &bytes) in sizes.iter().enumerate() {
+            write(2 * number, 0, bytes);
+        }
+        let path = out.join("site.pinion");
+        make(&source, &path, &options);
+        for (number, bytes) in changes {
+            match bytes {
+                Some(bytes) => write(number, 1, bytes),
+                None => drop(fs::remove_file(source.join(format!("{number:02}.bin")))),
+            }
+            let made = make(&source, &path, &options);
+            prop_assert!(made.bytes == anew(&source, &options));
+        }
+    }
+}
+
+/// Around the sizes at which places are aligned.
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => 1usize..200, 1 => 3000usize..5000, 3 => 63_000usize..80_000]
+}
+
 #[test]
 fn a_foreign_file_of_that_name_is_not_replaced() {
     let (source, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
