@@ -1,7 +1,7 @@
 //! What was written, on the command line or in a table of a configuration file: texts by the name
 //! of their row. Values are not read yet; [`crate::settings`] does that, wherever they came from.
 
-use crate::directives::verbs::Verb;
+use crate::directives::{self, Directive, verbs::Verb};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
@@ -40,9 +40,11 @@ impl Low {
         self.written.get(name).into_iter().flatten().map(OsString::as_os_str)
     }
 
-    /// What stands here, and what stands in `below` alone.
+    /// What stands here, and what stands in `below` alone. Two flags for one key hide each other.
     pub(crate) fn over(&self, below: &Self) -> Self {
-        let mut both = below.clone();
+        let rows = directives::all().filter(|row| self.given(row.name));
+        let twins: Vec<&str> = rows.filter_map(Directive::twin).map(|twin| twin.name).collect();
+        let mut both = below.without(&twins);
         both.verb = self.verb;
         let own = self.written.iter().map(|(name, values)| (*name, values.clone()));
         both.written.extend(own);
@@ -89,5 +91,13 @@ mod tests {
         assert!(both.given("watch") && !both.given("dummy"));
         assert_eq!(both.differences(&file).collect::<Vec<_>>(), ["listen", "watch"]);
         assert_eq!(both.differences(&both).count(), 0);
+    }
+
+    #[test]
+    fn a_flag_hides_the_other_one_for_its_key() {
+        let value = low(&[("cache-control", &["no-cache"]), ("jobs", &["2"])]);
+        let off = low(&[("no-cache-control", &[]), ("jobs", &["2"])]);
+        assert_eq!(value.over(&off), value);
+        assert_eq!(off.over(&value), off);
     }
 }

@@ -128,7 +128,8 @@ impl Reader<'_> {
 
     fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut Section) {
         for (key, value) in in_order(content) {
-            let Some(row) = table.row(key.get_ref()) else {
+            let is_switched = matches!(value.get_ref(), DeValue::Boolean(_));
+            let Some(row) = table.row(key.get_ref(), is_switched) else {
                 let message = unknown_key(table, key.get_ref());
                 self.fault(key.span().start, message);
                 continue;
@@ -271,7 +272,8 @@ fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
         _ if row.is_list() => format!("a string ({}) or a list of them", row.kind.bounds()),
         _ => format!("a string ({})", row.kind.bounds()),
     };
-    Err(format!("{needed} is needed, not {found}"))
+    let or_off = if row.twin().is_some() { ", true or false" } else { "" };
+    Err(format!("{needed}{or_off} is needed, not {found}"))
 }
 
 fn unknown_key(table: Table, name: &str) -> String {
@@ -290,7 +292,8 @@ fn unknown_key(table: Table, name: &str) -> String {
     match nearest(name, keys) {
         Some(near) => format!("unknown key {name} in {header}; did you mean {near}?"),
         None => {
-            let keys: Vec<&str> = table.rows().map(|(_, key)| key).collect();
+            let mut keys: Vec<&str> = table.rows().map(|(_, key)| key).collect();
+            keys.dedup();
             format!("unknown key {name} in {header}; there are {}", keys.join(", "))
         }
     }

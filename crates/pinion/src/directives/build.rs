@@ -186,10 +186,9 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
                for a year whatever is given here, and a not-found page is never stored.",
     },
-    // In a file `cache-control` is the key of its value.
     switch(
         "no-cache-control",
-        None,
+        Some(Table::Site.key("cache-control")),
         "Leave Cache-Control out of every response",
         "What `_headers` gives stays. Clients then decide by themselves how long to keep what.",
     ),

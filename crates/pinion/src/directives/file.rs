@@ -84,9 +84,12 @@ impl Table {
         })
     }
 
-    /// The row of a key.
-    pub(crate) fn row(self, key: &str) -> Option<&'static Directive> {
-        self.rows().find(|(_, name)| *name == key).map(|(row, _)| row)
+    /// The row of a key whose value is true or false, or another one. A key that takes a value and
+    /// can be switched off has two rows.
+    pub(crate) fn row(self, key: &str, is_switched: bool) -> Option<&'static Directive> {
+        let row = self.rows().find(|(_, name)| *name == key)?.0;
+        let twin = row.twin().filter(|_| row.is_switch() != is_switched);
+        Some(twin.unwrap_or(row))
     }
 }
 
@@ -95,6 +98,17 @@ impl Directive {
     /// `security-headers = false`.
     pub(crate) fn is_inverted(&self) -> bool {
         self.file.is_some_and(|key| self.name.strip_prefix("no-") == Some(key.name))
+    }
+
+    /// The other row of its key: `cache-control` takes a value, or `false`.
+    pub(crate) fn twin(&self) -> Option<&'static Directive> {
+        let key = self.file?;
+        all().find(|other| other.file == Some(key) && other.name != self.name)
+    }
+
+    /// Whether its value is true or false.
+    pub(crate) fn is_switch(&self) -> bool {
+        matches!(self.kind, Kind::Switch)
     }
 
     /// Whether the key takes a list.
@@ -113,8 +127,15 @@ mod tests {
     fn every_key_leads_to_its_own_row() {
         for row in all() {
             let Some(key) = row.file else { continue };
-            let found = key.table.row(key.name).expect("a row");
+            let found = key.table.row(key.name, row.is_switch()).expect("a row");
             assert_eq!(found.name, row.name);
+            match row.twin() {
+                Some(twin) => assert_ne!(twin.is_switch(), row.is_switch(), "{}", row.name),
+                None => {
+                    let found = key.table.row(key.name, !row.is_switch()).expect("a row");
+                    assert_eq!(found.name, row.name);
+                }
+            }
             assert!(key.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", key.name);
             // A flag that takes something away is a key that grants it.
             let negative = row.name.starts_with("no-") && matches!(row.kind, Kind::Switch);

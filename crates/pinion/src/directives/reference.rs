@@ -83,7 +83,9 @@ fn configuration() -> String {
 }
 
 fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
-    write!(page, "\n### `{}.{key}`\n\n", row.file.map_or("", |key| key.table.name()))?;
+    // A key with two rows has two entries.
+    let off = if row.is_switch() && row.twin().is_some() { " = false" } else { "" };
+    write!(page, "\n### `{}.{key}{off}`\n\n", row.file.map_or("", |key| key.table.name()))?;
     match row.is_inverted() {
         true => write!(page, "`false`: {}.", row.brief)?,
         false => write!(page, "{}.", row.brief)?,

@@ -230,6 +230,7 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
+    use crate::directives;
     use crate::settings::Settings;
     use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
@@ -286,9 +287,13 @@ mod tests {
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch), (Memory::Copy, true));
-        // But for the one that does not go with --cache-control.
-        let tried = |flag: &&str| serve.low.given(flag) || *flag == "no-cache-control";
+        // It does not go with --cache-control.
+        let without = served("pinion serve site --no-cache-control");
+        let tried = |flag: &&str| serve.low.given(flag) || without.low.given(flag);
         assert!(CONTENT_FLAGS.iter().all(tried), "every flag is tried");
+        assert!(SiteSettings::from_low(&without.low).expect("a site").content.no_cache_control);
+        let keyed = |flag: &&str| directives::all().any(|r| r.name == *flag && r.file.is_some());
+        assert!(CONTENT_FLAGS.iter().all(keyed), "every flag is a key of a folder's site");
         let content = site.content;
         let brotli = CodingLevel { method: Method::Brotli, level: 4 };
         assert_eq!(content.codings, Some(vec![brotli]));

@@ -190,6 +190,31 @@ fn flags_stand_above_the_file() {
 }
 
 #[test]
+fn cache_control_is_a_value_or_switched_off() {
+    let folder = Folder::with_site();
+    let got = |value: &str, flags: &str| {
+        let text = format!("[[site]]\npath = \"site\"\ncache-control = {value}\n");
+        folder.write("pinion.toml", text);
+        let server = Server::start(&folder, &format!("pinion.toml {flags}"));
+        let field = server.get("/").field("Cache-Control").map(str::to_owned);
+        assert_eq!(server.stop().0, Some(0));
+        field
+    };
+    assert_eq!(got("false", ""), None);
+    assert_eq!(got("true", "").as_deref(), Some("max-age=0, must-revalidate"));
+    // Either flag stands above either value.
+    assert_eq!(got("false", "--cache-control no-cache").as_deref(), Some("no-cache"));
+    assert_eq!(got("\"no-cache\"", "--no-cache-control"), None);
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\ncache-control = 5\n");
+    let hint = "cache-control: a string (visible ASCII), true or false is needed, not a number";
+    run(&folder, "serve").refused(2, hint);
+    build_site(&folder);
+    folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\ncache-control = false\n");
+    let hint = "pinion.toml:3:17: cache-control: has no effect on an archive";
+    run(&folder, "serve").refused(2, hint);
+}
+
+#[test]
 fn pinion_toml_comes_before_public() {
     let folder = Folder::with_site();
     folder.write("public/index.html", "public");

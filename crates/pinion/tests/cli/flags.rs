@@ -2,19 +2,24 @@
 //! belongs; at the end here are those that belong nowhere else.
 
 use crate::folder::Folder;
-use crate::program::{build_site, command, run};
+use crate::program::{build_site, command, run, verbs};
 use crate::server::Server;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-/// The verbs with operands that are right.
-const VERBS: [(&str, &str); 11] = [
+/// The verbs with operands that are right: every verb needs a row.
+const VERBS: [(&str, &str); 16] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
     ("inspect", "site.pinion"),
     ("ls", "site.pinion"),
     ("cat", "site.pinion /"),
+    ("completions", "bash"),
+    ("diff", "site.pinion site.pinion"),
+    ("extract", "site.pinion -o out"),
+    ("import", "site.cdb -o out"),
+    ("man", "pinion"),
     ("verify", "site.pinion"),
     ("publish", "site.pinion live"),
     ("releases", "live"),
@@ -99,6 +104,11 @@ fn every_flag_refuses_what_it_does_not_take_and_is_named() {
     let folder = Folder::with_site();
     build_site(&folder);
     let mut seen = BTreeSet::new();
+    let mut verbs = verbs(&folder);
+    verbs.sort();
+    let mut rows = VERBS.map(|(verb, _)| verb);
+    rows.sort_unstable();
+    assert_eq!(verbs, rows, "which operands does it take?");
     for (verb, operands) in VERBS {
         let help = run(&folder, &format!("{verb} --help"));
         for flag in flags(help.text()) {

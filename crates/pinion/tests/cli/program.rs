@@ -17,6 +17,17 @@ pub(crate) fn run(folder: &Folder, arguments: &str) -> Run {
     Run::of(command(folder, arguments).output().expect("it runs"))
 }
 
+/// The verbs, as its help lists them.
+pub(crate) fn verbs(folder: &Folder) -> Vec<String> {
+    let help = run(folder, "help");
+    let list = help.text().lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    let verbs: Vec<String> =
+        list.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    assert!(verbs.iter().any(|verb| verb == "build"), "{}", help.text());
+    verbs
+}
+
 /// Runs it, builds `site` into `site.pinion`.
 pub(crate) fn build_site(folder: &Folder) {
     let run = run(folder, "build site -o site.pinion");
