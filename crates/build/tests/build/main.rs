@@ -6,6 +6,7 @@ mod codings;
 mod edits;
 mod extract;
 mod failures;
+mod fields_law;
 mod folder;
 mod import;
 mod large;
