@@ -33,7 +33,7 @@
 //! is warned about and gets no `Last-Modified`), and which fingerprints may be trusted. With a
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
 //!
-//! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 700
+//! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 500
 //! bytes per file. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
