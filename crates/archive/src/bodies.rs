@@ -26,8 +26,8 @@ pub(crate) enum Which {
 }
 
 impl BodyRef {
-    /// Its rank among the stored bodies, in the order of their places; None when it is none of them,
-    /// or has no bytes.
+    /// Its rank among the stored bodies, in the order of their places; None when it is none of
+    /// them, or has no bytes.
     pub fn stored(&self) -> Option<u32> {
         match self.0 {
             Which::Stored(number) => Some(number),

@@ -1,6 +1,6 @@
 //! Writing an archive: bodies stream out as they come, then the entries; what leads to them is kept
-//! (48 bytes for a body, 16 and the path for an entry) and follows at the end, the header page last. The bytes depend on
-//! the calls and on nothing else.
+//! (48 bytes for a body, 16 and the path for an entry) and follows at the end, the header page
+//! last. The bytes depend on the calls and on nothing else.
 //!
 //! An output that was not finished is not an archive: its header page is zeros.
 

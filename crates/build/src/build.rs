@@ -23,7 +23,7 @@ use crate::pipeline;
 use crate::progress::Progress;
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
-use crate::stamps::{Notes, Stamps};
+use crate::stamps::{Known, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, Found, SourceFile, walk};
 use crate::work::{Claims, Work};
@@ -97,10 +97,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let known = known.unwrap_or_default();
     let carries = carrier.is_some();
     if let Some(carrier) = &carrier {
-        // A content in all its codings is no more than as many times its length.
-        let bytes = known.iter().filter_map(|known| found.files.get(known.file as usize));
-        let bytes: u64 = bytes.map(|file| file.bytes).sum();
-        carrier.make_room(bytes.saturating_mul(1 + lists.longest() as u64));
+        carrier.make_room(most_bytes(&known, &found.files, &lists));
     }
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
     assembly.expect(&reuse, &lists);
@@ -144,6 +141,13 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+/// What files that did not change take at most: a content in a coding is no longer than itself.
+fn most_bytes(known: &[Known], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
+    let files = known.iter().filter_map(|known| files.get(known.file as usize));
+    let bytes: u64 = files.map(|file| file.bytes).sum();
+    bytes.saturating_mul(1 + lists.longest() as u64)
 }
 
 /// Does both, at the same time if the system gives a thread for it.
