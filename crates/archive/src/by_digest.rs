@@ -23,11 +23,12 @@ impl ByDigest {
         numbers.reserve(more, |&number| hash_of_row(hasher, rows, number));
     }
 
-    /// Adds row `number` of `rows`. No other has its digest.
+    /// Adds row `number` of `rows`, unless another one has its digest.
     pub fn insert(&mut self, number: u32, rows: &[DigestRow]) {
         let Self { numbers, hasher } = self;
         let hash = |&number: &u32| hash_of_row(hasher, rows, number);
-        numbers.insert_unique(hash(&number), number, hash);
+        let is_it = |&other: &u32| digest_of(rows, other) == digest_of(rows, number);
+        numbers.entry(hash(&number), is_it, hash).or_insert(number);
     }
 
     /// The row of `rows` with that digest.

@@ -4,7 +4,6 @@ use std::io::{Seek, Write};
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::bodies::Which;
 use crate::damage::Fault;
 use crate::entry::{Entry, record_check};
 use crate::layout::{
@@ -200,10 +199,7 @@ fn flags(entry: &NewEntry<'_>) -> u8 {
 }
 
 fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> RepresentationRow {
-    let external = match representation.body.0 {
-        Which::External(number) => Some(number),
-        Which::Empty | Which::Stored(_) => None,
-    };
+    let external = representation.body.external();
     RepresentationRow {
         offset: offset.into(),
         bytes: bytes.into(),
