@@ -96,7 +96,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         notes: Option<Notes>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
-        let mut fields = Fields::new(options, &rules.fields.rules)?;
+        let mut fields = Fields::new(options, &rules.fields)?;
         let mut writer = Writer::new(out)?;
         fields.write_generated(&mut writer)?;
         if !options.slash_redirects {

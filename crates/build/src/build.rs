@@ -172,7 +172,7 @@ fn workers(options: &Options) -> usize {
 /// What the rules files say, checked against the paths of the files found: before anything is
 /// encoded, which takes its time.
 pub(crate) fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, BuildError> {
-    let mut rules = Rules::read(source, &found.rules)?;
+    let mut rules = Rules::read(source, &found.rules, options)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page
         && !keys().any(|key| key == keys::of_path(page))

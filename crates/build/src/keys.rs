@@ -93,53 +93,70 @@ impl Plan<'_> {
     }
 }
 
-/// `keys` are different, sorted, and begin with a slash.
+/// A file that could answer a URL which is not its own path. The first of those of one URL does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate<'a> {
+    url: &'a [u8],
+    /// How good a name it has for that.
+    rank: u8,
+    file: u32,
+}
+
+/// `keys` are different, sorted, and begin with a slash; there are at most 2³² of them.
 pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> Plan<'a> {
     let mut plan = Plan::default();
     plan_fallbacks(keys, &mut plan);
-    // URL → rank and file of who answers it so far; a file's own path has rank 0.
-    let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::with_capacity(2 * keys.len());
-    let mut shadowed = Vec::new();
-    let files = || keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
-    best.extend(files().map(|(file, &key)| (key, (0, file))));
-    for (file, &key) in files() {
+    let candidates = candidates(keys, &plan.hidden, conventions);
+    let is_own = |url: &[u8]| keys.binary_search(&url).ok().filter(|file| !plan.is_hidden(*file));
+    // The winners, by URL. A table of all paths would take twice the memory of everything else.
+    let (mut aliases, mut shadowed) = (Vec::new(), Vec::new());
+    for rivals in candidates.chunk_by(|one, other| one.url == other.url) {
+        let Some((&Candidate { url, file, .. }, losers)) = rivals.split_first() else { continue };
+        let (winner, losers) = match is_own(url) {
+            Some(own) => (own, rivals),
+            None => {
+                aliases.push((file as usize, url));
+                (file as usize, losers)
+            }
+        };
+        shadowed.extend(losers.iter().map(|lost| (url, lost.file as usize, winner)));
+    }
+    drop(candidates);
+    let answers = |aliases: &[(usize, &[u8])], url: &[u8]| {
+        aliases.binary_search_by(|(_, known)| (*known).cmp(url)).is_ok()
+    };
+    let mut listings = Vec::new();
+    if conventions.listings {
+        let shown = keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
+        let folders = folders(shown.map(|(_, &key)| key));
+        listings.extend(folders.filter(|folder| !answers(&aliases, folder)));
+    }
+    if conventions.favicon && is_own(FAVICON).is_none() && !answers(&aliases, FAVICON) {
+        let icon = FAVICON_FILES.iter().find_map(|icon| keys.binary_search(icon).ok());
+        aliases.extend(icon.map(|file| (file, FAVICON)));
+    }
+    aliases.sort_unstable();
+    shadowed.sort_unstable();
+    Plan { aliases, shadowed, listings, ..plan }
+}
+
+/// Sorted: by URL, the best first.
+fn candidates<'a>(
+    keys: &[&'a [u8]],
+    hidden: &[usize],
+    conventions: Conventions,
+) -> Vec<Candidate<'a>> {
+    let of_file = |(file, &key): (usize, &&'a [u8])| {
         let index = index_url(key).filter(|_| conventions.index);
         let clean = clean_url(key).filter(|_| conventions.clean_urls);
-        for (url, rank) in [index, clean].into_iter().flatten() {
-            let holder = best.entry(url).or_insert((rank, file));
-            let (kept, lost) = if *holder <= (rank, file) {
-                (*holder, (rank, file))
-            } else {
-                ((rank, file), *holder)
-            };
-            *holder = kept;
-            if kept != lost {
-                shadowed.push((url, lost.1, kept.1));
-            }
-        }
-    }
-    if conventions.favicon && !best.contains_key(FAVICON) {
-        let icons = FAVICON_FILES.iter();
-        let icon = icons.filter_map(|icon| keys.iter().position(|key| key == icon)).next();
-        best.extend(icon.map(|file| (FAVICON, (1, file))));
-    }
-    // Whoever lost, lost to the one that has it in the end.
-    for (url, _, by) in &mut shadowed {
-        *by = best.get(url).map_or(*by, |&(_, file)| file);
-    }
-    let listings: Vec<&'a [u8]> = match conventions.listings {
-        true => {
-            let folders = folders(files().map(|(_, &key)| key));
-            folders.filter(|folder| !best.contains_key(folder)).collect()
-        }
-        false => Vec::new(),
+        let shown = hidden.binary_search(&file).is_err();
+        let urls = [index, clean].into_iter().flatten().filter(move |_| shown);
+        urls.map(move |(url, rank)| Candidate { url, rank, file: file as u32 })
     };
-    plan.listings = listings;
-    plan.aliases.extend(best.iter().filter(|(_, (rank, _))| *rank > 0).map(|(u, (_, f))| (*f, *u)));
-    plan.aliases.sort_unstable();
-    shadowed.sort_unstable();
-    plan.shadowed = shadowed;
-    plan
+    let mut candidates: Vec<_> = keys.iter().enumerate().flat_map(of_file).collect();
+    // The keys were in order, and so is nearly all that became of them: a stable sort profits.
+    candidates.sort();
+    candidates
 }
 
 /// The files that a URL is answered from if they exist and none has its very path, best first.
@@ -214,19 +231,18 @@ fn fallback_rank(name: &[u8]) -> Option<usize> {
 }
 
 /// `/dir/` for an index file, and its rank.
-fn index_url(key: &[u8]) -> Option<(&[u8], usize)> {
+fn index_url(key: &[u8]) -> Option<(&[u8], u8)> {
     let (folder, name) = key.split_at(name_at(key));
-    let rank = INDEX_NAMES.iter().position(|index| *index == name)?;
-    Some((folder, 1 + rank))
+    let (_, rank) = INDEX_NAMES.iter().zip(0..).find(|(index, _)| **index == name)?;
+    Some((folder, rank))
 }
 
 /// `/dir/name` for a page, and its rank.
-fn clean_url(key: &[u8]) -> Option<(&[u8], usize)> {
-    let (rank, url) = CLEAN_SUFFIXES
-        .iter()
-        .enumerate()
-        .find_map(|(rank, suffix)| Some((rank, key.strip_suffix(*suffix)?)))?;
-    (!url.ends_with(b"/")).then_some((url, 1 + rank))
+fn clean_url(key: &[u8]) -> Option<(&[u8], u8)> {
+    let mut suffixes = CLEAN_SUFFIXES.iter().zip(0..);
+    let (url, rank) =
+        suffixes.find_map(|(suffix, rank)| Some((key.strip_suffix(*suffix)?, rank)))?;
+    (!url.ends_with(b"/")).then_some((url, rank))
 }
 
 /// Where the last component begins.

@@ -28,14 +28,20 @@ pub(crate) enum RulesFile {
 }
 
 impl RulesFile {
-    pub(crate) const HEADERS: &str = "_headers";
+    /// What such a file is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RulesFile::Redirects => "_redirects",
+            RulesFile::Headers => "_headers",
+        }
+    }
 }
 
 /// What a name, exactly so written, says about the file's rules.
 pub(crate) fn rules_file(name: &[u8]) -> Option<RulesFile> {
     match name {
         b"_redirects" | b"_redirects.txt" => Some(RulesFile::Redirects),
-        _ if name == RulesFile::HEADERS.as_bytes() => Some(RulesFile::Headers),
+        b"_headers" => Some(RulesFile::Headers),
         _ => None,
     }
 }

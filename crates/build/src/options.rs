@@ -58,6 +58,11 @@ pub struct Options {
     pub single_page: Option<String>,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
+    /// Files of redirects and rewrites that do not lie in the folder, by their absolute paths. They
+    /// count as if they stood at the end of its own `_redirects`, in this order.
+    pub rules: Vec<PathBuf>,
+    /// The same for `_headers`.
+    pub fields: Vec<PathBuf>,
     /// Whether the summary has a [`Report`](crate::Report).
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
@@ -89,6 +94,8 @@ impl Options {
             cache_control_field: true,
             single_page: None,
             security_fields: true,
+            rules: Vec::new(),
+            fields: Vec::new(),
             report: false,
             external_min_bytes: None,
         }

@@ -2,6 +2,7 @@
 //!
 //! | Module | Does |
 //! |---|---|
+//! | `files` | which files there are, and in what order they count |
 //! | `text` | bytes → lines and words that know their place; [`RuleError`] |
 //! | [`redirects`], `pattern`, `target`, `decode` | `_redirects` → [`redirects::Redirect`]s |
 //! | `matching`, `loops` | which paths a redirect is about, and whether it ever ends |
@@ -15,6 +16,7 @@
 mod changes;
 mod compile;
 mod decode;
+mod files;
 pub mod glob;
 pub mod headers;
 mod loops;
@@ -25,100 +27,58 @@ mod target;
 mod text;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use pinion_archive::limits::RULES_MAX;
 use pinion_archive::{NewRule, PathPart, QueryValue as NewQueryValue, TargetPart as NewTargetPart};
 
-use crate::error::{BuildError, Problem, Reason};
-use crate::limits::RULES_FILE_MAX_BYTES;
-use crate::names::{RulesFile, rules_file};
-use crate::source::Source;
+use crate::error::BuildError;
+use crate::names::RulesFile;
+use crate::options::Options;
 use crate::summary::{RuleDoubt, Warning};
-use crate::walk::relative;
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
 pub use text::RuleError;
 
-use headers::FieldRules;
+use files::Reader;
+use headers::FieldRule;
 use redirects::{Part, QueryValue, Redirect, TargetPart};
 
-/// What the rules files of a folder say.
+/// What the rules files of a site say.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     /// In the order they are tried: those of deeper folders first.
     pub(crate) redirects: Vec<Redirect>,
-    pub(crate) fields: FieldRules,
+    /// In the order they apply.
+    pub(crate) fields: Vec<FieldRule>,
     pub(crate) warnings: Vec<Warning>,
-    /// The files themselves, with their keys: the archive keeps them, so that it can become the
+    /// The files themselves, by their keys: the archive keeps them, so that it can become the
     /// folder again.
-    pub(crate) files: Vec<(Box<[u8]>, Vec<u8>)>,
+    pub(crate) files: BTreeMap<Box<[u8]>, Vec<u8>>,
 }
 
 impl Rules {
-    /// Reads the files with these keys, sorted.
+    /// Reads the files with these keys, sorted, and those that the options name.
     ///
     /// # Errors
     /// [`BuildError::Problems`] for files that cannot be read, [`BuildError::Rules`] with all that
     /// is wrong in the others.
-    pub(crate) fn read(source: &Path, keys: &[Box<[u8]>]) -> Result<Rules, BuildError> {
-        let (mut rules, mut errors, mut problems) = (Rules::default(), Vec::new(), Vec::new());
-        let mut by_depth: BTreeMap<_, Vec<Redirect>> = BTreeMap::new();
+    pub(crate) fn read(
+        source: &Path,
+        keys: &[Box<[u8]>],
+        options: &Options,
+    ) -> Result<Rules, BuildError> {
+        let mut reader = Reader::new(source);
         for key in keys {
-            let file = relative(key);
-            let (folder, name) = folder_and_name(key);
-            let kind = rules_file(name);
-            if kind == Some(RulesFile::Headers) && folder != b"/" {
-                rules.warnings.push(Warning::HeadersBelowRoot(file));
-                continue;
-            }
-            let text = match read(source, &file) {
-                Ok(Ok(text)) => text,
-                Ok(Err(error)) => {
-                    errors.push(error);
-                    continue;
-                }
-                Err(reason) => {
-                    problems.push(Problem { path: file, reason });
-                    continue;
-                }
-            };
-            if kind == Some(RulesFile::Headers) {
-                match headers::parse(&file, &text) {
-                    Ok(found) => rules.fields = found,
-                    Err(found) => errors.extend(found),
-                }
-                rules.files.push((key.clone(), text));
-                continue;
-            }
-            let depth = std::cmp::Reverse(folder.iter().filter(|&&byte| byte == b'/').count());
-            if by_depth.contains_key(&(depth, folder)) {
-                errors.push(whole(&file, "no second file beside _redirects"));
-                continue;
-            }
-            let found = redirects::parse(&file, folder, &text).unwrap_or_else(|found| {
-                errors.extend(found);
-                Vec::new()
-            });
-            by_depth.insert((depth, folder), found);
-            rules.files.push((key.clone(), text));
+            reader.of_folder(key);
         }
-        rules.redirects = by_depth.into_values().flatten().collect();
-        if rules.redirects.len() > RULES_MAX
-            && let Some(last) = rules.redirects.last()
-        {
-            errors.push(whole(&last.file, &format!("at most {RULES_MAX} rules in all files")));
+        for file in &options.rules {
+            reader.beside(file, RulesFile::Redirects);
         }
-        if !problems.is_empty() {
-            return Err(BuildError::Problems(problems));
+        for file in &options.fields {
+            reader.beside(file, RulesFile::Headers);
         }
-        if !errors.is_empty() {
-            errors.sort();
-            return Err(BuildError::Rules(errors));
-        }
-        rules.warn_about_fields();
-        Ok(rules)
+        reader.finish()
     }
 
     /// Looks at the redirects and the paths of the site together.
@@ -154,15 +114,6 @@ impl Rules {
         }
         Ok(())
     }
-
-    fn warn_about_fields(&mut self) {
-        let file = PathBuf::from(RulesFile::HEADERS);
-        let warning = |line: usize, doubt| Warning::Rule { file: file.clone(), line, doubt };
-        let FieldRules { elsewhere, empty, .. } = &self.fields;
-        let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleDoubt::OtherHost));
-        let empty = empty.iter().map(|&line| warning(line, RuleDoubt::NoFields));
-        self.warnings.extend(elsewhere.chain(empty));
-    }
 }
 
 /// A rule as an archive takes it, given to `write`.
@@ -196,24 +147,4 @@ pub fn as_new_rule<R>(rule: &Redirect, write: impl FnOnce(&NewRule<'_>) -> R) ->
     let host = rule.host.as_deref();
     let (path, query, target) = (&*path, &*query, &*target);
     write(&NewRule { force, status, host, path, query, target, keeps_query })
-}
-
-/// The content of a rules file; the inner error is about the rules in it.
-fn read(source: &Path, file: &Path) -> Result<Result<Vec<u8>, RuleError>, Reason> {
-    let open = Source::open(&source.join(file))?;
-    if open.stamp().bytes > RULES_FILE_MAX_BYTES {
-        let expected = format!("a file of at most {RULES_FILE_MAX_BYTES} bytes");
-        return Ok(Err(whole(file, &expected)));
-    }
-    open.read().map(Ok)
-}
-
-/// An error about a file as a whole.
-fn whole(file: &Path, expected: &str) -> RuleError {
-    RuleError { file: file.to_owned(), line: 1, column: 1, expected: expected.to_owned() }
-}
-
-/// A key cut behind its last slash.
-fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
-    key.split_at(key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
 }

@@ -299,6 +299,11 @@ fn followed(entry: &DirEntry) -> Result<Metadata, Reason> {
             _ => Reason::Unreadable(error),
         })?;
     }
+    file_or_folder(metadata)
+}
+
+/// Only files and folders have content that can be read again.
+pub(crate) fn file_or_folder(metadata: Metadata) -> Result<Metadata, Reason> {
     let kind = metadata.file_type();
     if kind.is_file() || kind.is_dir() {
         Ok(metadata)

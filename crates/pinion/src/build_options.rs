@@ -21,6 +21,8 @@ pub(crate) fn options(
         codings: content.codings.clone().unwrap_or(defaults.codings),
         codings_for: content.codings_for.clone(),
         exclude: content.exclude.clone(),
+        rules: content.rules.clone(),
+        fields: content.fields.clone(),
         keep_going: content.keep_going,
         threads: content.jobs,
         source_date_epoch: source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?,

@@ -48,7 +48,7 @@ fn sum(figures: &str) -> Option<f64> {
 /// last milliseconds added is lost.
 pub(crate) fn peak_bytes(command: &mut Command) -> Result<u64> {
     const PAUSE: Duration = Duration::from_millis(2);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().with_context(|| process::shown(command))?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;

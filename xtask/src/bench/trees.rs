@@ -109,7 +109,7 @@ fn tree(
     let tree = Tree { root: state.join(name), files: folders * files };
     // Written last: where it is, the files are.
     let mark = state.join(format!("{name}.made"));
-    if mark.exists() {
+    if mark.exists() && tree.root.is_dir() {
         return Ok(tree);
     }
     eprintln!("  making the {} files of {name}", tree.files);

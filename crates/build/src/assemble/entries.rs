@@ -99,7 +99,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         self.summary.aliases = plan.aliases.len() as u64;
         self.summary.entries += (resources.len() - plan.hidden.len() + plan.aliases.len()) as u64;
-        self.summary.field_rules = self.rules.fields.rules.len() as u64;
+        self.summary.field_rules = self.rules.fields.len() as u64;
         self.summary.shadowed = shadowed(&plan, &keys);
         self.close()
     }
@@ -215,7 +215,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn store_rules_files(&mut self) -> Result<Vec<NewRepresentation>, WriteError> {
         let changes = self.fields.changes.none();
         let mut forms = Vec::with_capacity(self.rules.files.len());
-        for (_, text) in &self.rules.files {
+        for text in self.rules.files.values() {
             let digest = Digest::of(text);
             let body = self.writer.body(&digest, text)?;
             let media = MediaType::of(b"/rules.txt", text);

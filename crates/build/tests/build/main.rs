@@ -1,6 +1,7 @@
 //! Real folders built into archives, read back with the archive's own reader.
 
 mod answers;
+mod beside;
 mod codings;
 #[path = "../../../archive/tests/archive/edits.rs"]
 mod edits;

@@ -98,16 +98,30 @@ fn examine_site(
         add(at_path, format!("path: {shown} cannot be read: {error}"));
         return Ok(Vec::new());
     }
-    let mut globs_are_right = true;
+    let mut keys_are_right = true;
     let globs = planned.settings.content.exclude.iter();
     for (glob, place) in globs.zip(section.places_of("exclude")) {
         if let Err(error) = Names::new(std::slice::from_ref(glob)) {
             add(place, format!("exclude: {error}"));
-            globs_are_right = false;
+            keys_are_right = false;
+        }
+    }
+    let content = &planned.settings.content;
+    for (key, files) in [("rules", &content.rules), ("fields", &content.fields)] {
+        for (file, place) in files.iter().zip(section.places_of(key)) {
+            let wrong = match fs::metadata(file) {
+                Ok(metadata) if metadata.is_file() => continue,
+                Ok(_) => "is no file".to_owned(),
+                Err(error) => {
+                    format!("cannot be read: {}", without_number(&error.to_string()))
+                }
+            };
+            add(place, format!("{key}: {} {wrong}", file.display()));
+            keys_are_right = false;
         }
     }
     match build_options::options(&planned.settings.content, Options::serving) {
-        Ok(options) if globs_are_right => examine_folder(folder, &options),
+        Ok(options) if keys_are_right => examine_folder(folder, &options),
         Ok(_) => Ok(Vec::new()),
         Err(failure) => {
             add(section.place, reason(failure));

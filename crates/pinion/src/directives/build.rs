@@ -173,6 +173,35 @@ pub(crate) const ROWS: &[Directive] = &[
                slash against the path below the folder (drafts/**).",
     },
     Directive {
+        name: "rules",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("rules")),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A file of redirects and rewrites beside the folder",
+        long: "Written like `_redirects`, it counts as if it stood at the end of the one at the \
+               root of the folder. For rules that a generator of the folder must not lose, and \
+               for those that sites share.",
+    },
+    Directive {
+        name: "fields",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("fields")),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A file of response fields beside the folder",
+        long: "Written like `_headers`, it counts as if it stood at the end of the one at the \
+               root of the folder.",
+    },
+    Directive {
         name: "cache-control",
         short: None,
         verbs: BUILD_AND_SERVE,

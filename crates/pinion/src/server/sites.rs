@@ -43,7 +43,7 @@ impl UnloadedSite {
     pub(crate) fn new(planned: PlannedSite) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         let watched = settings.watch || source.is_watched();
-        let watch = watched.then(|| Watch::new(&source, &settings.content.exclude));
+        let watch = watched.then(|| Watch::new(&source, &settings.content));
         let watch = watch.transpose()?;
         let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::link_teller));
         Ok(Self { settings, loader, watch })
@@ -110,7 +110,7 @@ struct Site {
 /// What becomes of a site of a new configuration.
 enum Next {
     /// It is served already, at this position.
-    Kept(usize, SiteSettings),
+    Kept(usize, Box<SiteSettings>),
     /// It is loaded and not served yet.
     New(Box<(Site, Generation, Option<Watch>)>),
 }
@@ -156,7 +156,7 @@ impl Sites {
             let kept = known
                 .position(|(known, is_free)| is_it(known) && std::mem::replace(is_free, false));
             arranged.push(match kept {
-                Some(at) => Next::Kept(at, site.settings),
+                Some(at) => Next::Kept(at, site.settings.into()),
                 None => {
                     let loaded = UnloadedSite::new(site)?.load();
                     residency::release_heap();
@@ -180,7 +180,7 @@ impl Sites {
             let (site, first, watch) = match next {
                 Next::Kept(at, settings) => {
                     let Some(mut site) = old.get_mut(at).and_then(Option::take) else { continue };
-                    site.settings = settings;
+                    site.settings = *settings;
                     (site, None, None)
                 }
                 Next::New(new) => {

@@ -16,6 +16,7 @@ mod scope;
 
 use crate::build_options;
 use crate::failure::Failure;
+use crate::settings::Content;
 use crate::source::Source;
 use look::{Look, look};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -68,14 +69,13 @@ impl Progress for LinkTeller {
 }
 
 impl Watch {
-    /// For a source that is built without what `exclude` matches.
+    /// For a source that is built in this way.
     ///
     /// # Errors
-    /// A pattern is none.
-    pub(crate) fn new(source: &Source, exclude: &[String]) -> Result<Self, Failure> {
+    /// A pattern of what is left out is none.
+    pub(crate) fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
         let (sender, inbox) = mpsc::channel();
-        let names = Names::new(exclude).map_err(build_options::failure)?;
-        Ok(Self { target: Target::new(source, names), sender, inbox })
+        Ok(Self { target: Target::new(source, content)?, sender, inbox })
     }
 
     /// For every build of the source, before the start too.
@@ -303,7 +303,7 @@ impl Running {
 
 /// What is watched.
 enum Target {
-    Folder(Scope),
+    Folder(Box<Scope>),
     /// The folder that holds the archive is watched: a watch on the file would stay with the old
     /// file when another one takes its name.
     Archive {
@@ -313,15 +313,19 @@ enum Target {
 }
 
 impl Target {
-    fn new(source: &Source, names: Names) -> Self {
-        match source.archive() {
-            None => Self::Folder(Scope::new(source.path(), names)),
+    fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
+        Ok(match source.archive() {
+            None => {
+                let names = Names::new(&content.exclude).map_err(build_options::failure)?;
+                let beside = content.rules.iter().chain(&content.fields);
+                Self::Folder(Scope::new(source.path(), names, beside.cloned().collect()).into())
+            }
             Some(file) => {
                 let folder = file.parent().filter(|folder| *folder != Path::new(""));
                 let folder = folder.unwrap_or(Path::new(".")).to_owned();
                 Self::Archive { file, folder }
             }
-        }
+        })
     }
 
     /// What is served.

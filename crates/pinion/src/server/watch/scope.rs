@@ -22,7 +22,10 @@ pub(super) type Watches = BTreeMap<PathBuf, RecursiveMode>;
 pub(super) struct Scope {
     source: PathBuf,
     names: Names,
-    /// Those that the last build met.
+    /// Files of rules that a build reads too, wherever they are.
+    beside: Vec<PathBuf>,
+    /// Those that the last build met, and what it reads beside the folder: the same is to be known
+    /// of both.
     links: Vec<Link>,
     /// The link to be looked at next.
     next: usize,
@@ -33,7 +36,7 @@ pub(super) struct Scope {
 
 /// A link of the site.
 struct Link {
-    /// Below the source.
+    /// Below the source, or absolute.
     path: PathBuf,
     /// What it led to before the last build.
     seen: Look,
@@ -48,15 +51,17 @@ struct Place {
 }
 
 impl Scope {
-    pub(super) fn new(source: &Path, names: Names) -> Self {
+    pub(super) fn new(source: &Path, names: Names, beside: Vec<PathBuf>) -> Self {
         let mut scope = Self {
             source: source.to_owned(),
             names,
+            beside,
             links: Vec::new(),
             next: 0,
             places: Vec::new(),
             files: HashSet::new(),
         };
+        scope.take_links(Vec::new());
         scope.resolve();
         scope
     }
@@ -70,7 +75,7 @@ impl Scope {
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
         let mut is_new = false;
-        for path in paths {
+        for path in paths.into_iter().chain(self.beside.iter().cloned()) {
             // What was seen of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
                 is_new = true;
@@ -177,7 +182,7 @@ mod tests {
         /// The scope of `site`, with links and where they lead.
         fn scope(&self, links: &[(&str, &str)]) -> Scope {
             let names = Names::new(&["drafts".to_owned()]).expect("names");
-            let mut scope = Scope::new(&self.0.join("site"), names);
+            let mut scope = Scope::new(&self.0.join("site"), names, Vec::new());
             for (path, target) in links {
                 symlink(target, self.0.join("site").join(path)).expect("a link");
             }
@@ -232,6 +237,22 @@ mod tests {
         scope.resolve();
         let whole = (folder.0.join("out"), RecursiveMode::Recursive);
         assert_eq!(scope.watches(), Watches::from([whole, site]));
+    }
+
+    #[test]
+    fn rules_beside_the_folder_are_watched_where_they_are() {
+        let folder = Folder::new("beside");
+        let names = Names::new(&[]).expect("names");
+        let rules = folder.0.join("rules");
+        symlink("out/a.html", &rules).expect("a link");
+        let mut scope = Scope::new(&folder.0.join("site"), names, vec![rules.clone()]);
+        assert!(scope.concerns(&folder.0.join("out/a.html")));
+        assert!(!scope.concerns(&folder.0.join("out/b.html")));
+        assert!(scope.watches().contains_key(&folder.0.join("out")));
+        assert!(!scope.take_links(Vec::new()) && !scope.has_moved());
+        fs::remove_file(&rules).expect("removed");
+        symlink("out/other", &rules).expect("a link");
+        assert!(scope.has_moved());
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! Files of rules beside the folder: as if they stood at the end of its own.
+
+use pinion_build::{BuildError, Options};
+use proptest::prelude::*;
+
+use crate::folder::Folder;
+use crate::reader::{Site, built, built_with, options};
+
+/// Options with these files, which lie in another folder.
+fn with(beside: &Folder, rules: &[&str], fields: &[&str]) -> Options {
+    let paths = |names: &[&str]| names.iter().map(|name| beside.join(name)).collect();
+    Options { rules: paths(rules), fields: paths(fields), ..options() }
+}
+
+fn pages() -> Folder {
+    Folder::with(&[("a.html", "a"), ("b/index.html", "b"), ("b/_redirects", "./x /a\n")])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn as_if_they_were_written_there(
+        rules in prop::collection::vec("/(old|b|c/:x|c/\\*) /(new|a)( (302|200|404))?", 0..6),
+        fields in prop::collection::vec("/(\\*|a|b/\\*)\n (X-A: 1|! Vary|Content-Type: a/b)", 0..6),
+        cuts in (0..6_usize, 0..6_usize, 0..6_usize),
+        named in any::<bool>(),
+    ) {
+        let name = if named { "_redirects.txt" } else { "_redirects" };
+        let whole = pages();
+        whole.file(name, rules.join("\n"));
+        whole.file("_headers", fields.join("\n"));
+        // The folder has the first lines, or no such file; two files have the others.
+        let (folder, beside) = (pages(), Folder::new());
+        let first = cuts.0.min(rules.len());
+        let second = first + cuts.1.min(rules.len() - first);
+        let of_fields = cuts.2.min(fields.len());
+        if first > 0 || named || rules.is_empty() {
+            folder.file(name, rules[..first].join("\n"));
+        }
+        if of_fields > 0 || fields.is_empty() {
+            folder.file("_headers", fields[..of_fields].join("\n"));
+        }
+        beside.file("one", rules[first..second].join("\n"));
+        beside.file("two", rules[second..].join("\n"));
+        beside.file("fields", fields[of_fields..].join("\n"));
+        // An empty file among them is a line that ends nothing: it makes no difference.
+        let mut of_rules = vec!["one", "two"];
+        of_rules.retain(|name| std::fs::metadata(beside.join(name)).unwrap().len() > 0);
+        let more = if of_fields < fields.len() { vec!["fields"] } else { Vec::new() };
+        let options = with(&beside, &of_rules, &more);
+        match (built_with(&whole, &super::reader::options()), built_with(&folder, &options)) {
+            (Ok(whole), Ok(split)) => prop_assert!(whole.bytes == split.bytes),
+            (Err(BuildError::Rules(whole)), Err(BuildError::Rules(split))) => {
+                let said = |errors: &[pinion_build::RuleError]| {
+                    errors.iter().map(|error| error.expected.clone()).collect::<Vec<_>>()
+                };
+                prop_assert_eq!(said(&whole).len(), said(&split).len());
+            }
+            (whole, split) => {
+                let (whole, split) = (whole.map(|_| ()), split.map(|_| ()));
+                return Err(TestCaseError::fail(format!("{whole:?}, {split:?}")));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_in_them_has_its_own_place() {
+    let beside = Folder::with(&[("r", "/a /b\n/c d\n"), ("f", "/*\n  X-A: 1\n X-B\n")]);
+    let wrong = built_with(&pages(), &with(&beside, &["r"], &["f"]));
+    let Err(BuildError::Rules(errors)) = wrong else { panic!("{:?}", wrong.map(|_| ())) };
+    let places: Vec<_> = errors.iter().map(|e| (e.file.clone(), e.line, e.column)).collect();
+    assert_eq!(places, [(beside.join("f"), 3, 2), (beside.join("r"), 2, 4)]);
+}
+
+#[test]
+fn one_that_cannot_be_read_fails_the_build() {
+    let beside = Folder::new();
+    beside.pipe("pipe");
+    beside.folder("folder");
+    for (name, reason) in
+        [("none", "No such file"), ("pipe", "a named pipe"), ("folder", "Is a directory")]
+    {
+        for options in [with(&beside, &[name], &[]), with(&beside, &[], &[name])] {
+            let error = built_with(&pages(), &options).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(reason) && error.contains(name), "{error}");
+        }
+    }
+}
+
+#[test]
+fn together_they_are_no_longer_than_one_may_be() {
+    let line = format!("# {}\n", "x".repeat(997));
+    let half = pinion_build::limits::RULES_FILE_MAX_BYTES as usize / 2 / line.len();
+    let (folder, beside) = (pages(), Folder::new());
+    folder.file("_redirects", line.repeat(half));
+    beside.file("fits", line.repeat(half));
+    beside.file("too-long", line.repeat(half + 2));
+    let fits = |name| built_with(&folder, &with(&beside, &[name], &[])).map(|_: Site| ());
+    fits("fits").unwrap();
+    let error = fits("too-long").unwrap_err().to_string();
+    assert!(error.contains("together with the _redirects of the folder"), "{error}");
+}
+
+#[test]
+fn warnings_name_the_file() {
+    let beside = Folder::with(&[("f", "/a\nhttps://example.org/*\n  X-A: 1\n"), ("r", "/a /x\n")]);
+    let site = built_with(&pages(), &with(&beside, &["r"], &["f"])).unwrap();
+    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let of = |name: &str, line: usize| format!("{}:{line}: ", beside.join(name).display());
+    for start in [of("f", 1), of("f", 2), of("r", 1)] {
+        assert!(told.iter().any(|warning| warning.starts_with(&start)), "{start}: {told:?}");
+    }
+    assert!(built(&pages()).summary.warnings.len() < told.len());
+}
