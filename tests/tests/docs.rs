@@ -143,7 +143,7 @@ fn words(command: impl AsRef<str>) -> Vec<String> {
 }
 
 /// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
-/// all of them speak of, and `old.cdb`, an archive of kawipiko.
+/// all of them speak of, `old.cdb`, an archive of kawipiko, and rules beside the folder.
 struct Reader {
     document: PathBuf,
     folder: Folder,
@@ -159,6 +159,8 @@ impl Reader {
         }
         let old = source_root().join("crates/kawipiko/tests/archives/made/site-gzip.cdb");
         fs::copy(old, folder.join("old.cdb")).expect("a copy");
+        folder.write("our-redirects", "/old /new\n");
+        folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);
         Reader { document: document.to_owned(), folder, server: None }
     }

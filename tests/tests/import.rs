@@ -9,7 +9,7 @@ use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, run};
 use std::fs;
 
-const ARCHIVES: [&str; 4] = ["identity", "gzip", "zopfli", "br"];
+const ARCHIVES: [&str; 5] = ["identity", "gzip", "zopfli", "unlisted", "br"];
 
 /// Imports each archive and serves it.
 fn each(case: impl Fn(&Server, &str)) {

@@ -121,6 +121,26 @@ fn a_link_that_leads_nowhere_is_told_and_followed_once_it_leads_somewhere() {
 }
 
 #[test]
+fn rules_beside_the_folder_are_watched() {
+    let folder = Folder::with(
+        "beside",
+        [("site/index.html", "1"), ("conf/rules", "/a /index.html 200\n"), ("conf/fields", "")],
+    );
+    let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let (rules, fields) = (path("conf/rules"), path("conf/fields"));
+    let server = watched(&folder.join("site"), &["--rules", &rules, "--fields", &fields]);
+    wait_for_text(&server, "/a", "1");
+    replace(&folder, "conf/rules", "/b /index.html 200\n");
+    wait_for_text(&server, "/b", "1");
+    assert_eq!(server.get("/a").status, 404);
+    folder.write("conf/fields", "/*\n X-Beside: 1\n");
+    wait_for("a field from beside the folder", || {
+        (server.get("/b").field("x-beside") == Some("1")).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
 fn a_folder_that_is_moved_away_and_back_is_watched_still() {
     let folder = Folder::with("moved", [("site/index.html", "1"), ("out/file.html", "1")]);
     // A link into the folder around the site has that one watched as well.

@@ -182,7 +182,9 @@ pub(crate) fn rules(source: &Path, options: &Options, found: &Found) -> Result<R
     if !rules.redirects.is_empty() {
         let keys: Vec<&[u8]> = keys().collect();
         let plan = keys::plan(&keys, options.conventions(&rules));
-        rules.check(&Site::of(&keys, &plan, options))?;
+        let site = Site::of(&keys, &plan, options);
+        rules.check(&site)?;
+        rules.check_fallbacks(&keys, &plan, &site);
     }
     Ok(rules)
 }

@@ -32,9 +32,11 @@ use std::path::Path;
 use pinion_archive::{NewRule, PathPart, QueryValue as NewQueryValue, TargetPart as NewTargetPart};
 
 use crate::error::BuildError;
+use crate::keys::Plan;
 use crate::names::RulesFile;
 use crate::options::Options;
 use crate::summary::{RuleDoubt, Warning};
+use crate::walk::relative;
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
@@ -113,6 +115,18 @@ impl Rules {
             self.warnings.push(Warning::Rule { file, line, doubt });
         }
         Ok(())
+    }
+
+    /// Looks for pages that only answer for what is missing, and that no request ever comes to.
+    pub(crate) fn check_fallbacks(&mut self, keys: &[&[u8]], plan: &Plan<'_>, site: &Site<'_>) {
+        let compiled = Compiled::new(&self.redirects);
+        for fallback in plan.fallbacks.iter().filter(|fallback| plan.is_hidden(fallback.file)) {
+            let rule = compiled.answers_for(fallback.folder, site);
+            if let (Some(rule), Some(key)) = (rule, keys.get(fallback.file)) {
+                let (file, line) = (rule.file.to_path_buf(), rule.line);
+                self.warnings.push(Warning::CoveredFallback { page: relative(key), file, line });
+            }
+        }
     }
 }
 

@@ -137,6 +137,15 @@ pub enum Warning {
     ErrorPageUnused(PathBuf),
     /// A page for what is missing in a folder that has another one, which comes first.
     SecondFallback(PathBuf),
+    /// A page for what is missing that nobody ever gets: a rule answers for its whole folder.
+    CoveredFallback {
+        /// The page.
+        page: PathBuf,
+        /// The rule's file.
+        file: PathBuf,
+        /// And line.
+        line: usize,
+    },
     /// A `_headers` below the root, where none is read.
     HeadersBelowRoot(PathBuf),
     /// A rule that does not do what it seems to.
@@ -207,6 +216,10 @@ impl fmt::Display for Warning {
             Warning::ErrorPageTooLarge(path) => (path, "more than 32 KiB, not used for errors"),
             Warning::ErrorPageUnused(path) => (path, "not used, no answer has that status"),
             Warning::SecondFallback(path) => (path, "not used, its folder has a page before it"),
+            Warning::CoveredFallback { page, file, line } => {
+                let (page, file) = (Shown(page), Shown(file));
+                return write!(f, "{page}: not used, {file}:{line} answers for its whole folder");
+            }
             Warning::HeadersBelowRoot(path) => (path, "not read, only the root's _headers is"),
             Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),
         };

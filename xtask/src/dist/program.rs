@@ -28,12 +28,28 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     command.args(["--target", host, "--target-dir"]).arg(&folder);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(is_static, parts)?.join(SEPARATOR));
     command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    command.env("PINION_BUILD_COMPILER", process::output(Command::new("rustc").arg("-V"))?.trim());
+    if let Some(commit) = commit()? {
+        command.env("PINION_BUILD_COMMIT", commit);
+    }
     process::run(&mut command)?;
     let built = folder.join(host).join("release/pinion");
     if is_static {
         has_no_library(&built)?;
     }
     Ok(built)
+}
+
+/// What git calls these sources; none where there is no history, and then whoever has unpacked them
+/// can set `PINION_BUILD_COMMIT`.
+fn commit() -> Result<Option<String>> {
+    let git = |arguments: &[&str]| {
+        process::output(Command::new("git").args(arguments).current_dir(workspace::root()))
+    };
+    let Ok(commit) = git(&["rev-parse", "HEAD"]) else { return Ok(None) };
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    let kind = if changes.trim().is_empty() { "" } else { ", changed" };
+    Ok(Some(format!("{}{kind}", commit.trim())))
 }
 
 /// Paths of this machine stand in the messages of panics; these flags make them relative ones.

@@ -12,8 +12,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::loops::leads_to_itself;
-use super::matching::{covers, matches};
-use super::redirects::{Redirect, TargetPart};
+use super::matching::{covers, covers_path, matches};
+use super::redirects::{Part, Redirect, TargetPart};
 use crate::keys::Plan;
 use crate::options::Options;
 
@@ -125,6 +125,22 @@ impl<'r> Compiled<'r> {
             }
             _ => Verdict::RulesFirst,
         }
+    }
+
+    /// A rule that answers whatever is missing in and below a folder.
+    pub(crate) fn answers_for(&self, folder: &[u8], site: &Site<'_>) -> Option<&'r Redirect> {
+        let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+        let mut all: Vec<Part> = names.map(|name| Part::Literal(name.into())).collect();
+        all.push(Part::Rest(Box::default()));
+        let answers = |rule: &&Redirect| {
+            // A page that is not there, or none at all, is a request for a fallback once more.
+            let has_answer = || rule.only_target().is_some_and(|target| site.has(target));
+            rule.host.is_none()
+                && rule.query.is_empty()
+                && covers_path(&rule.path, &all)
+                && (rule.is_redirect() || has_answer())
+        };
+        self.patterns.iter().filter_map(|&number| self.rules.get(number)).find(answers)
     }
 
     /// Finds the place of every rule.

@@ -214,3 +214,34 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
     let icon = site.page("/favicon.ico");
     assert_eq!((icon.status, icon.target.as_deref()), (301, Some("/img/icon.ico")));
 }
+
+/// A page that only answers for what is missing says nothing where a rule answers for all of that.
+#[test]
+fn a_fallback_that_no_request_comes_to_is_told() {
+    for (redirects, told) in [
+        ("/* /index.html 200", "_wildcard.html a/_200.html"),
+        ("/a/* /new/:splat", "a/_200.html"),
+        ("/:x/* /new/:splat", "a/_200.html"),
+        ("/a/b/* /new/:splat", ""),
+        ("/a/:x /new/:x", ""),
+        ("/* x=1 /index.html", ""),
+        ("http://h/* /index.html", ""),
+        // What is not there is answered by the fallback page.
+        ("/* /none 200", ""),
+        ("/* 200", ""),
+    ] {
+        let folder = Folder::with(&[
+            ("index.html", "home"),
+            ("404.html", "a page like any other, too"),
+            ("_wildcard.html", "any"),
+            ("a/_200.html", "any below a"),
+            ("_redirects", redirects),
+        ]);
+        let warnings = built(&folder).summary.warnings;
+        let pages = warnings.iter().filter_map(|warning| match warning {
+            Warning::CoveredFallback { page, line: 1, .. } => page.to_str(),
+            _ => None,
+        });
+        assert_eq!(pages.collect::<Vec<_>>().join(" "), told, "{redirects}");
+    }
+}

@@ -6,6 +6,13 @@ use crate::failure::Failure;
 use pinion_archive::layout::FORMAT_VERSION;
 use std::io::Write as _;
 
+/// The sources that a package was made of, as git names them. Only who makes a package says so
+/// (`cargo xtask dist`): between two builds of a working tree anything can have changed.
+const COMMIT: Option<&str> = option_env!("PINION_BUILD_COMMIT");
+
+/// What compiled that package.
+const COMPILER: Option<&str> = option_env!("PINION_BUILD_COMPILER");
+
 /// Writes the version or the list of components, for people or as JSON.
 pub(crate) fn run(sbom: bool, json: bool) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
@@ -18,11 +25,19 @@ pub(crate) fn run(sbom: bool, json: bool) -> Result<(), Failure> {
         let value = serde_json::json!({
             "version": version,
             "archive_format": FORMAT_VERSION,
+            "commit": COMMIT,
+            "compiler": COMPILER,
             "system": system,
         });
         writeln!(out, "{value}")?;
     } else {
         writeln!(out, "pinion {version}, archive format {FORMAT_VERSION}, {system}")?;
+        if let Some(commit) = COMMIT {
+            writeln!(out, "made of {commit}")?;
+        }
+        if let Some(compiler) = COMPILER {
+            writeln!(out, "compiled by {compiler}")?;
+        }
     }
     Ok(())
 }

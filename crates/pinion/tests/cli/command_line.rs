@@ -130,7 +130,7 @@ fn help_and_version_are_data() {
     let short = run(&folder, "--version");
     assert_eq!(short.text(), format!("pinion {}\n", env!("CARGO_PKG_VERSION")));
     let json = run(&folder, "version --json").json();
-    assert_eq!(members(&json), ["archive_format", "system", "version"]);
+    assert_eq!(members(&json), ["archive_format", "commit", "compiler", "system", "version"]);
 }
 
 #[test]

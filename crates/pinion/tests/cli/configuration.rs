@@ -150,6 +150,42 @@ fn rules_of_folders_are_checked_with_their_places() {
 }
 
 #[test]
+fn rules_beside_a_folder_are_checked_with_their_places() {
+    let folder = Folder::with_site();
+    folder.write("conf/rules", "/old /new\n/b c\n");
+    folder.write("conf/fields", "/*\n  X-A\n");
+    folder.write(
+        "conf/pinion.toml",
+        "[[site]]\npath = \"../site\"\nrules = [\"rules\", \"none\"]\nfields = [\".\"]\n",
+    );
+    let wrong = run(&folder, "check conf/pinion.toml");
+    let conf = folder.join("conf").display().to_string();
+    let lines = [
+        format!(
+            "conf/pinion.toml:3:19: rules: {conf}/none cannot be read: No such file or directory"
+        ),
+        format!("conf/pinion.toml:4:11: fields: {conf}/. is no file"),
+    ];
+    assert_eq!((wrong.code, wrong.text()), (2, &*(lines.join("\n") + "\n")));
+    folder.write(
+        "conf/pinion.toml",
+        "[[site]]\npath = \"../site\"\nrules = [\"rules\"]\nfields = [\"fields\"]\n",
+    );
+    let wrong = run(&folder, "check conf/pinion.toml");
+    let lines = [
+        format!("{conf}/fields:2:3: expected a path, Name: value, or ! Name"),
+        format!("{conf}/rules:2:4: expected a target that begins with /, ./, http:// or https://"),
+    ];
+    assert_eq!((wrong.code, wrong.text()), (2, &*(lines.join("\n") + "\n")));
+    // An archive is built already.
+    build_site(&folder);
+    folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\nrules = [\"conf/rules\"]\n");
+    let archive = run(&folder, "check");
+    assert!(archive.text().starts_with("pinion.toml:3:"), "{}", archive.text());
+    assert!(archive.text().contains("rules: has no effect on an archive"), "{}", archive.text());
+}
+
+#[test]
 fn the_document_of_a_check_has_all_members_whatever_happens() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nnope = 1\n");

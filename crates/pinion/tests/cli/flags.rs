@@ -28,13 +28,14 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 18] = [
+const WRONG: [(&str, &[&str]); 20] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
     ("--exclude", &["", "[", "{a"]),
+    ("--fields", &[""]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
     ("--io", &["", "kqueue", "AUTO"]),
     ("--level", &["", "slow", "MAX"]),
@@ -46,6 +47,7 @@ const WRONG: [(&str, &[&str]); 18] = [
     ("--report", &[""]),
     ("--reuse", &[""]),
     ("--single-page", &[""]),
+    ("--rules", &[""]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
 ];
 

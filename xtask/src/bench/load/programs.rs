@@ -6,6 +6,7 @@ use crate::debian::{self, Need, Proof};
 use crate::{process, workspace};
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,6 +86,8 @@ pub(crate) struct Setup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Content {
     Small,
+    /// The small site with many rules.
+    Ruled,
     Many,
 }
 
@@ -117,7 +120,9 @@ impl Workshop {
         let small = site::small(&state)?;
         let pinion = workspace::target().join("release/pinion");
         let shop = Self { state, pinion, small, many: OnceCell::new() };
-        shop.archive(&shop.small, "small.pinion")?;
+        shop.archive(&shop.small, &[], "small.pinion")?;
+        let rules = site::rules(&shop.state)?;
+        shop.archive(&shop.small, &["--rules".as_ref(), rules.as_os_str()], "ruled.pinion")?;
         shop.kawipiko_archive()?;
         Ok(shop)
     }
@@ -129,7 +134,7 @@ impl Workshop {
         }
         eprintln!("  making 250 000 files and their archive");
         let many = site::many(&self.state)?;
-        self.archive(&many.root, "many.pinion")?;
+        self.archive(&many.root, &[], "many.pinion")?;
         Ok(self.many.get_or_init(|| many))
     }
 
@@ -193,6 +198,7 @@ impl Workshop {
                 let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
                 let archive = match setup.content {
                     Content::Small => "small.pinion",
+                    Content::Ruled => "ruled.pinion",
                     Content::Many => "many.pinion",
                 };
                 command.arg("serve").arg(self.state.join(archive));
@@ -217,9 +223,10 @@ impl Workshop {
         Ok(command)
     }
 
-    fn archive(&self, root: &Path, name: &str) -> Result<()> {
+    fn archive(&self, root: &Path, flags: &[&OsStr], name: &str) -> Result<()> {
         let mut build = Command::new(&self.pinion);
-        process::output(build.arg("build").arg(root).arg("-o").arg(self.state.join(name)))?;
+        build.arg("build").arg(root).args(flags).arg("-o").arg(self.state.join(name));
+        process::output(&mut build)?;
         Ok(())
     }
 

@@ -114,6 +114,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
         answers(seconds),
         workers(seconds),
         paths(seconds),
+        rules(seconds),
         large(seconds),
     ]
 }
@@ -217,6 +218,39 @@ fn paths(seconds: u32) -> Scenario {
     scenario(
         "paths",
         "Random paths over 250 000 files of about a hundred bytes, beside one of them.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+/// A site with many rules, beside the same without: what is asked for, and what is asked for there.
+fn rules(seconds: u32) -> Scenario {
+    let page = Ask::new("/hello.txt");
+    let missing = Ask { status: 404, ..Ask::new("/nothing") };
+    let asks = [
+        ("file", page.clone(), page.clone()),
+        ("first of 2000 paths", Ask::new("/old/0"), page.clone()),
+        ("last of 2000 paths", Ask::new("/old/1999"), page.clone()),
+        ("last of 100 patterns", Ask::new("/99-blog/2024/news"), page),
+        ("not found", missing.clone(), missing),
+    ];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for program in PINION {
+        let label = |what: &str, which: &str| format!("{}, {what}, {which}", program.name());
+        for (what, with, without) in &asks {
+            let (ruled, plain) = (label(what, "rules"), label(what, "none"));
+            let mut case = Case::new(ruled.clone(), *program, with.clone());
+            case.setup.content = Content::Ruled;
+            cases.push(Case::new(plain.clone(), *program, without.clone()));
+            cases.push(case);
+            comparisons.push(cpu(ruled, plain, 1.05));
+        }
+    }
+    scenario(
+        "rules",
+        "A file and its rewrites in a site with rules for 2000 paths and 100 patterns, beside that \
+         file in a site without.",
         seconds,
         cases,
         comparisons,

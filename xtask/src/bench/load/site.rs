@@ -27,6 +27,23 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
+/// A file of rules: so many paths, and then so many patterns, that lead to the page. Each is a
+/// rewrite, so that the answer is the one that the page itself gives.
+pub(crate) fn rules(state: &Path) -> Result<PathBuf> {
+    const PATHS: usize = 2000;
+    const PATTERNS: usize = 100;
+    let mut text = String::new();
+    for number in 0..PATHS {
+        let _ = writeln!(text, "/old/{number} /hello.txt 200");
+    }
+    for number in 0..PATTERNS {
+        let _ = writeln!(text, "/{number:02}-blog/* /hello.txt 200");
+    }
+    let file = state.join("rules");
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
 /// Many small files below `state`, made only once, with a list of their addresses and a list that
 /// has the first of them alone.
 pub(crate) struct Many {
