@@ -96,9 +96,7 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     if let Err(damage) = archive.meta() {
         report.add(damage);
     }
-    if let Err(damage) = archive.previous() {
-        report.add(damage);
-    }
+    check_previous(&archive, &mut report);
     for number in 0..archive.external_count() {
         if let Err(damage) = archive.external(number as u32) {
             report.add(damage);
@@ -209,6 +207,22 @@ fn check_index(archive: &Archive<'_>, report: &mut Report) {
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
     report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
+}
+
+/// What is of earlier releases is an entry.
+fn check_previous(archive: &Archive<'_>, report: &mut Report) {
+    let previous = match archive.previous() {
+        Ok(previous) => previous,
+        Err(damage) => return report.add(damage),
+    };
+    let mut scratch = Scratch::new();
+    let mut sections = archive.layout.sections.iter();
+    let section = sections.find(|section| section.kind == SectionKind::PREVIOUS);
+    let offset = section.map_or(0, |section| section.offset);
+    for (path, _) in previous.iter() {
+        let is_entry = matches!(archive.find(path, &mut scratch), Ok(Some(_)));
+        report.check(Part::Section(SectionKind::PREVIOUS), offset, is_entry, Fault::Unreachable);
+    }
 }
 
 /// A record leads to bodies and fields, and its path leads to the record.

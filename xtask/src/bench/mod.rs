@@ -9,18 +9,21 @@ mod figures;
 mod load;
 mod machine;
 mod release;
+mod releases;
 mod runs;
 mod scale;
+mod started;
 mod statistics;
 mod trees;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench build|load|machine|scale
+usage: cargo xtask bench build|load|machine|releases|scale
   build     what a build and a rebuild cost, beside kawipiko's archiver
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
+  releases  how long it takes until clients get another release
   scale     what an archive of a million files takes, and how soon it answers";
 
 /// Runs the bench that `arguments` name.
@@ -28,11 +31,45 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["build", rest @ ..] => build::run(rest),
         ["load", rest @ ..] => load::run(rest),
+        ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),
         ["machine"] => {
             println!("{:#}", machine::facts()?);
             Ok(())
         }
         _ => bail!("{USAGE}"),
+    }
+}
+
+/// The options of a bench that has no others: its number of rounds, or `rounds`, and its name.
+fn rounds_and_name<'w>(
+    arguments: &[&'w str],
+    mut rounds: usize,
+    usage: &str,
+) -> Result<(usize, Option<&'w str>)> {
+    let mut name = None;
+    for pair in arguments.chunks(2) {
+        match pair {
+            ["--rounds", count] => {
+                let count = count.parse().ok().filter(|&count| count > 0);
+                rounds = count.with_context(|| format!("not a count\n{usage}"))?;
+            }
+            ["--name", value] => name = Some(*value),
+            _ => bail!("{usage}"),
+        }
+    }
+    Ok((rounds, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds_and_name;
+
+    #[test]
+    fn options_are_checked() {
+        let read = |words: &'static [&str]| rounds_and_name(words, 15, "usage").ok();
+        assert_eq!(read(&["--rounds", "3", "--name", "x"]), Some((3, Some("x"))));
+        assert_eq!(read(&[]), Some((15, None)));
+        assert_eq!(read(&["--rounds", "0"]).or(read(&["--rounds"])), None);
     }
 }

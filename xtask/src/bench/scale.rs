@@ -3,18 +3,16 @@
 
 use super::figures::{self, Figure};
 use super::runs::Run;
+use super::started::Started;
 use super::statistics::Spread;
 use super::trees::{self, Tree};
 use super::{cost, release};
 use crate::process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 const USAGE: &str = "\
 usage: cargo xtask bench scale [OPTIONS]
@@ -28,9 +26,6 @@ const START_GOAL_MS: f64 = 20.0;
 /// What an archive may take beside its bodies, in bytes for each path.
 const PATH_GOAL_BYTES: f64 = 256.0;
 
-/// How long a server may take until it answers, before it counts as broken.
-const START_MAX: Duration = Duration::from_secs(10);
-
 /// An archive that was built.
 struct Archive {
     path: PathBuf,
@@ -42,7 +37,7 @@ struct Archive {
 
 /// Measures and records both sites as one part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let (rounds, name) = options(arguments)?;
+    let (rounds, name) = super::rounds_and_name(arguments, 15, USAGE)?;
     let (pinion, state) = (release::binary()?, release::state()?);
     let mut figures = Vec::new();
 
@@ -76,21 +71,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     fs::remove_file(notes.path)?;
     fs::remove_file(tiles.path)?;
     Ok(())
-}
-
-fn options<'w>(arguments: &[&'w str]) -> Result<(usize, Option<&'w str>)> {
-    let (mut rounds, mut name) = (15, None);
-    for pair in arguments.chunks(2) {
-        match pair {
-            ["--rounds", count] => {
-                let count = count.parse().ok().filter(|&count| count > 0);
-                rounds = count.with_context(|| format!("not a count\n{USAGE}"))?;
-            }
-            ["--name", value] => name = Some(*value),
-            _ => bail!("{USAGE}"),
-        }
-    }
-    Ok((rounds, name))
 }
 
 /// Builds a site with the codings that are the default.
@@ -146,62 +126,9 @@ fn starts(pinion: &Path, archive: &Path, rounds: usize) -> Result<Spread> {
         .map(|round| {
             // Another file each time: the pages of one alone would always be warm.
             let path = format!("/{:03}/{:03}.json", round * 67 % 1000, round * 389 % 1000);
-            Ok(start(pinion, archive, &path)?.as_secs_f64() * 1e3)
+            let (_server, took) = Started::new(pinion, archive, &path)?;
+            Ok(took.as_secs_f64() * 1e3)
         })
         .collect();
     Spread::of(times?).context("at least one start")
-}
-
-fn start(pinion: &Path, archive: &Path, path: &str) -> Result<Duration> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-    let mut command = Command::new(pinion);
-    command.arg("serve").arg(archive).args(["--listen", &address.to_string()]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let began = Instant::now();
-    let mut server = Killed(command.spawn()?);
-    let answer = loop {
-        if let Ok(answer) = ask(address, path) {
-            break answer;
-        }
-        if began.elapsed() > START_MAX || server.0.try_wait()?.is_some() {
-            bail!("{} does not answer", process::shown(&command));
-        }
-        std::thread::sleep(Duration::from_micros(100));
-    };
-    let took = began.elapsed();
-    if !answer.starts_with(b"HTTP/1.1 200 ") {
-        bail!("{path}: {}", answer.escape_ascii());
-    }
-    Ok(took)
-}
-
-fn ask(address: SocketAddr, path: &str) -> Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(START_MAX))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(answer)
-}
-
-/// A process that ends when this is dropped.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_checked() {
-        assert_eq!(options(&["--rounds", "3", "--name", "x"]).unwrap(), (3, Some("x")));
-        assert!(options(&["--rounds", "0"]).is_err() && options(&["--rounds"]).is_err());
-    }
 }

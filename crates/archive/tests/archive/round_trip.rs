@@ -352,3 +352,17 @@ fn opening_reads_no_records_and_no_bodies() {
     let said = everything_in(&opened, &bytes);
     assert!(said.iter().take(KEYS.len()).all(Result::is_err), "and nothing of it is served");
 }
+
+/// A path that is said to be of an earlier release is an entry, or the archive is not sound.
+#[test]
+fn what_is_of_earlier_releases_is_an_entry() {
+    for (named, sound) in [("/a", true), ("/b", false)] {
+        let mut w = writer();
+        let block = shared(&mut w, "text/plain");
+        let stored = body(&mut w, b"a");
+        let forms = [form(Coding::Identity, block, stored)];
+        w.entry(&resource(b"/a", &forms)).expect("a valid entry");
+        w.previous(named.as_bytes(), 1);
+        assert_eq!(is_sound(&finish(w)), sound, "{named}");
+    }
+}

@@ -271,6 +271,7 @@ mod tests {
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
+             --rules r --rules s --fields f \
              --cache-control no-cache --no-security-headers --no-index --listing \
              --no-clean-urls --no-slash-redirects --no-etag \
              --single-page index.html --keep-going --jobs 2",

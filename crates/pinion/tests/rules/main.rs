@@ -43,9 +43,14 @@ const FALLBACKS: [(&str, &str, u16); 3] =
 struct Case {
     files: BTreeSet<usize>,
     fallbacks: BTreeSet<usize>,
-    rules: Vec<Rule>,
+    /// In the files that they come from, in the order in which those count: of [`FOLDER`], of the
+    /// root, and of one that lies beside the folder.
+    rules: [Vec<Rule>; 3],
     single_page: bool,
 }
+
+/// The folder with rules of its own.
+const FOLDER: &str = "/ab";
 
 impl Case {
     fn site(&self) -> Site {
@@ -54,7 +59,7 @@ impl Case {
         let fallbacks = self.fallbacks.iter().map(|&number| FALLBACKS[number]);
         Site {
             pages: pages.map(str::to_owned).collect(),
-            rules: self.rules.clone(),
+            rules: self.rules.concat(),
             fallbacks: fallbacks.map(|(_, folder, status)| (folder.to_owned(), status)).collect(),
             single_page: self.single_page,
         }
@@ -62,7 +67,7 @@ impl Case {
 
     /// Builds it. The rules that lead to themselves, which no build takes, are taken out first.
     fn build(&mut self) -> Vec<u8> {
-        let folder = Temporary::new();
+        let (folder, beside) = (Temporary::new(), Temporary::new());
         for (file, _) in self.files.iter().map(|&number| FILES[number]) {
             folder.write(file, file);
         }
@@ -73,22 +78,30 @@ impl Case {
             folder.write("/app.single", "single page");
             "app.single".to_owned()
         });
+        let options = Options {
+            codings: Vec::new(),
+            single_page,
+            rules: vec![beside.0.join("rules")],
+            ..Options::new(0)
+        };
         loop {
-            let lines: Vec<String> = self.rules.iter().map(line).collect();
-            folder.write("/_redirects", &lines.join("\n"));
-            let options = Options {
-                codings: Vec::new(),
-                single_page: single_page.clone(),
-                ..Options::new(0)
-            };
+            let [of_folder, of_root, others] = &self.rules;
+            folder.write("/ab/_redirects", &lines(of_folder, FOLDER));
+            folder.write("/_redirects", &lines(of_root, ""));
+            beside.write("/rules", &lines(others, ""));
             match pinion_build::build(&folder.0, &options, Cursor::new(Vec::new()), &()) {
                 Ok(built) => return built.out.into_inner(),
                 Err(BuildError::Rules(errors)) => {
                     let looping = |expected: &str| expected.starts_with("another target");
                     assert!(errors.iter().all(|error| looping(&error.expected)), "{errors:?}");
-                    let lost: BTreeSet<usize> = errors.iter().map(|error| error.line - 1).collect();
-                    let mut rank = 0..;
-                    self.rules.retain(|_| rank.next().is_none_or(|rank| !lost.contains(&rank)));
+                    let files =
+                        [Path::new("ab/_redirects"), Path::new("_redirects"), &options.rules[0]];
+                    for (rules, file) in self.rules.iter_mut().zip(files) {
+                        let lost = errors.iter().filter(|error| error.file == file);
+                        let lost: BTreeSet<usize> = lost.map(|error| error.line - 1).collect();
+                        let mut rank = 0..;
+                        rules.retain(|_| rank.next().is_none_or(|rank| !lost.contains(&rank)));
+                    }
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -96,8 +109,12 @@ impl Case {
     }
 }
 
-/// A rule as people write it.
-fn line(rule: &Rule) -> String {
+/// Rules as people write them in a folder, all of which begin with it.
+fn lines(rules: &[Rule], folder: &str) -> String {
+    rules.iter().map(|rule| line(rule, folder)).collect::<Vec<_>>().join("\n")
+}
+
+fn line(rule: &Rule, folder: &str) -> String {
     let host = if rule.host.is_empty() { String::new() } else { format!("https://{}", rule.host) };
     let query: String = rule
         .query
@@ -109,7 +126,11 @@ fn line(rule: &Rule) -> String {
     let Rule { from, to, status, .. } = rule;
     // The interpreter has targets of redirects ready for a field, and those of others decoded.
     let to = if (300..400).contains(status) { to.clone() } else { escaped(to) };
-    format!("{host}{}{query} {to} {status}{force}", escaped(from))
+    let below = |path: &str| match path.strip_prefix(folder) {
+        Some(rest) if !folder.is_empty() => format!(".{rest}"),
+        _ => path.to_owned(),
+    };
+    format!("{host}{}{query} {} {status}{force}", below(&escaped(from)), below(&to))
 }
 
 /// A folder that is removed at the end.
@@ -171,7 +192,8 @@ fn rule() -> impl Strategy<Value = Rule> {
         1 => Just(vec![("k", "a b")]),
         1 => Just(vec![("k", ":q"), ("l", "1")]),
     ];
-    let status = prop_oneof![4 => Just(301u16), 1 => Just(307), 3 => Just(200), 2 => Just(404)];
+    let redirects = prop::sample::select(vec![301u16, 301, 301, 302, 303, 307, 308]);
+    let status = prop_oneof![5 => redirects, 3 => Just(200), 2 => Just(404)];
     let target = (path(), prop::option::weighted(0.5, 0..4usize), 0..3usize);
     (host, query, from(), target, status, any::<bool>()).prop_map(
         |(host, query, from, (path, capture, query_of_target), status, force)| {
@@ -196,11 +218,25 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
 }
 
+/// A rule of the folder that has some of its own: about paths and pages below it.
+fn rule_of_folder() -> impl Strategy<Value = Rule> {
+    rule().prop_map(|rule| Rule {
+        host: String::new(),
+        from: FOLDER.to_owned() + &rule.from,
+        to: FOLDER.to_owned() + &rule.to,
+        ..rule
+    })
+}
+
 fn case() -> impl Strategy<Value = Case> {
     (
         proptest::collection::btree_set(0..FILES.len(), 0..FILES.len()),
         proptest::collection::btree_set(0..FALLBACKS.len(), 0..FALLBACKS.len()),
-        proptest::collection::vec(rule(), 1..10),
+        [
+            proptest::collection::vec(rule_of_folder(), 0..3).boxed(),
+            proptest::collection::vec(rule(), 1..8).boxed(),
+            proptest::collection::vec(rule(), 0..3).boxed(),
+        ],
         any::<bool>(),
     )
         .prop_map(|(files, fallbacks, rules, single_page)| Case {
@@ -243,7 +279,7 @@ proptest! {
         }
         let layout = Layout::open(&bytes).expect("sound");
         // Every path of the rules and files too, not only those that were made up.
-        let exact = case.rules.iter().map(|rule| rule.from.clone());
+        let exact = site.rules.iter().map(|rule| rule.from.clone());
         let exact = exact.filter(|from| !from.contains([':', '*'])).chain(site.pages.clone());
         let exact = exact.map(|path| Request {
             host: "else.example".to_owned(),
@@ -259,7 +295,7 @@ proptest! {
                 Answer::Page(status, path) => Answer::Page(status, file_of(&path)),
                 answer => answer,
             };
-            prop_assert_eq!(answer, expected, "{:?}\n{}", request, lines(&case.rules));
+            prop_assert_eq!(answer, expected, "{:?}\n{}", request, lines(&site.rules, ""));
         }
     }
 }
@@ -270,17 +306,13 @@ fn file_of(path: &str) -> String {
     FILES.iter().find(has).expect("a page of the site").0.to_owned()
 }
 
-fn lines(rules: &[Rule]) -> String {
-    rules.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 /// What the files of a test answer must not change unnoticed.
 #[test]
 fn the_files_answer_what_the_table_says() {
     let mut case = Case {
         files: (0..FILES.len()).collect(),
         fallbacks: BTreeSet::new(),
-        rules: Vec::new(),
+        rules: Default::default(),
         single_page: false,
     };
     let bytes = case.build();

@@ -1,0 +1,62 @@
+//! A server that was started just now and has answered once.
+
+use crate::process;
+use anyhow::{Result, bail};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it answers, before it counts as broken.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// A server on a free port of this machine; it ends when this is dropped.
+pub(crate) struct Started {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Started {
+    /// Starts it with `site` and gives the time until it has answered for `path`.
+    pub(crate) fn new(pinion: &Path, site: &Path, path: &str) -> Result<(Self, Duration)> {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let mut command = Command::new(pinion);
+        command.arg("serve").arg(site).args(["--listen", &address.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        let mut server = Self { child: command.spawn()?, address };
+        let answer = loop {
+            if let Ok(answer) = server.ask(path) {
+                break answer;
+            }
+            if began.elapsed() > ANSWER_MAX || server.child.try_wait()?.is_some() {
+                bail!("{} does not answer", process::shown(&command));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        };
+        let took = began.elapsed();
+        if !answer.starts_with(b"HTTP/1.1 200 ") {
+            bail!("{path}: {}", answer.escape_ascii());
+        }
+        Ok((server, took))
+    }
+
+    /// The whole answer to a request, on a connection of its own.
+    pub(crate) fn ask(&self, path: &str) -> Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
