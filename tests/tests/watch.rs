@@ -133,6 +133,14 @@ fn rules_beside_the_folder_are_watched() {
     replace(&folder, "conf/rules", "/b /index.html 200\n");
     wait_for_text(&server, "/b", "1");
     assert_eq!(server.get("/a").status, 404);
+    // Some editors remove a file and write it again.
+    fs::remove_file(folder.join("conf/rules")).expect("removed");
+    wait_for("a site that cannot be built", || {
+        server.lines().iter().any(|line| line.contains("conf/rules")).then_some(())
+    });
+    assert_eq!(server.get("/b").body, b"1", "the last state stays");
+    folder.write("conf/rules", "/c /index.html 200\n");
+    wait_for_text(&server, "/c", "1");
     folder.write("conf/fields", "/*\n X-Beside: 1\n");
     wait_for("a field from beside the folder", || {
         (server.get("/b").field("x-beside") == Some("1")).then_some(())

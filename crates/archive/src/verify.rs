@@ -17,6 +17,7 @@ use crate::layout::{
     SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
 };
 use crate::open::{Layout, Section};
+use crate::previous::Previous;
 use crate::span::slice;
 
 /// Damages that are kept; a file of zeros would have millions.
@@ -96,13 +97,16 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     if let Err(damage) = archive.meta() {
         report.add(damage);
     }
-    check_previous(&archive, &mut report);
+    let previous = archive.previous().unwrap_or_else(|damage| {
+        report.add(damage);
+        Previous::default()
+    });
     for number in 0..archive.external_count() {
         if let Err(damage) = archive.external(number as u32) {
             report.add(damage);
         }
     }
-    check_index(&archive, &mut report);
+    check_index(&archive, &previous, &mut report);
     progress(layout.total_bytes(), layout.total_bytes());
     Ok(report)
 }
@@ -165,11 +169,12 @@ fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
 }
 
 /// Follows every slot of the index to its record, and searches for that record's path. Ends early
-/// when there is more to follow than the records can be.
-fn check_index(archive: &Archive<'_>, report: &mut Report) {
+/// when there is more to follow than the records can be. What is of earlier releases is among them.
+fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Report) {
     let mut scratch = Scratch::new();
     let mut again = Scratch::new();
     let (mut slots, mut record_bytes, mut unreadable) = (0, 0, 0);
+    let mut of_earlier = 0;
     'buckets: for number in 0..archive.layout.index.buckets {
         let bucket = match archive.read_bucket(number) {
             Ok(bucket) => bucket,
@@ -189,6 +194,7 @@ fn check_index(archive: &Archive<'_>, report: &mut Report) {
                 Ok(entry) => {
                     report.entries += 1;
                     record_bytes += entry.record_bytes();
+                    of_earlier += usize::from(previous.age(entry.path()).is_some());
                     check_entry(archive, &entry, &mut again, report);
                 }
                 Err(damage) => {
@@ -204,25 +210,14 @@ fn check_index(archive: &Archive<'_>, report: &mut Report) {
     let page = archive.load(SINGLE_PAGE_KEY, &mut scratch);
     let announced = !archive.has_single_page() || page != Ok(false);
     report.check(Part::IndexHeader, offset, announced, Fault::Unreachable);
+    let part = Part::Section(SectionKind::PREVIOUS);
+    let mut sections = archive.layout.sections.iter();
+    let place = sections.find(|section| section.kind == SectionKind::PREVIOUS);
+    let offset = place.map_or(0, |section| section.offset);
+    report.check(part, offset, of_earlier == previous.len(), Fault::Count);
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
     report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
-}
-
-/// What is of earlier releases is an entry.
-fn check_previous(archive: &Archive<'_>, report: &mut Report) {
-    let previous = match archive.previous() {
-        Ok(previous) => previous,
-        Err(damage) => return report.add(damage),
-    };
-    let mut scratch = Scratch::new();
-    let mut sections = archive.layout.sections.iter();
-    let section = sections.find(|section| section.kind == SectionKind::PREVIOUS);
-    let offset = section.map_or(0, |section| section.offset);
-    for (path, _) in previous.iter() {
-        let is_entry = matches!(archive.find(path, &mut scratch), Ok(Some(_)));
-        report.check(Part::Section(SectionKind::PREVIOUS), offset, is_entry, Fault::Unreachable);
-    }
 }
 
 /// A record leads to bodies and fields, and its path leads to the record.

@@ -86,7 +86,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
     let workers = workers(options);
-    let (found, beside) = beside_each_other(|| walk(source, &names, output, workers), look);
+    let left_out: Vec<FileId> = output.into_iter().chain(options.files_beside()).collect();
+    let (found, beside) = beside_each_other(|| walk(source, &names, &left_out, workers), look);
     let found = found?;
     let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();

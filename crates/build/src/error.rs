@@ -92,7 +92,7 @@ pub enum Occupant {
 /// A file that cannot become a resource.
 #[derive(Debug)]
 pub struct Problem {
-    /// Where, below the source.
+    /// Where, below the source; or a file of rules that the options name.
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,

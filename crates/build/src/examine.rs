@@ -7,7 +7,7 @@ use crate::error::BuildError;
 use crate::names::Names;
 use crate::options::Options;
 use crate::summary::Warning;
-use crate::walk::walk;
+use crate::walk::{FileId, walk};
 
 /// What is wrong with the names of a folder and with its rules. No content is read but that of
 /// rules files.
@@ -17,7 +17,8 @@ use crate::walk::walk;
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Vec<Warning>, BuildError> {
     let names = Names::new(&options.exclude)?;
-    let found = walk(source, &names, None, 0)?;
+    let left_out: Vec<FileId> = options.files_beside().collect();
+    let found = walk(source, &names, &left_out, 0)?;
     let mut rules = rules(source, options, &found)?;
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));

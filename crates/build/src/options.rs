@@ -10,6 +10,7 @@ use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
+use crate::walk::{FileId, id_of};
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
 /// `reuse_from`, `report` and `now` is input: it decides the bytes (and see the crate's promises
@@ -58,8 +59,9 @@ pub struct Options {
     pub single_page: Option<String>,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
-    /// Files of redirects and rewrites that do not lie in the folder, by their absolute paths. They
-    /// count as if they stood at the end of its own `_redirects`, in this order.
+    /// More files of redirects and rewrites. They count as if they stood at the end of the folder's
+    /// own `_redirects`, in this order, and are no part of the site if they lie in the folder. In
+    /// messages such a path begins with `/`, `./` or `../`, and one below the source with a name.
     pub rules: Vec<PathBuf>,
     /// The same for `_headers`.
     pub fields: Vec<PathBuf>,
@@ -113,6 +115,11 @@ impl Options {
 }
 
 impl Options {
+    /// Files that a build reads, and that are no part of the site.
+    pub(crate) fn files_beside(&self) -> impl Iterator<Item = FileId> {
+        self.rules.iter().chain(&self.fields).filter_map(|path| id_of(path))
+    }
+
     /// Which conventions hold beside rules. One for the icon itself comes before another icon.
     pub(crate) fn conventions(&self, rules: &Rules) -> Conventions {
         let of_icon = |rule: &Redirect| rule.only_path().is_some_and(|path| path == FAVICON);

@@ -72,13 +72,13 @@ impl Rules {
     ) -> Result<Rules, BuildError> {
         let mut reader = Reader::new(source);
         for key in keys {
-            reader.of_folder(key);
+            reader.read_own(key);
         }
         for file in &options.rules {
-            reader.beside(file, RulesFile::Redirects);
+            reader.read_further(file, RulesFile::Redirects);
         }
         for file in &options.fields {
-            reader.beside(file, RulesFile::Headers);
+            reader.read_further(file, RulesFile::Headers);
         }
         reader.finish()
     }

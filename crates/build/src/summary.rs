@@ -150,7 +150,7 @@ pub enum Warning {
     HeadersBelowRoot(PathBuf),
     /// A rule that does not do what it seems to.
     Rule {
-        /// The file, below the source.
+        /// The file, below the source, or one of [`Options::rules`](crate::Options::rules).
         file: PathBuf,
         /// Its line, from 1.
         line: usize,

@@ -62,12 +62,12 @@ pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| id(&metadata))
 }
 
-/// Walks `source` with the help of some threads. `output`, if it lies in the source, is not part of
-/// the site.
+/// Walks `source` with the help of some threads. Files of `left_out` are no part of the site, by
+/// whatever name they lie in the source.
 pub(crate) fn walk(
     source: &Path,
     names: &Names,
-    output: Option<FileId>,
+    left_out: &[FileId],
     threads: usize,
 ) -> Result<Found, BuildError> {
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
@@ -75,7 +75,7 @@ pub(crate) fn walk(
     if !metadata.is_dir() {
         return Err(cannot(io::ErrorKind::NotADirectory.into()));
     }
-    let reader = Reader { source, names, output };
+    let reader = Reader { source, names, left_out };
     let read = |folder: &[u8]| reader.read(folder);
     let mut found = with_readers(threads, read, |ahead| {
         let mut walk = Walk { ahead, seen: 0, found: Found::default() };
@@ -207,7 +207,7 @@ impl Walk {
 struct Reader<'a> {
     source: &'a Path,
     names: &'a Names,
-    output: Option<FileId>,
+    left_out: &'a [FileId],
 }
 
 impl Reader<'_> {
@@ -270,7 +270,7 @@ impl Reader<'_> {
         let what = if metadata.is_dir() {
             sorted_as.push(b'/');
             What::Folder(id(&metadata))
-        } else if self.output == Some(id(&metadata)) {
+        } else if self.left_out.contains(&id(&metadata)) {
             listing.skipped.push(relative(&key));
             return None;
         } else {

@@ -101,9 +101,9 @@ pub(crate) struct Content {
     pub(crate) codings_for: Vec<CodingsFor>,
     /// Globs over paths below the folder.
     pub(crate) exclude: Vec<String>,
-    /// Files of rules beside the folder, absolute.
+    /// Files of rules beside the folder.
     pub(crate) rules: Vec<PathBuf>,
-    /// Files of fields beside the folder, absolute.
+    /// Files of fields beside the folder.
     pub(crate) fields: Vec<PathBuf>,
     /// Field value for resources without a fingerprint.
     pub(crate) cache_control: Option<String>,
@@ -277,8 +277,8 @@ fn content(low: &Low) -> Result<Content, Failure> {
         codings,
         codings_for,
         exclude,
-        rules: absolute(low, "rules")?,
-        fields: absolute(low, "fields")?,
+        rules: paths(low, "rules")?,
+        fields: paths(low, "fields")?,
         cache_control: field_value(low, "cache-control")?,
         no_security_fields: low.given("no-security-headers"),
         no_index: low.given("no-index"),
@@ -348,13 +348,6 @@ fn paths(low: &Low, name: &str) -> Result<Vec<PathBuf>, Failure> {
         false => Ok(PathBuf::from(text)),
     };
     low.values(name).map(path).collect()
-}
-
-/// Paths that stand for themselves, wherever they are told of.
-fn absolute(low: &Low, name: &str) -> Result<Vec<PathBuf>, Failure> {
-    let wrong = |error| Failure::usage(format!("--{name}: {error}"));
-    let paths = paths(low, name)?;
-    paths.iter().map(|path| std::path::absolute(path).map_err(wrong)).collect()
 }
 
 fn path_or_stdout(low: &Low, name: &str) -> Result<Option<LogTarget>, Failure> {

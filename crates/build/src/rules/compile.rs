@@ -9,7 +9,7 @@
 //!   takes the entry's place. It does not when a rewrite may lead there, which means the file.
 //! * A rule that changes nothing by itself stays as long as it keeps a later one from matching.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::loops::leads_to_itself;
 use super::matching::{covers, covers_path, matches};
@@ -39,26 +39,29 @@ pub(crate) enum Verdict {
     Replace(usize),
 }
 
-/// The paths of a site.
+/// The paths of a site that have an entry, by a file, index, clean URL or listing.
 pub(crate) struct Site<'s> {
-    /// Those that have an entry, by a file, index, clean URL or listing.
-    pub(crate) paths: HashSet<&'s [u8]>,
+    files: &'s [&'s [u8]],
+    plan: &'s Plan<'s>,
+    /// Sorted. A table of all paths would take several times the memory.
+    aliases: Vec<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
     pub(crate) slash_redirects: bool,
 }
 
 impl<'s> Site<'s> {
     /// All that files with these keys answer, by the plan of them.
-    pub(crate) fn of(keys: &[&'s [u8]], plan: &Plan<'s>, options: &Options) -> Site<'s> {
-        let files = keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
-        let aliases = plan.aliases.iter().map(|&(_, alias)| alias);
-        let listings = plan.listings.iter().copied();
-        let paths = files.map(|(_, &key)| key).chain(aliases).chain(listings).collect();
-        Site { paths, slash_redirects: options.slash_redirects }
+    pub(crate) fn of(files: &'s [&'s [u8]], plan: &'s Plan<'s>, options: &Options) -> Site<'s> {
+        let mut aliases: Vec<&[u8]> = plan.aliases.iter().map(|&(_, alias)| alias).collect();
+        aliases.sort_unstable();
+        Site { files, plan, aliases, slash_redirects: options.slash_redirects }
     }
 
-    fn has(&self, path: &[u8]) -> bool {
-        self.paths.contains(path)
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        let is_file = || self.files.binary_search(&path).is_ok_and(|f| !self.plan.is_hidden(f));
+        is_file()
+            || self.aliases.binary_search(&path).is_ok()
+            || self.plan.listings.binary_search(&path).is_ok()
     }
 }
 
@@ -127,20 +130,21 @@ impl<'r> Compiled<'r> {
         }
     }
 
-    /// A rule that answers whatever is missing in and below a folder.
+    /// A rule that answers whatever is missing in and below a folder, if there surely is one.
     pub(crate) fn answers_for(&self, folder: &[u8], site: &Site<'_>) -> Option<&'r Redirect> {
         let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
         let mut all: Vec<Part> = names.map(|name| Part::Literal(name.into())).collect();
         all.push(Part::Rest(Box::default()));
+        // A page that is not there, or none at all, is a matter for fallbacks once more.
         let answers = |rule: &&Redirect| {
-            // A page that is not there, or none at all, is a request for a fallback once more.
-            let has_answer = || rule.only_target().is_some_and(|target| site.has(target));
-            rule.host.is_none()
-                && rule.query.is_empty()
-                && covers_path(&rule.path, &all)
-                && (rule.is_redirect() || has_answer())
+            rule.is_redirect() || rule.only_target().is_some_and(|target| site.has(target))
         };
-        self.patterns.iter().filter_map(|&number| self.rules.get(number)).find(answers)
+        // So is a path with an escaped slash, which a rule that uses captures does not apply to.
+        let is_for_all = |rule: &&Redirect| {
+            let is_plain = rule.host.is_none() && rule.query.is_empty();
+            is_plain && rule.only_target().is_some() && covers_path(&rule.path, &all)
+        };
+        self.rules.iter().take_while(answers).find(is_for_all)
     }
 
     /// Finds the place of every rule.
@@ -287,7 +291,10 @@ mod tests {
     /// Entries, walked rules, doubts and loops of a file, in short; then the verdicts about files.
     fn placed(text: &str) -> String {
         let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
-        let site = Site { paths: HashSet::from(FILES), slash_redirects: true };
+        let plan = Plan::default();
+        let mut files = FILES;
+        files.sort_unstable();
+        let site = Site { files: &files, plan: &plan, aliases: Vec::new(), slash_redirects: true };
         let compiled = Compiled::new(&rules);
         let Placed { entries, walked, doubts, loops } = compiled.place(&site);
         let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();

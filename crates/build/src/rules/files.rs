@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use pinion_archive::limits::RULES_MAX;
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use crate::limits::RULES_FILE_MAX_BYTES;
 use crate::names::{RulesFile, rules_file};
 use crate::source::Source;
 use crate::summary::{RuleDoubt, Warning};
-use crate::walk::{file_or_folder, relative};
+use crate::walk::{FileId, file_or_folder, id_of, relative};
 
 /// Reads one file after the other, and remembers what is wrong.
 pub(super) struct Reader<'s> {
@@ -24,6 +24,10 @@ pub(super) struct Reader<'s> {
     rules: Rules,
     /// Those of each folder.
     by_folder: BTreeMap<Deepest, Vec<Redirect>>,
+    /// Patterns of fields in all files, with and without fields.
+    patterns: usize,
+    /// Files that were read.
+    known: Vec<FileId>,
     errors: Vec<RuleError>,
     problems: Vec<Problem>,
 }
@@ -45,13 +49,15 @@ impl<'s> Reader<'s> {
             source,
             rules: Rules::default(),
             by_folder: BTreeMap::new(),
+            patterns: 0,
+            known: Vec::new(),
             errors: Vec::new(),
             problems: Vec::new(),
         }
     }
 
-    /// A file of the folder.
-    pub(super) fn of_folder(&mut self, key: &[u8]) {
+    /// Reads a file of the folder.
+    pub(super) fn read_own(&mut self, key: &[u8]) {
         let file = relative(key);
         let (folder, name) = folder_and_name(key);
         let is_headers = rules_file(name) == Some(RulesFile::Headers);
@@ -59,9 +65,11 @@ impl<'s> Reader<'s> {
             self.rules.warnings.push(Warning::HeadersBelowRoot(file));
             return;
         }
-        let Some(text) = self.text(&file) else { return };
+        let path = self.source.join(&file);
+        let Some(text) = self.read(&path, &file) else { return };
+        self.known.extend(id_of(&path));
         if is_headers {
-            self.headers(&file, &text);
+            self.take_fields(&file, &text);
         } else {
             let place = Deepest::of(folder);
             if self.by_folder.contains_key(&place) {
@@ -74,35 +82,47 @@ impl<'s> Reader<'s> {
         self.rules.files.insert(key.into(), text);
     }
 
-    /// A file beside the folder: it continues the one of its kind at the root.
-    pub(super) fn beside(&mut self, file: &Path, kind: RulesFile) {
-        if let Err(reason) = is_file(file) {
-            self.problems.push(Problem { path: file.to_owned(), reason });
+    /// Reads a file that the options name: it continues the one of its kind at the root.
+    pub(super) fn read_further(&mut self, path: &Path, kind: RulesFile) {
+        let file = told_apart(path);
+        if let Err(reason) = is_file(path) {
+            self.problems.push(Problem { path: file, reason });
             return;
         }
-        let Some(text) = self.text(file) else { return };
+        let Some(text) = self.read(path, &file) else { return };
+        let id = id_of(path);
+        if id.is_some_and(|id| self.known.contains(&id)) {
+            self.errors.push(whole(&file, "another file: this one is read already"));
+            return;
+        }
+        self.known.extend(id);
         match kind {
-            RulesFile::Headers => self.headers(file, &text),
+            RulesFile::Headers => self.take_fields(&file, &text),
             RulesFile::Redirects => {
-                let found = self.redirects(file, b"/", &text);
+                let found = self.redirects(&file, b"/", &text);
                 self.by_folder.entry(Deepest::of(b"/")).or_default().extend(found);
             }
         }
+        self.keep(&file, kind, &text);
+    }
+
+    /// Adds the text to what the archive keeps of the file at the root.
+    fn keep(&mut self, file: &Path, kind: RulesFile, text: &[u8]) {
         let is_it = |key: &[u8]| {
             let (folder, name) = folder_and_name(key);
             folder == b"/" && rules_file(name) == Some(kind)
         };
         let known = self.rules.files.keys().find(|key| is_it(key)).cloned();
         let key = known.unwrap_or_else(|| format!("/{}", kind.name()).into_bytes().into());
-        let whole_text = self.rules.files.entry(key).or_default();
-        if whole_text.last().is_some_and(|&last| last != b'\n') {
-            whole_text.push(b'\n');
+        let kept = self.rules.files.entry(key).or_default();
+        if kept.last().is_some_and(|&last| last != b'\n') {
+            kept.push(b'\n');
         }
-        whole_text.extend_from_slice(&text);
-        if whole_text.len() as u64 > RULES_FILE_MAX_BYTES {
+        kept.extend_from_slice(text);
+        if kept.len() as u64 > RULES_FILE_MAX_BYTES {
             let expected = format!(
-                "at most {RULES_FILE_MAX_BYTES} bytes, together with the {} of the folder",
-                kind.name()
+                "at most {RULES_FILE_MAX_BYTES} bytes in all files of this kind, which are kept \
+                 as one"
             );
             self.errors.push(whole(file, &expected));
         }
@@ -127,15 +147,17 @@ impl<'s> Reader<'s> {
         Ok(rules)
     }
 
-    fn headers(&mut self, file: &Path, text: &[u8]) {
+    fn take_fields(&mut self, file: &Path, text: &[u8]) {
         let FieldRules { rules, elsewhere, empty } = match headers::parse(file, text) {
             Ok(found) => found,
             Err(found) => return self.errors.extend(found),
         };
-        self.rules.fields.extend(rules);
-        if self.rules.fields.len() > RULES_MAX {
+        let fitted = self.patterns <= RULES_MAX;
+        self.patterns += rules.len() + empty.len();
+        if fitted && self.patterns > RULES_MAX {
             self.errors.push(whole(file, &format!("at most {RULES_MAX} patterns in all files")));
         }
+        self.rules.fields.extend(rules);
         let warning = |line: usize, doubt| Warning::Rule { file: PathBuf::from(file), line, doubt };
         let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleDoubt::OtherHost));
         let empty = empty.iter().map(|&line| warning(line, RuleDoubt::NoFields));
@@ -149,9 +171,9 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// What a file holds; none when that cannot be told.
-    fn text(&mut self, file: &Path) -> Option<Vec<u8>> {
-        match read(&self.source.join(file)) {
+    /// What is at `path`; none when that cannot be told, which is noted of `file`.
+    fn read(&mut self, path: &Path, file: &Path) -> Option<Vec<u8>> {
+        match content(path) {
             Ok(Some(text)) => return Some(text),
             Ok(None) => {
                 let expected = format!("a file of at most {RULES_FILE_MAX_BYTES} bytes");
@@ -160,6 +182,14 @@ impl<'s> Reader<'s> {
             Err(reason) => self.problems.push(Problem { path: file.to_owned(), reason }),
         }
         None
+    }
+}
+
+/// A path that no message shows as if it were below the source: `rules` becomes `./rules`.
+fn told_apart(path: &Path) -> PathBuf {
+    match path.components().next() {
+        Some(Component::Normal(_)) => Path::new(".").join(path),
+        _ => path.to_owned(),
     }
 }
 
@@ -173,7 +203,7 @@ fn is_file(path: &Path) -> Result<(), Reason> {
 }
 
 /// The content of a rules file; none when it is too long to be one.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Reason> {
+fn content(path: &Path) -> Result<Option<Vec<u8>>, Reason> {
     let open = Source::open(path)?;
     if open.stamp().bytes > RULES_FILE_MAX_BYTES {
         return Ok(None);

@@ -220,15 +220,21 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
 fn a_fallback_that_no_request_comes_to_is_told() {
     for (redirects, told) in [
         ("/* /index.html 200", "_wildcard.html a/_200.html"),
-        ("/a/* /new/:splat", "a/_200.html"),
-        ("/:x/* /new/:splat", "a/_200.html"),
-        ("/a/b/* /new/:splat", ""),
+        ("/a/* http://n/", "a/_200.html"),
+        ("/:x/* http://n/", "a/_200.html"),
+        ("/b/* /c/:splat\n/* http://n/", "_wildcard.html a/_200.html"),
+        ("/a/b/* http://n/", ""),
+        // It does not apply to `/a/b%2Fc`.
+        ("/a/* /new/:splat", ""),
         ("/a/:x /new/:x", ""),
         ("/* x=1 /index.html", ""),
         ("http://h/* /index.html", ""),
         // What is not there is answered by the fallback page.
         ("/* /none 200", ""),
         ("/* 200", ""),
+        // Rules that let some requests through stand before the one for all.
+        ("/a/x 200\n/* /index.html 200", ""),
+        ("/* /none 200\n/* /index.html 200", ""),
     ] {
         let folder = Folder::with(&[
             ("index.html", "home"),
@@ -239,7 +245,7 @@ fn a_fallback_that_no_request_comes_to_is_told() {
         ]);
         let warnings = built(&folder).summary.warnings;
         let pages = warnings.iter().filter_map(|warning| match warning {
-            Warning::CoveredFallback { page, line: 1, .. } => page.to_str(),
+            Warning::CoveredFallback { page, .. } => page.to_str(),
             _ => None,
         });
         assert_eq!(pages.collect::<Vec<_>>().join(" "), told, "{redirects}");

@@ -11,7 +11,7 @@ use crate::settings::LogTarget;
 use crate::source::Source;
 use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
@@ -20,7 +20,12 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     for site in &loaded.sites {
         match examine_site(site, &mut add) {
             Ok(of_site) => warnings.extend(of_site),
-            Err(of_site) => below.extend(of_site),
+            // Sites may share files of rules; what is wrong with one is told once.
+            Err(of_site) => {
+                let new: Vec<Fault> =
+                    of_site.into_iter().filter(|fault| !below.contains(fault)).collect();
+                below.extend(new);
+            }
         }
     }
     for listener in &loaded.listeners {
@@ -50,7 +55,11 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
 
 /// What is wrong with the files of a folder; without any, what in its rules does nothing.
 pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<String>, Vec<Fault>> {
-    let below = |file: &Path| folder.join(file);
+    // Files beside the folder begin with something else than a name.
+    let below = |file: &Path| match file.components().next() {
+        Some(Component::Normal(_)) => folder.join(file),
+        _ => file.to_owned(),
+    };
     match pinion_build::examine(folder, options) {
         Ok(warnings) => {
             let shown = |warning: &Warning| format!("{}: {warning}", folder.display());

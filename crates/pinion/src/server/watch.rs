@@ -317,8 +317,10 @@ impl Target {
         Ok(match source.archive() {
             None => {
                 let names = Names::new(&content.exclude).map_err(build_options::failure)?;
-                let beside = content.rules.iter().chain(&content.fields);
-                Self::Folder(Scope::new(source.path(), names, beside.cloned().collect()).into())
+                let rules = content.rules.iter().chain(&content.fields);
+                let rules: Result<_, _> = rules.map(std::path::absolute).collect();
+                let rules = rules.map_err(|error| Failure::Failed(error.into()))?;
+                Self::Folder(Scope::new(source.path(), names, rules).into())
             }
             Some(file) => {
                 let folder = file.parent().filter(|folder| *folder != Path::new(""));

@@ -23,9 +23,8 @@ pub(super) struct Scope {
     source: PathBuf,
     names: Names,
     /// Files of rules that a build reads too, wherever they are.
-    beside: Vec<PathBuf>,
-    /// Those that the last build met, and what it reads beside the folder: the same is to be known
-    /// of both.
+    rules: Vec<Link>,
+    /// Those that the last build met.
     links: Vec<Link>,
     /// The link to be looked at next.
     next: usize,
@@ -34,9 +33,9 @@ pub(super) struct Scope {
     files: HashSet<PathBuf>,
 }
 
-/// A link of the site.
+/// A link of the site, or another file whose place can change.
 struct Link {
-    /// Below the source, or absolute.
+    /// Below the source; of rules absolute.
     path: PathBuf,
     /// What it led to before the last build.
     seen: Look,
@@ -51,17 +50,18 @@ struct Place {
 }
 
 impl Scope {
-    pub(super) fn new(source: &Path, names: Names, beside: Vec<PathBuf>) -> Self {
+    /// `rules` are absolute.
+    pub(super) fn new(source: &Path, names: Names, rules: Vec<PathBuf>) -> Self {
+        let seen = |path: PathBuf| Link { seen: look(&path), path };
         let mut scope = Self {
             source: source.to_owned(),
             names,
-            beside,
+            rules: rules.into_iter().map(seen).collect(),
             links: Vec::new(),
             next: 0,
             places: Vec::new(),
             files: HashSet::new(),
         };
-        scope.take_links(Vec::new());
         scope.resolve();
         scope
     }
@@ -75,7 +75,7 @@ impl Scope {
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
         let mut is_new = false;
-        for path in paths.into_iter().chain(self.beside.iter().cloned()) {
+        for path in paths {
             // What was seen of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
                 is_new = true;
@@ -93,6 +93,11 @@ impl Scope {
         let Ok(real) = self.source.canonicalize() else { return };
         self.places = vec![Place { real, path: PathBuf::new() }];
         self.files.clear();
+        for Link { path, .. } in &self.rules {
+            // One that is gone is being replaced, under the same name.
+            let gone = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+            self.files.extend(path.canonicalize().ok().or_else(gone));
+        }
         for Link { path, .. } in &self.links {
             match self.source.join(path).canonicalize() {
                 Ok(real) if real.is_dir() => {
@@ -146,6 +151,9 @@ impl Scope {
         if self.source.canonicalize().is_ok_and(|now| place != Some(&now)) {
             return true;
         }
+        if self.rules.iter().any(|link| look(&link.path) != link.seen) {
+            return true;
+        }
         let count = self.links.len().min(LINKS_PER_LOOK);
         let mut looked_at = self.links.iter().cycle().skip(self.next).take(count);
         let has_moved = looked_at.any(|link| look(&self.source.join(&link.path)) != link.seen);
@@ -155,7 +163,8 @@ impl Scope {
 
     /// A build begins: what it will find is seen.
     pub(super) fn see(&mut self) {
-        for link in &mut self.links {
+        for link in self.rules.iter_mut().chain(&mut self.links) {
+            // An absolute path stays what it is.
             link.seen = look(&self.source.join(&link.path));
         }
     }
@@ -251,7 +260,13 @@ mod tests {
         assert!(scope.watches().contains_key(&folder.0.join("out")));
         assert!(!scope.take_links(Vec::new()) && !scope.has_moved());
         fs::remove_file(&rules).expect("removed");
+        assert!(scope.has_moved());
+        scope.see();
+        scope.resolve();
+        assert!(scope.concerns(&rules) && scope.watches().contains_key(&folder.0));
         symlink("out/other", &rules).expect("a link");
+        assert!(!scope.has_moved(), "it leads nowhere, as before");
+        fs::write(folder.0.join("out/other"), "x").expect("written");
         assert!(scope.has_moved());
     }
 
