@@ -33,8 +33,8 @@
 //! is warned about and gets no `Last-Modified`), and which fingerprints may be trusted. With a
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
 //!
-//! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 500
-//! bytes per file. Nothing here logs or ends the process.
+//! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 450
+//! bytes per file, 620 with an archive of before. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
 mod assemble;

@@ -48,6 +48,7 @@ fn sum(figures: &str) -> Option<f64> {
 /// last milliseconds added is lost.
 pub(crate) fn peak_bytes(command: &mut Command) -> Result<u64> {
     const PAUSE: Duration = Duration::from_millis(2);
+    // What it complains about is for whoever runs the bench.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().with_context(|| process::shown(command))?;
     let status = format!("/proc/{}/status", child.id());

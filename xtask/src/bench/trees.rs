@@ -107,7 +107,7 @@ fn tree(
     content: impl Fn(&mut Noise, u64) -> (&'static str, Vec<u8>),
 ) -> Result<Tree> {
     let tree = Tree { root: state.join(name), files: folders * files };
-    // Written last: where it is, the files are.
+    // Written last: where both are, the files are complete.
     let mark = state.join(format!("{name}.made"));
     if mark.exists() && tree.root.is_dir() {
         return Ok(tree);

@@ -7,6 +7,9 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Says what a package is made of: read by `pinion version` when it is compiled.
+const COMMIT: &str = "PINION_BUILD_COMMIT";
+
 /// Cargo's own separator of flags, which no path has in it.
 const SEPARATOR: &str = "\u{1f}";
 
@@ -29,8 +32,10 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(is_static, parts)?.join(SEPARATOR));
     command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
     command.env("PINION_BUILD_COMPILER", process::output(Command::new("rustc").arg("-V"))?.trim());
-    if let Some(commit) = commit()? {
-        command.env("PINION_BUILD_COMMIT", commit);
+    if std::env::var_os(COMMIT).is_none()
+        && let Some(commit) = commit()?
+    {
+        command.env(COMMIT, commit);
     }
     process::run(&mut command)?;
     let built = folder.join(host).join("release/pinion");
@@ -40,16 +45,20 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     Ok(built)
 }
 
-/// What git calls these sources; none where there is no history, and then whoever has unpacked them
-/// can set `PINION_BUILD_COMMIT`.
+/// What git calls these sources; none where they are no repository of their own, and then whoever
+/// has unpacked them can say it.
 fn commit() -> Result<Option<String>> {
     let git = |arguments: &[&str]| {
         process::output(Command::new("git").args(arguments).current_dir(workspace::root()))
     };
-    let Ok(commit) = git(&["rev-parse", "HEAD"]) else { return Ok(None) };
+    let Ok(told) = git(&["rev-parse", "--show-toplevel", "HEAD"]) else { return Ok(None) };
+    let Some((root, commit)) = told.trim().split_once('\n') else { return Ok(None) };
+    if std::fs::canonicalize(root)? != std::fs::canonicalize(workspace::root())? {
+        return Ok(None);
+    }
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     let kind = if changes.trim().is_empty() { "" } else { ", changed" };
-    Ok(Some(format!("{}{kind}", commit.trim())))
+    Ok(Some(format!("{commit}{kind}")))
 }
 
 /// Paths of this machine stand in the messages of panics; these flags make them relative ones.

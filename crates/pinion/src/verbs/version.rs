@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use pinion_archive::layout::FORMAT_VERSION;
 use std::io::Write as _;
 
-/// The sources that a package was made of, as git names them. Only who makes a package says so
-/// (`cargo xtask dist`): between two builds of a working tree anything can have changed.
+/// The sources that a package was made of, as git names them. Only `cargo xtask dist` says so: a
+/// program that is built while somebody works is of no commit.
 const COMMIT: Option<&str> = option_env!("PINION_BUILD_COMMIT");
 
 /// What compiled that package.

@@ -24,7 +24,7 @@ use std::process::Command;
 
 const USAGE: &str = "\
 usage: cargo xtask bench build [OPTIONS]
-  --only PART    only this: python-docs, pages, rebuild, or memory, which needs 30 GB of disk and
+  --only PART    only this: python-docs, pages, rebuild, or memory, which needs 50 GB of disk and
                  is not measured unless it is named
   --cores WHICH  only on one core, or only on all
   --rounds N     how often the programs take turns [python-docs 5, pages 1, rebuild 3]
