@@ -9,6 +9,8 @@ use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
@@ -77,6 +79,52 @@ fn each_host_has_its_site() {
         assert_eq!(ask(&server, "a.test", "http://other/").1, "rest");
         let old = server.exchange(&Request::get("/").hostless().http10());
         assert_eq!((old.status, old.text()), (200, "rest"));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_unix_socket_has_the_same_sites() {
+    for io in IO {
+        let folder = three_sites(THREE_SITES);
+        let socket = folder.join("socket");
+        let listen = format!("unix:{}", socket.display());
+        let site = Start::site(&folder.join("conf/pinion.toml"));
+        let server = site.flags(&["--io", io.as_str(), "--listen", &listen]).start();
+        for (host, site) in [("a.test", "a"), ("x.a.test", "b"), ("c", "rest")] {
+            let mut stream = UnixStream::connect(&socket).expect("a connection");
+            let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.ends_with(&format!("\r\n\r\n{site}")), "{host}: {answer}");
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn each_site_has_the_rules_and_fields_that_it_names() {
+    for io in IO {
+        let folder = three_sites(
+            "[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\nrules = [\"own\", \"shared\"]\n\
+             [[site]]\npath = \"rest\"\nrules = [\"shared\"]\nfields = [\"fields\"]\n",
+        );
+        folder.write("conf/own", "/own /index.html 200\n");
+        folder.write("conf/shared", "/shared /index.html 200\n");
+        folder.write("conf/fields", "/*\n  X-Of: rest\n");
+        let server = start(&folder, io);
+        let get = |host: &str, target: &str| server.exchange(&Request::get(target).host(host));
+        assert_eq!(ask(&server, "a.test", "/own"), (200, "a".to_owned()));
+        assert_eq!(ask(&server, "a.test", "/shared"), (200, "a".to_owned()));
+        assert_eq!(ask(&server, "b.test", "/shared"), (200, "rest".to_owned()));
+        assert_eq!(ask(&server, "b.test", "/own").0, 404);
+        assert_eq!(get("b.test", "/").field("x-of"), Some("rest"));
+        assert_eq!(get("a.test", "/").field("x-of"), None);
+        folder.write("conf/own", "/new /index.html 200\n");
+        server.signal(Signal::HUP);
+        wait_for("the rules of now", || (ask(&server, "a.test", "/new").0 == 200).then_some(()));
+        assert_eq!(ask(&server, "a.test", "/own").0, 404);
         server.stop();
     }
 }
