@@ -69,4 +69,13 @@ fn only_what_has_changed_is_opened() {
     // Another archive, with nothing beside it to know them by.
     build(&site, &folder.join("other.pinion"), &[]);
     assert_eq!(opened.files(), ["a.html", "b.css", "c.png"]);
+    // Beside the one that is named to take from there is something.
+    let_settle();
+    let last = archive.to_str().expect("UTF-8");
+    build(&site, &archive, &[]);
+    opened.files();
+    build(&site, &folder.join("third.pinion"), &["--reuse", last]);
+    assert_eq!(opened.files(), Vec::<String>::new());
+    build(&site, &folder.join("fourth.pinion"), &["--reuse", last, "--no-reuse"]);
+    assert_eq!(opened.files(), ["a.html", "b.css", "c.png"]);
 }

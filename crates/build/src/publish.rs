@@ -129,14 +129,23 @@ fn look_beside(
         Found::Stamps(stamps) => Some(stamps),
         Found::Nothing | Found::Foreign => None,
     };
-    let own = beside.stamps.as_ref().map(|stamps| stamps.archive);
+    let own = |beside: &Beside| beside.stamps.as_ref().map(|stamps| stamps.archive);
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
         // Whatever is wrong with it, it is about to be replaced.
+        let own = own(&beside);
         let _ = beside.reuse.add(file, own);
     }
     for path in &options.reuse_from {
+        // Whoever gives each archive a name of its own has the fingerprints beside the last one.
+        if options.reuse
+            && beside.stamps.is_none()
+            && let Some(Found::Stamps(stamps)) = stamps::beside(path).as_deref().map(Stamps::find)
+        {
+            beside.stamps = Some(stamps);
+        }
+        let own = own(&beside);
         let added = open_regular(path).map_err(Useless::Unreadable);
         if let Err(why) = added.and_then(|file| beside.reuse.add(file, own)) {
             beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));

@@ -145,10 +145,19 @@ fn other_archives_are_taken_from() {
     make(&source, &old, &later());
     source.file("more.html", page(120));
     let options = Options { reuse_from: vec![old], ..later() };
-    let made = make(&source, &out.join("site.pinion"), &options);
-    assert!(made.bytes == anew(&source, &options));
-    assert_eq!((made.summary.unread_files, made.summary.reused_codings), (0, 2 * 103));
-    assert_eq!(made.summary.warnings, []);
+    let checks = |name: &str, options: &Options, is_known: bool| {
+        let made = make(&source, &out.join(name), options);
+        assert!(made.bytes == anew(&source, options));
+        // One is new, and one is from the future.
+        let unread = if is_known { made.summary.files - 2 } else { 0 };
+        assert_eq!((made.summary.unread_files, made.summary.reused_codings), (unread, 2 * 103));
+        assert_eq!(made.summary.warnings, []);
+    };
+    // What is beside the other archive tells which files are what they were.
+    checks("known.pinion", &options, true);
+    checks("not-asked.pinion", &Options { reuse: false, ..options.clone() }, false);
+    fs::remove_file(elsewhere.join(".old.pinion.stat")).unwrap();
+    checks("alone.pinion", &options, false);
 }
 
 #[test]
