@@ -145,6 +145,48 @@ fn an_asset_does_not_live_for_ever() {
 }
 
 #[test]
+fn files_that_are_asked_for_stay_too() {
+    let folder = releases();
+    folder.write("site1/fonts/plain.txt", "a font");
+    folder.write("site1/other.txt", "not asked for");
+    built(&folder, 1, &[]);
+    let one = archive(&folder, 1);
+    let globs = ["page?.html", "fonts/**", "/index.html"];
+    let mut flags = vec!["--previous", &one];
+    flags.extend(globs.iter().flat_map(|glob| ["--previous-for", glob]));
+    let told = built(&folder, 2, &flags);
+    // The asset, the page and the font; what the site has itself is matched and not taken.
+    assert_eq!((&told["previous_assets"], &told["warnings"]), (&3.into(), &serde_json::json!([])));
+    let two = archive(&folder, 2);
+    is_sound(&run(&["verify", &two]));
+    let [before, after] = [&one, &two].map(|archive| Start::site(archive.as_ref()).start());
+    for path in [ASSETS[0], "/page1.html", "/fonts/plain.txt"] {
+        same(&before.get(path), &after.get(path));
+        assert_eq!(after.get(path).status, 200, "{path}");
+    }
+    assert!(after.get("/").text().contains(ASSETS[1]));
+    // A short path is none of a file.
+    for path in ["/page1", "/other.txt", "/fonts/"] {
+        assert_eq!(after.get(path).status, 404, "{path}");
+    }
+    before.stop();
+    after.stop();
+
+    // Each build says what it takes, of what is of an earlier release already too.
+    assert_eq!(built(&folder, 3, &["--previous", &two])["previous_assets"], 2);
+    let again = ["--previous", &two, "--previous-for", "*.txt", "--previous-for", "*.gone"];
+    let told = built(&folder, 3, &again);
+    assert_eq!(told["previous_assets"], 3);
+    let warning = "*.gone: kept, but no earlier archive has it";
+    assert_eq!(told["warnings"], serde_json::json!([warning]));
+    let excluding = [&again[..4], &["--exclude", "fonts"]].concat();
+    assert_eq!(built(&folder, 3, &excluding)["previous_assets"], 2);
+    // A rule comes first as it does for any asset.
+    folder.write("site2/_redirects", "/fonts/* / 301!\n");
+    assert_eq!(built(&folder, 2, &flags)["previous_assets"], 2);
+}
+
+#[test]
 fn the_site_and_its_rules_come_first() {
     let folder = releases();
     built(&folder, 1, &[]);
@@ -209,6 +251,13 @@ fn an_earlier_archive_has_to_be_whole() {
     build(&folder.join("site2"), out.as_ref(), &[]);
     let missing = run(&["build", &source, "-o", &out, "--previous", "none.pinion"]);
     assert_eq!(missing.code, Some(1));
-    let useless = run(&["build", &source, "-o", &out, "--previous-keep", "2"]);
-    assert_eq!(useless.code, Some(2));
+    for useless in [["--previous-keep", "2"], ["--previous-for", "*.js"]] {
+        let ended = run(&[&["build", &source, "-o", &out], &useless[..]].concat());
+        assert_eq!(ended.code, Some(2));
+        let said = format!("pinion: {} has no effect without --previous\n", useless[0]);
+        assert_eq!(ended.stderr, said);
+    }
+    let wrong = run(&["build", &source, "-o", &out, "--previous", &one, "--previous-for", "["]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.starts_with("pinion: --previous-for: \"[\": "), "{}", wrong.stderr);
 }

@@ -81,7 +81,7 @@ pub use error::{BuildError, Occupant, Problem, Reason};
 pub use examine::examine;
 pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
-pub use names::Names;
+pub use names::{Globs, Names};
 pub use options::Options;
 pub use progress::Progress;
 pub use publish::{Draft, build_file, build_file_after, switch_link};

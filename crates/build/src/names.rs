@@ -61,11 +61,16 @@ const SPECIAL_SUFFIX: &[u8] = b".lua";
 
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
+    exclude: Globs,
+}
+
+/// Patterns of files: one without a slash is held against names, one with a slash against paths.
+pub struct Globs {
     by_name: Patterns,
     by_path: Patterns,
 }
 
-/// Exclude patterns of one kind.
+/// Patterns of one kind.
 struct Patterns {
     set: GlobSet,
     /// As they were given, in the order of the set, and whether they have matched anything.
@@ -85,32 +90,53 @@ impl Patterns {
     }
 }
 
+impl Globs {
+    /// # Errors
+    /// [`BuildError::Glob`] for a pattern that is none.
+    pub fn new(patterns: &[String]) -> Result<Globs, BuildError> {
+        let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
+        for pattern in patterns {
+            let glob = glob_of(pattern).map_err(BuildError::Glob)?;
+            let patterns = if is_of_paths(pattern) { &mut by_path } else { &mut by_name };
+            patterns.push((pattern.clone(), glob));
+        }
+        Ok(Globs { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
+    }
+
+    /// Whether one of them matches what is at `key`, a path with a slash in front.
+    pub(crate) fn is_match(&self, key: &[u8]) -> bool {
+        let path = key.get(1..).unwrap_or_default();
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let by_name = self.by_name.is_match(name);
+        self.by_path.is_match(path) || by_name
+    }
+
+    /// The patterns that have matched nothing so far, as they were given.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
+        let given = self.by_name.given.iter().chain(&self.by_path.given);
+        let unused = given.filter(|(_, used)| !used.load(Ordering::Relaxed));
+        unused.map(|(pattern, _)| pattern.as_str())
+    }
+}
+
 impl Names {
     /// With these patterns, as in [`Options::exclude`](crate::Options::exclude).
     ///
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub fn new(exclude: &[String]) -> Result<Names, BuildError> {
-        let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
-        for pattern in exclude {
-            let glob = glob_of(pattern).map_err(BuildError::Glob)?;
-            let patterns = if is_of_paths(pattern) { &mut by_path } else { &mut by_name };
-            patterns.push((pattern.clone(), glob));
-        }
-        Ok(Names { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
+        Ok(Names { exclude: Globs::new(exclude)? })
     }
 
     /// Without patterns: the fixed rules alone.
     pub(crate) fn none_excluded() -> Names {
         let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
-        Names { by_name: none(), by_path: none() }
+        Names { exclude: Globs { by_name: none(), by_path: none() } }
     }
 
     /// The patterns that have left nothing out so far, as they were given.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
-        let given = self.by_name.given.iter().chain(&self.by_path.given);
-        let unused = given.filter(|(_, used)| !used.load(Ordering::Relaxed));
-        unused.map(|(pattern, _)| pattern.as_str())
+        self.exclude.unused()
     }
 
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
@@ -140,8 +166,7 @@ impl Names {
 
     /// `key` is the path below the source with a slash in front; `name` is its last component.
     pub(crate) fn judge(&self, key: &[u8], name: &[u8]) -> Verdict {
-        let by_name = self.by_name.is_match(name);
-        if self.by_path.is_match(key.get(1..).unwrap_or_default()) || by_name {
+        if self.exclude.is_match(key) {
             return Verdict::Skip;
         }
         if is_special(name) {

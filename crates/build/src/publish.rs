@@ -49,7 +49,7 @@ pub fn build_file(
 }
 
 /// Like [`build_file`], and takes over the assets of earlier archives that the folder no longer
-/// has: files whose names change with their content, as they were.
+/// has, as they were: files whose names change with their content, and those of [`Earlier::also`].
 ///
 /// # Errors
 /// As [`build_file`], and [`BuildError::Previous`].

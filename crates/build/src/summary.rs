@@ -127,6 +127,9 @@ pub enum Warning {
     UnusedCodings(PathBuf),
     /// An exclude pattern that has left nothing out: misspelt, most likely.
     UnusedExclude(PathBuf),
+    /// A pattern of [`Earlier::also`](crate::Earlier::also) that no file of an earlier archive has
+    /// matched: misspelt, most likely.
+    UnusedPrevious(PathBuf),
     /// A page for what is missing, too many levels below the root; it is not used as one.
     NotFoundTooDeep(PathBuf),
     /// A page of an error of more than
@@ -212,6 +215,7 @@ impl fmt::Display for Warning {
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
             Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
+            Warning::UnusedPrevious(pattern) => (pattern, "kept, but no earlier archive has it"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
             Warning::ErrorPageTooLarge(path) => (path, "more than 32 KiB, not used for errors"),
             Warning::ErrorPageUnused(path) => (path, "not used, no answer has that status"),

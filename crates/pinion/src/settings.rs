@@ -88,6 +88,8 @@ pub(crate) struct Build {
     pub(crate) previous: Vec<PathBuf>,
     /// For how many builds.
     pub(crate) previous_keep: u16,
+    /// Globs over paths of more files that are taken over.
+    pub(crate) previous_for: Vec<String>,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -222,8 +224,10 @@ fn output(low: &Low) -> Result<PathBuf, Failure> {
 }
 
 fn build(low: &Low) -> Result<Build, Failure> {
-    if low.given("previous-keep") && !low.given("previous") {
-        return Err(Failure::usage("--previous-keep has no effect without --previous"));
+    for name in ["previous-keep", "previous-for"] {
+        if low.given(name) && !low.given("previous") {
+            return Err(Failure::usage(format!("--{name} has no effect without --previous")));
+        }
     }
     Ok(Build {
         source: operand(low, "SRC")?,
@@ -235,6 +239,7 @@ fn build(low: &Low) -> Result<Build, Failure> {
         reuse_from: paths(low, "reuse")?,
         previous: paths(low, "previous")?,
         previous_keep: number(low, "previous-keep")?.unwrap_or_default(),
+        previous_for: globs(low, "previous-for")?,
         json: low.given("json"),
     })
 }
@@ -263,10 +268,6 @@ fn content(low: &Low) -> Result<Content, Failure> {
             "--cache-control has no effect with --no-cache-control; leave out one of them",
         ));
     }
-    let mut exclude = Vec::new();
-    for glob in low.values("exclude") {
-        exclude.push(read(row("exclude"), glob, |glob| Ok(glob.to_owned()))?);
-    }
     let (codings, level) = codings(low)?;
     let mut codings_for = Vec::new();
     for text in low.values("codings-for") {
@@ -276,7 +277,7 @@ fn content(low: &Low) -> Result<Content, Failure> {
     Ok(Content {
         codings,
         codings_for,
-        exclude,
+exclude: globs(low, "exclude")?,
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
         cache_control: field_value(low, "cache-control")?,
@@ -291,6 +292,10 @@ fn content(low: &Low) -> Result<Content, Failure> {
         keep_going: low.given("keep-going"),
         jobs: number(low, "jobs")?.and_then(NonZeroUsize::new),
     })
+}
+
+fn globs(low: &Low, name: &'static str) -> Result<Vec<String>, Failure> {
+    low.values(name).map(|glob| read(row(name), glob, |glob| Ok(glob.to_owned()))).collect()
 }
 
 /// The codings that were asked for, and the level of those that are named without one.

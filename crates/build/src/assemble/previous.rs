@@ -21,8 +21,9 @@ use super::entries::Paths;
 use crate::error::BuildError;
 use crate::fingerprint::is_fingerprinted;
 use crate::keys::Plan;
-use crate::names::Names;
+use crate::names::{Globs, Names};
 use crate::rules::Verdict;
+use crate::summary::Warning;
 
 /// Archives of earlier releases.
 #[derive(Clone, Copy, Default)]
@@ -31,6 +32,8 @@ pub struct Earlier<'a> {
     pub archives: &'a [(&'a Path, Archive<'a>)],
     /// For how many builds an asset is taken over.
     pub keep: u16,
+    /// Files that are assets too, although their names do not change with their content.
+    pub also: Option<&'a Globs>,
 }
 
 /// An asset to be taken over.
@@ -77,12 +80,16 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let mut digests = Vec::with_capacity(earlier.archives.len());
         for (rank, (path, archive)) in earlier.archives.iter().enumerate() {
             digests.push(archive.digests().map_err(|damage| previous(path, damage))?);
-            let found = find(archive, rank, earlier.keep, &mut assets, |path| {
+            let found = find(archive, rank, earlier, &mut assets, |path| {
                 let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
                 !taken.contains(path) && names.may_be_part(file)
             });
             found.map_err(|damage| previous(path, damage))?;
         }
+        // All that match have been met: what the site has itself is matched too.
+        let unused = earlier.also.into_iter().flat_map(Globs::unused);
+        let unused = unused.map(|pattern| Warning::UnusedPrevious(pattern.into()));
+        self.summary.warnings.extend(unused);
         let mut stored = Vec::new();
         for (path, Asset { age, archive }) in assets {
             let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(&path));
@@ -93,10 +100,13 @@ impl<W: Write + Seek> Assembly<'_, W> {
             let rules_first = verdict == Verdict::RulesFirst;
             let Some(digests) = digests.get(archive) else { continue };
             let Some((place, archive)) = earlier.archives.get(archive) else { continue };
-            let found = self.forms_of(archive, digests, &path).map_err(|error| match error {
-                CopyError::Damage(damage) => previous(place, damage),
-                CopyError::Build(error) => error,
-            })?;
+            let found =
+                self.forms_of(archive, digests, &path, earlier.also).map_err(
+                    |error| match error {
+                        CopyError::Damage(damage) => previous(place, damage),
+                        CopyError::Build(error) => error,
+                    },
+                )?;
             stored.extend(found.map(|forms| Stored { path, age, rules_first, forms }));
         }
         Ok(stored)
@@ -122,11 +132,12 @@ impl<W: Write + Seek> Assembly<'_, W> {
         archive: &Archive<'_>,
         digests: &Digests<'_>,
         path: &[u8],
+        also: Option<&Globs>,
     ) -> Result<Option<Forms>, CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
         // A damaged archive can have two records of one path; which answers, its index decides.
-        if !is_asset(archive, &entry)? {
+        if !is_asset(archive, &entry, also)? {
             return Ok(None);
         }
         let mut forms = Vec::new();
@@ -184,18 +195,18 @@ fn previous(path: &Path, damage: Damage) -> BuildError {
 fn find(
     archive: &Archive<'_>,
     rank: usize,
-    keep: u16,
+    earlier: &Earlier<'_>,
     assets: &mut BTreeMap<Box<[u8]>, Asset>,
     wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<(), Damage> {
     let known = archive.previous()?;
     let mut entries = archive.entries();
     while let Some(entry) = entries.next_entry()? {
-        if !is_asset(archive, &entry)? || !wanted(entry.path()) {
+        if !is_asset(archive, &entry, earlier.also)? || !wanted(entry.path()) {
             continue;
         }
         let age = age_of(&known, entry.path());
-        if age > keep {
+        if age > earlier.keep {
             continue;
         }
         let asset = Asset { age, archive: rank };
@@ -213,14 +224,22 @@ fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
     known.age(path).unwrap_or(0).saturating_add(1)
 }
 
-/// Whether an entry is a file whose name changes with its content.
-fn is_asset(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<bool, Damage> {
+/// Whether an entry is a file whose name changes with its content, or one that `also` matches.
+fn is_asset(
+    archive: &Archive<'_>,
+    entry: &Entry<'_>,
+    also: Option<&Globs>,
+) -> Result<bool, Damage> {
     let is_file = entry.kind() == EntryKind::Resource
         && entry.status() == 200
         && entry.path().first() == Some(&b'/')
+        && entry.path().last() != Some(&b'/')
         && entry.target().is_none()
         && !entry.has_variant();
     let Some(form) = entry.representation(0).filter(|_| is_file) else { return Ok(false) };
+    if also.is_some_and(|globs| globs.is_match(entry.path())) {
+        return Ok(true);
+    }
     let media_type = archive.shared(form.shared())?.media_type();
     let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default();
     let essence = str::from_utf8(essence).unwrap_or_default().trim();

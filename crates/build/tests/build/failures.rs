@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use pinion_archive::Layout;
 use pinion_build::limits::EXTERNAL_MIN_BYTES;
 use pinion_build::{BuildError, Options, Progress, Warning, build, build_file};
 
 use crate::folder::Folder;
-use crate::reader::{built, options};
+use crate::reader::{built, built_with, options};
 
 /// A disk that is full after so many bytes, or fails its call number so many.
 struct Failing {
@@ -232,4 +233,14 @@ fn a_cancelled_build_leaves_nothing() {
     }
     assert!(cancelled >= 2, "only {cancelled} batches");
     assert_eq!(out.names(), ["site.pinion"]);
+}
+
+/// Which of the two comes first would be anybody's guess.
+#[test]
+fn rules_under_both_names_are_an_error() {
+    let folder = Folder::with(&[("a/_redirects", "./b /c\n"), ("a/_redirects.txt", "./b /d\n")]);
+    let Err(BuildError::Rules(errors)) = built_with(&folder, &options()) else { panic!("built") };
+    let [error] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!(error.file, Path::new("a/_redirects.txt"));
+    assert!(error.to_string().contains("no second file beside _redirects"), "{error}");
 }

@@ -22,7 +22,7 @@ fn whatever_an_earlier_archive_holds() {
 proptest! {
     #[test]
     fn edits_of_an_earlier_archive(
-        first in 0u8..8,
+        first in 0u8..16,
         edits in prop::collection::vec((any::<bool>(), any::<u16>(), any::<u8>()), 0..4),
     ) {
         let mut data = vec![first];

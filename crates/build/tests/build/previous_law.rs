@@ -11,7 +11,7 @@ use pinion_archive::{
     Archive, Damage, Digest, ETag, Entry, EntryKind, External, Layout, NewEntry, NewRepresentation,
     NewShared, Role, Scratch, SharedId, Writer, verify,
 };
-use pinion_build::{BuildError, Earlier, Options, build_file_after};
+use pinion_build::{BuildError, Earlier, Globs, Options, build_file_after};
 use pinion_http::coding::Coding;
 
 use crate::edits::{edit, reseal};
@@ -20,15 +20,21 @@ use crate::edits::{edit, reseal};
 const SEALED: u8 = 1;
 /// The bits above: for how many builds an asset is taken over.
 const KEEP_MAX: u8 = 3;
+/// The bit above those: files that match [`GLOB`] are assets too.
+const ALSO: u8 = 8;
+/// A name of [`earlier`] without a fingerprint.
+const GLOB: &str = "index.*";
 /// Entries of [`earlier`] that are taken over when they are kept for that many builds.
 const TAKEN: [u64; KEEP_MAX as usize + 1] = [0, 4, 4, 5];
 
-/// A small site, and what a build makes of it after each number of builds that is kept.
+/// A small site, and what a build makes of it after each number of builds that is kept, with
+/// fingerprints alone and with [`GLOB`] beside them.
 struct Site {
     folder: PathBuf,
     earlier: Vec<u8>,
+    also: Globs,
     plain: BTreeMap<Vec<u8>, Answer>,
-    whole: Vec<Vec<u8>>,
+    whole: Vec<[Vec<u8>; 2]>,
 }
 
 /// All that an archive says of an entry, but for where it is.
@@ -57,7 +63,7 @@ pub(crate) fn check(data: &[u8]) {
     let Some((&first, edits)) = data.split_first() else { return };
     let site = SITE.get_or_init(|| Mutex::new(Site::new()));
     let site = site.lock().unwrap_or_else(PoisonError::into_inner);
-    let (sealed, keep) = (first & SEALED != 0, first >> 1 & KEEP_MAX);
+    let (sealed, keep, also) = (first & SEALED != 0, first >> 1 & KEEP_MAX, first & ALSO != 0);
     let mut bytes = edit(&site.earlier, edits);
     if sealed {
         reseal(&mut bytes);
@@ -65,11 +71,12 @@ pub(crate) fn check(data: &[u8]) {
     // Whoever gives an archive to a build has opened it.
     let Ok(layout) = Layout::open(&bytes) else { return };
     let earlier = layout.view(&bytes);
-    match site.build(&[earlier], keep) {
+    match site.build(&[earlier], keep, also) {
         Err(BuildError::Previous { .. }) => assert!(!site.folder.join("site.pinion").exists()),
         Err(error) => panic!("no fault of the earlier archive: {error}"),
         Ok((_, new)) => {
-            assert!(sealed || new == site.whole[usize::from(keep)], "damage was not seen");
+            let whole = &site.whole[usize::from(keep)][usize::from(also)];
+            assert!(sealed || new == *whole, "damage was not seen");
             check_new(&site, &earlier, &new, keep.into());
         }
     }
@@ -146,28 +153,37 @@ impl Site {
         fs::create_dir_all(folder.join("files/assets")).expect("a folder");
         let rules = "/assets/forced.1a2b3c4d.js /gone 301!\n/assets/* host=x /gone 301!\n";
         for (name, content) in
-            [("index.html", "a page"), ("assets/own.5e6f7a8b.css", "b{}"), ("_redirects", rules)]
+            [("page.html", "a page"), ("assets/own.5e6f7a8b.css", "b{}"), ("_redirects", rules)]
         {
             fs::write(folder.join("files").join(name), content).expect("a file");
         }
         let earlier = earlier();
-        let mut site = Site { folder, earlier, plain: BTreeMap::new(), whole: Vec::new() };
-        let (_, plain) = site.build(&[], KEEP_MAX).expect("an archive");
+        let also = Globs::new(&[GLOB.to_owned()]).expect("a pattern");
+        let (plain, whole) = (BTreeMap::new(), Vec::new());
+        let mut site = Site { folder, earlier, also, plain, whole };
+        let (_, plain) = site.build(&[], KEEP_MAX, true).expect("an archive");
         site.plain = answers(&Layout::open(&plain).expect("an archive").view(&plain));
         let layout = Layout::open(&site.earlier).expect("an archive");
         for (keep, taken) in (0..).zip(TAKEN) {
-            let built = site.build(&[layout.view(&site.earlier)], keep).expect("an archive");
-            assert_eq!(built.0, taken);
-            site.whole.push(built.1);
+            let build = |also| site.build(&[layout.view(&site.earlier)], keep, also);
+            let [alone, beside] = [false, true].map(|also| build(also).expect("an archive"));
+            assert_eq!((alone.0, beside.0), (taken, taken + u64::from(keep > 0)));
+            site.whole.push([alone.1, beside.1]);
         }
         site
     }
 
     /// Assets taken over, and the new archive.
-    fn build(&self, earlier: &[Archive<'_>], keep: u8) -> Result<(u64, Vec<u8>), BuildError> {
+    fn build(
+        &self,
+        earlier: &[Archive<'_>],
+        keep: u8,
+        also: bool,
+    ) -> Result<(u64, Vec<u8>), BuildError> {
         let path = PathBuf::from("earlier.pinion");
         let archives: Vec<_> = earlier.iter().map(|&archive| (&*path, archive)).collect();
-        let earlier = Earlier { archives: &archives, keep: keep.into() };
+        let also = also.then_some(&self.also);
+        let earlier = Earlier { archives: &archives, keep: keep.into(), also };
         let out = self.folder.join("site.pinion");
         let _ = fs::remove_file(&out);
         let threads = NonZeroUsize::new(1);

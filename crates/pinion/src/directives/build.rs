@@ -145,6 +145,20 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Counted from the last archive that had it as a file of its own.",
     },
     Directive {
+        name: "previous-for",
+        short: None,
+        verbs: &[Verb::Build],
+        file: None,
+        level: Level::Build,
+        kind: Kind::Glob,
+        repeatable: true,
+        default: Default::Auto("names with a fingerprint"),
+        change: Change::Restart,
+        brief: "Keep the files of earlier archives that match, too",
+        long: "The pattern is read like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
+               names that change with their content.",
+    },
+    Directive {
         name: "no-reuse",
         short: None,
         verbs: &[Verb::Build],

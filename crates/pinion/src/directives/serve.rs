@@ -159,9 +159,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Tell on stderr each so many seconds what the server does",
-        long: "One line: answers by the class of their status, content, connections, processor \
-               time, memory, switches, faults and disk, in totals and in rates since the line \
-               before. A last one comes at the end.",
+        long: "One line: answers by the class of their status and content, in totals and as rates \
+               since the line before; processor time, switches, faults and disk as such rates; \
+               connections and memory as they are. A last one comes at the end.",
     },
     Directive {
         name: "health",

@@ -127,7 +127,7 @@ impl Stats {
     }
 }
 
-/// Totals, and rates since the line before.
+/// Totals of answers and content, rates since the line before, and what is now.
 fn line(now: &Sample, last: &Sample) -> String {
     let seconds = now.at.saturating_sub(last.at).as_secs_f64().max(0.001);
     let per_second = |now: u64, last: u64| now.saturating_sub(last) as f64 / seconds;

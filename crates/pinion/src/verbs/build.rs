@@ -9,7 +9,7 @@ use crate::progress::Watcher;
 use crate::settings::Build;
 use crate::terminal::Style;
 use anyhow::Context as _;
-use pinion_build::{Earlier, Options, Summary, build_file_after};
+use pinion_build::{Earlier, Globs, Options, Summary, build_file_after};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -24,11 +24,13 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         reuse_from: build.reuse_from.clone(),
         ..options
     };
+    let also = Globs::new(&build.previous_for)
+        .map_err(|error| Failure::usage(format!("--previous-for: {error}")))?;
     let watcher = Watcher::new(build.json)?;
     let opened: Result<Vec<_>, _> = build.previous.iter().map(|p| ArchiveFile::open(p)).collect();
     let opened = opened?;
     let archives: Vec<_> = opened.iter().map(|file| (file.path(), file.view())).collect();
-    let earlier = Earlier { archives: &archives, keep: build.previous_keep };
+    let earlier = Earlier { archives: &archives, keep: build.previous_keep, also: Some(&also) };
     let result = build_file_after(earlier, &build.source, &options, &build.output, &watcher);
     watcher.clear();
     if let (Ok(summary), Some(path)) = (&result, &build.report) {

@@ -28,7 +28,7 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 20] = [
+const WRONG: [(&str, &[&str]); 21] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
@@ -43,6 +43,7 @@ const WRONG: [(&str, &[&str]); 20] = [
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
     ("--previous", &[""]),
+    ("--previous-for", &["", "[", "{a"]),
     ("--remote-pinion", &[""]),
     ("--report", &[""]),
     ("--reuse", &[""]),
