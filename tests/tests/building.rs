@@ -167,7 +167,7 @@ fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
                 build.kill().expect("killed, or ended before");
             }
             let ended = build.wait().expect("its end");
-            assert!(number < 2 || ended.success(), "kill {kill}: nobody takes its drafts");
+            assert!(number < 2 || ended.success(), "kill {kill}: it fails for the others");
         }
     }
     let last = told(&folder, &[]);
