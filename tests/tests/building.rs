@@ -48,7 +48,7 @@ fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
     let new = fs::read(&archive).expect("the archive");
     assert!(old != new);
 
-    let mut survived = 0;
+    let (mut survived, mut littered) = (0, 0);
     for kill in 0..KILLS {
         fs::write(&archive, &old).expect("the old archive");
         let mut building = Command::new(pinion())
@@ -64,11 +64,14 @@ fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
         let left = fs::read(&archive).expect("the archive");
         assert!(left == old || left == new, "kill {kill}: neither the old nor the new archive");
         survived += u32::from(left == old);
+        littered += u32::from(drafts(&folder.join("site")) > 0);
     }
     assert!(survived > 0, "every build was over before it was killed");
-    // What killed builds have left beside the archive is not part of the next one.
+    assert!(littered > 0, "no build was killed while it wrote");
+    // What killed builds have left beside the archive is not part of the next one, and goes.
     build(&folder.join("site"), &archive, &[]);
     assert!(fs::read(&archive).expect("the archive") == new);
+    assert_eq!(drafts(&folder.join("site")), 0);
 }
 
 /// `pinion build` with room for so many bytes in a file. Where the signal is ignored a write
@@ -100,37 +103,29 @@ fn a_full_disk_leaves_the_old_archive_and_says_why() {
         assert!(said.starts_with("pinion: ") && said.lines().count() == 1, "{said:?}");
         assert!(said.contains("File too large"), "{said:?}");
         assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
-        assert_eq!(drafts(&folder), 0, "litter beside the site and the archive");
+        // Nor is there what the one before has left, which was killed.
+        assert_eq!(drafts(folder.path()), 0, "litter beside the site and the archive");
 
         let killed = build_with_room(&folder, room, false);
         assert_eq!(killed.status.code(), None, "ended by a signal");
         assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
         assert_eq!(names(&folder), ["site", "site.pinion"]);
-        remove_drafts(&folder);
+        assert!(drafts(folder.path()) > 0, "it was killed while it wrote");
     }
     assert!(build_with_room(&folder, bytes, true).status.success(), "it fits exactly");
+    assert_eq!(drafts(folder.path()), 0);
     assert_eq!(run(&["verify".as_ref(), folder.join("site.pinion").as_os_str()]).code, Some(0));
 }
 
-/// What a build that was killed has left behind, hidden.
-fn draft_paths(folder: &Folder) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(folder.path()).expect("the folder").flatten();
+/// How many drafts builds that were killed have left in a folder, hidden: of the archive and of its
+/// fingerprints.
+fn drafts(folder: &Path) -> usize {
     let is_draft = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
         name.starts_with(b".site.pinion.") && name.ends_with(b".tmp")
     };
-    entries.filter(is_draft).map(|entry| entry.path()).collect()
-}
-
-fn drafts(folder: &Folder) -> usize {
-    draft_paths(folder).len()
-}
-
-fn remove_drafts(folder: &Folder) {
-    for path in draft_paths(folder) {
-        fs::remove_file(path).expect("removed");
-    }
+    fs::read_dir(folder).expect("the folder").flatten().filter(is_draft).count()
 }
 
 /// The summary of a build of `site` below `folder`.
@@ -171,10 +166,12 @@ fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
             if number < 2 {
                 build.kill().expect("killed, or ended before");
             }
-            build.wait().expect("its end");
+            let ended = build.wait().expect("its end");
+            assert!(number < 2 || ended.success(), "kill {kill}: it fails for the others");
         }
     }
     let last = told(&folder, &[]);
+    assert_eq!(drafts(folder.path()), 0);
     let anew = told(&folder, &["--no-reuse"]);
     assert_eq!(last["digest"], anew["digest"]);
     // The kills have cost nothing: all but what changes was known.

@@ -17,7 +17,8 @@
 //! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for what is missing |
 //! |   | `listing` | files → what a folder answers with `--listing`, as a page and as JSON |
-//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all; [`Draft`] |
+//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
+//! |   | `draft` | what is not complete: under another name, until its process ends; [`Draft`] |
 //!
 //! `examine` takes steps 1 and 2 alone. `extract` makes a folder of an archive again. `import`
 //! makes such an archive of one of kawipiko's, from step 5 on.
@@ -44,6 +45,7 @@ mod carry;
 mod codings;
 mod contents;
 mod decode;
+mod draft;
 mod encode;
 mod error;
 mod examine;
@@ -77,6 +79,7 @@ pub use build::{Built, build};
 pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
 };
+pub use draft::{Draft, remove_left_drafts};
 pub use error::{BuildError, Occupant, Problem, Reason};
 pub use examine::examine;
 pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
@@ -84,7 +87,7 @@ pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, 
 pub use names::{Globs, Names};
 pub use options::Options;
 pub use progress::Progress;
-pub use publish::{Draft, build_file, build_file_after, switch_link};
+pub use publish::{build_file, build_file_after, switch_link};
 pub use report::Report;
 pub use rules::RuleError;
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -3,16 +3,13 @@
 //!
 //! It is written under another name in the same folder, synced, renamed, and the folder synced: a
 //! reader, a crash or a full disk sees the old file or the new one. On an error the file under the
-//! other name is removed. After a crash it may stay, hidden, and a later build skips it. A link is
-//! switched in the same way.
+//! other name is removed. After a crash it may stay, hidden, until a later build to the same place
+//! removes it. A link is switched in the same way.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::time::Instant;
 
 use pinion_archive::WriteError;
@@ -20,6 +17,7 @@ use pinion_archive::WriteError;
 use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
 use crate::carry::Carrier;
+use crate::draft::{Draft, folder_of, remove_left_drafts, under_another_name};
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
 use crate::place::Place;
@@ -97,11 +95,16 @@ pub(crate) fn published<T, E: From<BuildError>>(
 ) -> Result<(T, Stamp), E> {
     let place = Place::find(out, force)?;
     let out = place.path();
+    // First: what is left may be what has filled the disk.
+    remove_left_drafts(out);
+    if let Some(stamps) = stamps::beside(out) {
+        remove_left_drafts(&stamps);
+    }
     let draft = Draft::create(out).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => place.cannot(io::Error::new(error.kind(), "no such folder")),
         _ => place.cannot(error),
     })?;
-    let result = write(&draft.file, out)?;
+    let result = write(draft.file(), out)?;
     // Once more: a build can take long enough for others to put something here.
     place.check()?;
     let stamp = draft.publish().map_err(|error| place.cannot(error))?;
@@ -123,7 +126,7 @@ fn look_beside(
         beside.warnings.push(Warning::NoStamps);
         *draft = None;
     }
-    let file = draft.as_ref().and_then(|draft| draft.file.try_clone().ok());
+    let file = draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
     beside.notes = file.and_then(|file| Notes::new(file, options.now).ok());
     beside.stamps = match found {
         Found::Stamps(stamps) => Some(stamps),
@@ -169,60 +172,6 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file under another name, removed unless it is published.
-#[derive(Debug)]
-pub struct Draft {
-    file: File,
-    path: PathBuf,
-    /// Where it is to go.
-    name: PathBuf,
-    folder: PathBuf,
-    published: bool,
-}
-
-impl Draft {
-    /// Creates the draft of `out`, beside it: `.NAME.PROCESS-NUMBER.tmp`, open for reading and
-    /// writing.
-    ///
-    /// # Errors
-    /// The system's answer, and [`io::ErrorKind::InvalidInput`] for a path without a name.
-    pub fn create(out: &Path) -> io::Result<Draft> {
-        let open =
-            |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        let (file, path) = under_another_name(out, open)?;
-        Ok(Draft { file, path, name: out.to_owned(), folder: folder_of(out), published: false })
-    }
-
-    /// What is to be written.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Gives it another name than it was the draft of, in the same folder.
-    ///
-    /// # Errors
-    /// The system's answer. If only the folder cannot be synced, the file has its name and may lose
-    /// it in a crash.
-    pub fn publish_as(mut self, name: &Path) -> io::Result<()> {
-        self.name = name.to_owned();
-        self.publish().map(drop)
-    }
-
-    fn publish(mut self) -> io::Result<Stamp> {
-        self.file.sync_all()?;
-        self.rename()?;
-        File::open(&self.folder)?.sync_all()?;
-        Ok(Stamp::of(&self.file.metadata()?))
-    }
-
-    /// Gives it its name, without waiting for the disk.
-    fn rename(&mut self) -> io::Result<()> {
-        fs::rename(&self.path, &self.name)?;
-        self.published = true;
-        Ok(())
-    }
-}
-
 /// Lets the link `link` lead to `target`, which is synced: a reader or a crash sees the old link or
 /// the new one. After a crash `.NAME.PROCESS-NUMBER.tmp` may stay beside it.
 ///
@@ -237,44 +186,4 @@ pub fn switch_link(link: &Path, target: &Path) -> io::Result<()> {
         return Err(error);
     }
     File::open(folder_of(link))?.sync_all()
-}
-
-/// Has something new made under a name of its own beside `out`.
-fn under_another_name<T>(
-    out: &Path,
-    mut make: impl FnMut(&Path) -> io::Result<T>,
-) -> io::Result<(T, PathBuf)> {
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    let name = out.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    loop {
-        // A dot in front: hidden, and skipped by a walk.
-        let is_hidden = name.as_encoded_bytes().starts_with(b".");
-        let mut hidden = OsString::from(if is_hidden { "" } else { "." });
-        hidden.push(name);
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-        hidden.push(format!(".{}-{number}.tmp", process::id()));
-        let path = folder_of(out).join(hidden);
-        match make(&path) {
-            Ok(made) => return Ok((made, path)),
-            // Left behind by a process that had this number before.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn folder_of(out: &Path) -> PathBuf {
-    match out.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.published {
-            // Nobody can be told, and there is nothing else to try.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }

@@ -1,11 +1,13 @@
 //! What stands under the name of an archive is replaced only if it is an archive, or empty.
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use pinion_archive::Layout;
-use pinion_build::{BuildError, Occupant, Options, build_file};
+use pinion_build::{BuildError, Occupant, Options, Progress, build_file};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::folder::Folder;
 use crate::reader::options;
@@ -111,4 +113,78 @@ fn links_that_lead_nowhere_are_errors_of_the_output() {
         assert!(error.to_string().contains(message), "{error}");
     }
     assert_eq!(out.names(), ["circle", "lost"]);
+}
+
+#[test]
+fn drafts_that_nobody_holds_go_with_the_next_build() {
+    let out = Folder::new();
+    let path = out.join("site.pinion");
+    let left = [".site.pinion.1-0.tmp", ".site.pinion.77-13.tmp", ".site.pinion.stat.1-1.tmp"];
+    let other = [
+        ".other.pinion.1-0.tmp",
+        ".site.pinion.mine.tmp",
+        ".site.pinion.5-5.tmp.keep",
+        "site.pinion.5-5.tmp",
+    ];
+    for name in left.iter().chain(&other) {
+        out.file(name, "of a build that was killed, or of somebody else");
+    }
+    out.folder(".site.pinion.2-0.tmp");
+    out.pipe(".site.pinion.2-1.tmp");
+    out.link(".site.pinion.2-2.tmp", "site.pinion.5-5.tmp");
+    out.file(".site.pinion.3-0.tmp", "of a build that runs");
+    let held = fs::File::open(out.join(".site.pinion.3-0.tmp")).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+
+    let stay = [
+        ".other.pinion.1-0.tmp",
+        ".site.pinion.2-0.tmp",
+        ".site.pinion.2-1.tmp",
+        ".site.pinion.2-2.tmp",
+        ".site.pinion.3-0.tmp",
+        ".site.pinion.5-5.tmp.keep",
+        ".site.pinion.mine.tmp",
+        "site.pinion",
+        "site.pinion.5-5.tmp",
+    ];
+    publish(&path, false).unwrap();
+    assert_eq!(out.names(), stay);
+    // Its process has ended.
+    drop(held);
+    publish(&path, false).unwrap();
+    assert!(!out.names().contains(&".site.pinion.3-0.tmp".to_owned()));
+    assert_eq!(out.names().len(), stay.len() - 1);
+}
+
+/// Builds into the same place while it is told how far another build is.
+struct Another<'a> {
+    path: &'a Path,
+    drafts: Cell<usize>,
+}
+
+impl Progress for Another<'_> {
+    fn advanced(&self, _files: u64, _bytes: u64) {
+        let drafts = || {
+            let names = fs::read_dir(self.path.parent().unwrap()).unwrap();
+            names.filter(|name| name.as_ref().unwrap().path().extension() == Some("tmp".as_ref()))
+        };
+        self.drafts.set(drafts().count());
+        publish(self.path, false).unwrap();
+        assert_eq!(drafts().count(), self.drafts.get());
+    }
+}
+
+#[test]
+fn a_build_leaves_the_drafts_of_one_that_runs() {
+    let (source, out) = (Folder::with(&[("index.html", "of the longer one")]), Folder::new());
+    let path = out.join("site.pinion");
+    // What the longer one takes bodies from, and the other replaces meanwhile.
+    build_file(source.path(), &options(), &path, &()).unwrap();
+    let another = Another { path: &path, drafts: Cell::new(0) };
+    build_file(source.path(), &options(), &path, &another).unwrap();
+    assert_eq!(another.drafts.get(), 2, "of the archive and of its fingerprints");
+    assert_eq!(out.names(), ["site.pinion"]);
+    let elsewhere = Folder::new();
+    build_file(source.path(), &options(), &elsewhere.join("site.pinion"), &()).unwrap();
+    assert!(fs::read(&path).unwrap() == fs::read(elsewhere.join("site.pinion")).unwrap());
 }

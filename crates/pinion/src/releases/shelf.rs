@@ -11,19 +11,20 @@ use anyhow::{Context as _, anyhow};
 use pinion_archive::Layout;
 use pinion_archive::layout::MAGIC;
 use pinion_archive::verify::verify;
-use pinion_build::Draft;
+use pinion_build::{Draft, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
-use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 /// Bytes that are copied between two looks at who wants to stop.
 const STEP_BYTES: u64 = 16 << 20;
+
+/// What the drafts of arrivals are named after; none gets this name.
+const ARRIVING: &str = "arriving";
 
 /// An archive on its way: copied, verified, not on the shelf yet. It is locked for as long as its
 /// process lives; what is not locked was left behind.
@@ -58,10 +59,11 @@ pub(crate) fn take_in(
     bar: &Bar,
     cancelled: &AtomicBool,
 ) -> Result<Arrival, Failure> {
-    remove_left_drafts(folder);
     let releases = folder.releases();
+    let arriving = releases.join(ARRIVING);
+    remove_left_drafts(&arriving);
     let cannot = || format!("cannot copy {} to {}", origin.shown, releases.display());
-    let draft = locked_draft(&releases).with_context(cannot)?;
+    let draft = Draft::create(&arriving).with_context(cannot)?;
     let copied = copy(origin, draft.file(), bar, cancelled)?;
     copied.with_context(cannot)?;
     let file = draft.file().try_clone().with_context(cannot)?;
@@ -158,35 +160,6 @@ pub(crate) fn remove_old(
 fn modified(file: &Path) -> SystemTime {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     modified.unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-/// A draft that nobody takes for left behind.
-fn locked_draft(releases: &Path) -> io::Result<Draft> {
-    loop {
-        let draft = Draft::create(&releases.join("arriving"))?;
-        // A file system without locks: nobody can remove what is left, and nobody removes ours.
-        let _unlocked = flock(draft.file(), FlockOperation::NonBlockingLockExclusive);
-        // Somebody may have found it before it was locked.
-        if draft.file().metadata()?.nlink() > 0 {
-            return Ok(draft);
-        }
-    }
-}
-
-/// Removes drafts whose processes have ended.
-fn remove_left_drafts(folder: &ReleaseFolder) {
-    let Ok(entries) = fs::read_dir(folder.releases()) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let is_draft = name.as_encoded_bytes().starts_with(b".arriving.");
-        let Some(file) = is_draft.then(|| File::open(entry.path()).ok()).flatten() else {
-            continue;
-        };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // The next one tries again.
-            let _stays = fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// Copies all of it. The outer error is about where it comes from.
@@ -294,17 +267,5 @@ mod tests {
         // The one before is what a step back leads to, whatever is newer.
         assert_eq!(kept("+a +b +c +d -a +e", 2), "ea");
         assert_eq!(kept("+a +b +c +d -a +e", 3), "ead");
-    }
-
-    #[test]
-    fn drafts_go_with_their_processes() {
-        let scratch = Scratch::new();
-        let folder = ReleaseFolder::open_or_make(&scratch.0).expect("a folder");
-        let left = folder.releases().join(".arriving.1-0.tmp");
-        fs::write(&left, "").expect("written");
-        let draft = locked_draft(&folder.releases()).expect("a draft");
-        remove_left_drafts(&folder);
-        assert!(!left.exists());
-        assert_eq!(draft.file().metadata().expect("metadata").nlink(), 1);
     }
 }

@@ -21,7 +21,8 @@ use proptest::prelude::*;
 use crate::asked::ask;
 use crate::interpreter::{Answer, Request, Rule, Site, resolve};
 
-/// Files, and the other paths that each answers.
+/// Files, and the other paths that each answers: its folder, where that ends in a slash, and itself
+/// without its extension.
 const FILES: [(&str, &[&str]); 9] = [
     ("/index.html", &["/", "/index"]),
     ("/a.html", &["/a"]),
@@ -47,6 +48,24 @@ struct Case {
     /// root, and of one that lies beside the folder.
     rules: [Vec<Rule>; 3],
     single_page: bool,
+    conventions: Conventions,
+}
+
+/// Which paths there are besides those of files and rules.
+#[derive(Clone, Copy, Debug)]
+struct Conventions {
+    slash_redirects: bool,
+    index: bool,
+    clean_urls: bool,
+}
+
+impl Conventions {
+    const ALL: Conventions = Conventions { slash_redirects: true, index: true, clean_urls: true };
+
+    /// Whether a file answers this path too.
+    fn hold_for(self, alias: &str) -> bool {
+        if alias.ends_with('/') { self.index } else { self.clean_urls }
+    }
 }
 
 /// The folder with rules of its own.
@@ -55,13 +74,16 @@ const FOLDER: &str = "/ab";
 impl Case {
     fn site(&self) -> Site {
         let files = self.files.iter().map(|&number| FILES[number]);
-        let pages = files.flat_map(|(file, aliases)| aliases.iter().copied().chain([file]));
+        let held = |alias: &&str| self.conventions.hold_for(alias);
+        let pages =
+            files.flat_map(|(file, aliases)| aliases.iter().copied().filter(held).chain([file]));
         let fallbacks = self.fallbacks.iter().map(|&number| FALLBACKS[number]);
         Site {
             pages: pages.map(str::to_owned).collect(),
             rules: self.rules.concat(),
             fallbacks: fallbacks.map(|(_, folder, status)| (folder.to_owned(), status)).collect(),
             single_page: self.single_page,
+            no_slash_redirects: !self.conventions.slash_redirects,
         }
     }
 
@@ -78,8 +100,12 @@ impl Case {
             folder.write("/app.single", "single page");
             "app.single".to_owned()
         });
+        let Conventions { slash_redirects, index, clean_urls } = self.conventions;
         let options = Options {
             codings: Vec::new(),
+            slash_redirects,
+            index,
+            clean_urls,
             single_page,
             rules: vec![beside.0.join("rules")],
             ..Options::new(0)
@@ -238,13 +264,25 @@ fn case() -> impl Strategy<Value = Case> {
             proptest::collection::vec(rule(), 0..3).boxed(),
         ],
         any::<bool>(),
+        conventions(),
     )
-        .prop_map(|(files, fallbacks, rules, single_page)| Case {
+        .prop_map(|(files, fallbacks, rules, single_page, conventions)| Case {
             files,
             fallbacks,
             rules,
             single_page,
+            conventions,
         })
+}
+
+/// Most sites have them all.
+fn conventions() -> impl Strategy<Value = Conventions> {
+    let holds = || prop::bool::weighted(0.75);
+    (holds(), holds(), holds()).prop_map(|(slash_redirects, index, clean_urls)| Conventions {
+        slash_redirects,
+        index,
+        clean_urls,
+    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -295,7 +333,8 @@ proptest! {
                 Answer::Page(status, path) => Answer::Page(status, file_of(&path)),
                 answer => answer,
             };
-            prop_assert_eq!(answer, expected, "{:?}\n{}", request, lines(&site.rules, ""));
+            let rules = lines(&site.rules, "");
+            prop_assert_eq!(answer, expected, "{:?}\n{:?}\n{}", request, case.conventions, rules);
         }
     }
 }
@@ -314,6 +353,7 @@ fn the_files_answer_what_the_table_says() {
         fallbacks: BTreeSet::new(),
         rules: Default::default(),
         single_page: false,
+        conventions: Conventions::ALL,
     };
     let bytes = case.build();
     let layout = Layout::open(&bytes).expect("sound");

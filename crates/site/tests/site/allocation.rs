@@ -123,6 +123,7 @@ fn no_rule_takes_memory() {
         ],
         fallbacks: [("/tiles/".to_owned(), 200), ("/".to_owned(), 404)].into(),
         single_page: true,
+        ..Site::default()
     };
     let long = "%C3%BC/".repeat(1100);
     let query = "%41{|}".repeat(100);

@@ -63,7 +63,7 @@ fn site() -> (Site, BTreeMap<String, String>) {
     }
     let rules = block("and this `_redirects`:").into_iter().map(rule).collect();
     let pages: BTreeSet<String> = files.keys().cloned().collect();
-    (Site { pages, rules, fallbacks, single_page: true }, files)
+    (Site { pages, rules, fallbacks, single_page: true, ..Site::default() }, files)
 }
 
 /// The request of a row: target, perhaps with a host in front, and what kind it is.

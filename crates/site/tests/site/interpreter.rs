@@ -30,6 +30,8 @@ pub(crate) struct Site {
     pub(crate) fallbacks: BTreeMap<String, u16>,
     /// Whether there is a single-page fallback.
     pub(crate) single_page: bool,
+    /// Whether a path stays missing when it exists with a slash more or less at its end.
+    pub(crate) no_slash_redirects: bool,
 }
 
 /// A request; its path is decoded and has no dot segments.
@@ -75,7 +77,8 @@ pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
         Some(without) => without.to_owned(),
         None => format!("{path}/"),
     };
-    if site.pages.contains(&other) && !path.ends_with("//") && !other.starts_with("//") {
+    let leads_there = !path.ends_with("//") && !other.starts_with("//");
+    if site.pages.contains(&other) && leads_there && !site.no_slash_redirects {
         return Answer::Redirect(308, with_query(&escaped(&other, PATH), request));
     }
     by_rule().unwrap_or_else(|| fallback(site, request))

@@ -33,6 +33,9 @@ pub(crate) fn archive(site: &Site) -> Vec<u8> {
     for rule in &site.rules {
         with_parts(rule, |rule| m.rule(rule));
     }
+    if site.no_slash_redirects {
+        m.without_slash_redirects();
+    }
     m.finish()
 }
 
@@ -213,12 +216,14 @@ pub(crate) fn site() -> impl Strategy<Value = Site> {
         proptest::collection::vec(rule(), 0..12),
         proptest::collection::btree_map(folder, status, 0..3),
         any::<bool>(),
+        prop::bool::weighted(0.3),
     )
-        .prop_map(|(pages, rules, fallbacks, single_page)| Site {
+        .prop_map(|(pages, rules, fallbacks, single_page, no_slash_redirects)| Site {
             pages,
             rules,
             fallbacks,
             single_page,
+            no_slash_redirects,
         })
 }
 

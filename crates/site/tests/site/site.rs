@@ -116,6 +116,10 @@ impl Maker {
         self.writer.rule(rule).expect("a valid rule");
     }
 
+    pub(crate) fn without_slash_redirects(&mut self) {
+        self.writer.without_slash_redirects();
+    }
+
     pub(crate) fn finish(self) -> Vec<u8> {
         self.writer.finish(&[]).expect("well-formed").1.into_inner()
     }
