@@ -277,7 +277,7 @@ fn content(low: &Low) -> Result<Content, Failure> {
     Ok(Content {
         codings,
         codings_for,
-exclude: globs(low, "exclude")?,
+        exclude: globs(low, "exclude")?,
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
         cache_control: field_value(low, "cache-control")?,
