@@ -43,8 +43,8 @@ impl Opened {
     }
 }
 
-/// What was written in the last seconds could be written once more without a trace: a build does not
-/// trust what it has seen of it. Nothing else lets time pass for a file than time.
+/// What was written in the last seconds could be written once more without a trace: a build does
+/// not trust what it has seen of it. Only time lets a file settle.
 fn let_settle() {
     thread::sleep(Duration::from_secs(4));
 }

@@ -224,8 +224,8 @@ fn paths(seconds: u32) -> Scenario {
     )
 }
 
-/// A site with many rules, beside the same without. Each row: what is asked for with rules, and what
-/// gives the same answer without.
+/// A site with many rules, beside the same without. Each row: what is asked for with rules, and
+/// what gives the same answer without.
 fn rules(seconds: u32) -> Scenario {
     let page = Ask::new("/hello.txt");
     let missing = Ask { status: 404, ..Ask::new("/nothing") };
