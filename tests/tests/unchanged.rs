@@ -5,6 +5,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::server::build;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
+use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -78,4 +79,6 @@ fn only_what_has_changed_is_opened() {
     assert_eq!(opened.files(), Vec::<String>::new());
     build(&site, &folder.join("fourth.pinion"), &["--reuse", last, "--no-reuse"]);
     assert_eq!(opened.files(), ["a.html", "b.css", "c.png"]);
+    let bytes = |name: &str| fs::read(folder.join(name)).expect("an archive");
+    assert!(bytes("third.pinion") == bytes("fourth.pinion"));
 }

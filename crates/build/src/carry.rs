@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -40,6 +40,8 @@ pub(crate) struct Carrier {
     from: Arc<File>,
     /// What the old archive was when it was opened.
     stamp: Stamp,
+    /// How many names it had.
+    links: u64,
     to: Arc<File>,
 }
 
@@ -73,7 +75,8 @@ impl Carrier {
         let work = move || copy_all(&source, &out, &receiver, &stop);
         let thread = thread::Builder::new().name("carry".to_owned()).spawn(work).ok()?;
         let (runs, thread) = (Some(sender), Some(thread));
-        Some(Carrier { runs, run: None, stopped, thread, from, stamp, to })
+        let links = from.metadata().ok()?.nlink();
+        Some(Carrier { runs, run: None, stopped, thread, from, stamp, links, to })
     }
 
     /// Gets blocks for what will be copied, at most `bytes`, all at once: the copies then find them
@@ -114,8 +117,12 @@ impl Carrier {
         self.runs = None;
         self.join()?;
         rest?;
-        // Another build to the same place may have taken its name from it.
-        match Stamp::of(&self.from.metadata()?).is_content_of(&self.stamp) {
+        let metadata = self.from.metadata()?;
+        let now = Stamp::of(&metadata);
+        // Another build to the same place takes its name from it, which is a change of its own.
+        let was_replaced =
+            || metadata.nlink() < self.links.max(1) && now.is_content_of(&self.stamp);
+        match now == self.stamp || was_replaced() {
             true => Ok(()),
             false => Err(io::Error::other("the archive to be replaced was changed meanwhile")),
         }
@@ -288,7 +295,11 @@ mod tests {
         assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut carrier = start();
         carrier.add(&body(8, 2), 0, 0).unwrap();
-        from.write_all_at(b"x", 20).unwrap();
+        // Within its length, and with the time put back.
+        thread::sleep(std::time::Duration::from_millis(20));
+        let modified = from.metadata().unwrap().modified().unwrap();
+        from.write_all_at(b"x", 3).unwrap();
+        from.set_modified(modified).unwrap();
         assert!(carrier.finish().unwrap_err().to_string().contains("changed"));
         [old, new].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }

@@ -1,4 +1,5 @@
-//! Something new under a name of its own, `.NAME.PROCESS-NUMBER.tmp`, beside the name it is to get.
+//! Something new under a name of its own, `.NAME.draft-PROCESS-NUMBER.tmp`, beside the name it is
+//! to get.
 //!
 //! A process that is killed leaves its drafts behind, and a later one that writes to the same name
 //! removes them. Whether their process has ended is told by a lock, which goes with it: the same
@@ -19,6 +20,13 @@ use rustix::io::Errno;
 
 use crate::source::Stamp;
 
+/// What the name of a draft has in it, and that of no copy that a person makes.
+const MARK: &str = ".draft-";
+
+/// How often a draft is made before the file system is taken for broken: others take a new one for
+/// left behind in a moment of microseconds.
+const TRIES_MAX: u32 = 100;
+
 /// A file under another name, removed unless it is published.
 #[derive(Debug)]
 pub struct Draft {
@@ -31,15 +39,15 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates the draft of `out`, beside it: `.NAME.PROCESS-NUMBER.tmp`, open for reading and
-    /// writing, and locked where the file system has locks.
+    /// Creates the draft of `out`, beside it: `.NAME.draft-PROCESS-NUMBER.tmp`, open for reading
+    /// and writing, and locked where the file system has locks.
     ///
     /// # Errors
     /// The system's answer, and [`io::ErrorKind::InvalidInput`] for a path without a name.
     pub fn create(out: &Path) -> io::Result<Draft> {
         let open =
             |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        loop {
+        for _ in 0..TRIES_MAX {
             let (file, path) = under_another_name(out, open)?;
             let is_taken =
                 flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
@@ -48,7 +56,11 @@ impl Draft {
                 let (name, folder) = (out.to_owned(), folder_of(out));
                 return Ok(Draft { file, path, name, folder, published: false });
             }
+            if leads_to(&path, &file).is_ok_and(|ours| ours) {
+                let _gone = fs::remove_file(path);
+            }
         }
+        Err(io::Error::other("files in this folder do not stay what they are"))
     }
 
     /// What is to be written.
@@ -149,7 +161,7 @@ pub(crate) fn under_another_name<T>(
     loop {
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let mut name = hidden.clone();
-        name.push(format!(".{}-{number}.tmp", process::id()));
+        name.push(format!("{MARK}{}-{number}.tmp", process::id()));
         let path = folder_of(out).join(name);
         match make(&path) {
             Ok(made) => return Ok((made, path)),
@@ -174,7 +186,7 @@ fn hidden(out: &Path) -> Option<OsString> {
 fn is_draft_of(hidden: &OsStr, name: &OsStr) -> bool {
     let numbers = || {
         let rest = name.as_encoded_bytes().strip_prefix(hidden.as_encoded_bytes())?;
-        let numbers = rest.strip_prefix(b".")?.strip_suffix(b".tmp")?;
+        let numbers = rest.strip_prefix(MARK.as_bytes())?.strip_suffix(b".tmp")?;
         str::from_utf8(numbers).ok()?.split_once('-')
     };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -215,28 +227,30 @@ mod tests {
     #[test]
     fn names_of_drafts() {
         let is_draft = |hidden: &str, name: &str| is_draft_of(OsStr::new(hidden), OsStr::new(name));
-        for name in [".a.b.1-0.tmp", ".a.b.4194304-4294967295.tmp"] {
+        for name in [".a.b.draft-1-0.tmp", ".a.b.draft-4194304-4294967295.tmp"] {
             assert!(is_draft(".a.b", name), "{name}");
         }
         for name in [
             ".a.b",
             ".a.b.tmp",
-            ".a.b.1.tmp",
-            ".a.b.1-.tmp",
-            ".a.b.-1.tmp",
-            ".a.b.1-2-3.tmp",
-            ".a.b.1-+2.tmp",
-            ".a.b.1-2.tmp~",
-            ".a.b.1-2",
-            ".a.b.1-2tmp",
-            ".a.b1-2.tmp",
-            ".a.b.stat.1-2.tmp",
-            ".x.b.1-2.tmp",
-            "a.b.1-2.tmp",
+            ".a.b.1-2.tmp",
+            ".a.b.2026-11.tmp",
+            ".a.b.draft-1.tmp",
+            ".a.b.draft-1-.tmp",
+            ".a.b.draft--1.tmp",
+            ".a.b.draft-1-2-3.tmp",
+            ".a.b.draft-1-+2.tmp",
+            ".a.b.draft-1-2.tmp~",
+            ".a.b.draft-1-2",
+            ".a.b.draft-1-2tmp",
+            ".a.bdraft-1-2.tmp",
+            ".a.b.stat.draft-1-2.tmp",
+            ".x.b.draft-1-2.tmp",
+            "a.b.draft-1-2.tmp",
         ] {
             assert!(!is_draft(".a.b", name), "{name}");
         }
-        assert!(is_draft(".a.b.stat", ".a.b.stat.1-2.tmp"));
+        assert!(is_draft(".a.b.stat", ".a.b.stat.draft-1-2.tmp"));
     }
 
     /// While others clear away what is left, nobody loses a draft, not even one that they have

@@ -132,29 +132,34 @@ fn look_beside(
         Found::Stamps(stamps) => Some(stamps),
         Found::Nothing | Found::Foreign => None,
     };
-    let own = |beside: &Beside| beside.stamps.as_ref().map(|stamps| stamps.archive);
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
+        let own = beside.stamps.as_ref().map(|stamps| stamps.archive);
         // Whatever is wrong with it, it is about to be replaced.
-        let own = own(&beside);
         let _ = beside.reuse.add(file, own);
     }
     for path in &options.reuse_from {
-        // Whoever gives each archive a name of its own has the fingerprints beside the last one.
-        if options.reuse
-            && beside.stamps.is_none()
-            && let Some(Found::Stamps(stamps)) = stamps::beside(path).as_deref().map(Stamps::find)
-        {
-            beside.stamps = Some(stamps);
-        }
-        let own = own(&beside);
+        // It may come from anywhere: what it says has to be proven.
         let added = open_regular(path).map_err(Useless::Unreadable);
-        if let Err(why) = added.and_then(|file| beside.reuse.add(file, own)) {
+        if let Err(why) = added.and_then(|file| beside.reuse.add(file, None)) {
             beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
+        }
+        // Whoever gives each archive a name of its own has the fingerprints beside the last one.
+        if options.reuse && beside.stamps.is_none() {
+            beside.stamps = stamps_of(path);
         }
     }
     beside
+}
+
+/// The fingerprints beside another archive, wherever its links lead.
+fn stamps_of(archive: &Path) -> Option<Stamps> {
+    let archive = fs::canonicalize(archive).ok()?;
+    match Stamps::find(&stamps::beside(&archive)?) {
+        Found::Stamps(stamps) => Some(stamps),
+        Found::Nothing | Found::Foreign => None,
+    }
 }
 
 /// Bodies can be carried over from the archive that is replaced to `out`.
@@ -173,7 +178,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Lets the link `link` lead to `target`, which is synced: a reader or a crash sees the old link or
-/// the new one. After a crash `.NAME.PROCESS-NUMBER.tmp` may stay beside it.
+/// the new one. After a crash `.NAME.draft-PROCESS-NUMBER.tmp` may stay beside it.
 ///
 /// # Errors
 /// The system's answer. If only the folder cannot be synced, the link is switched and may be the

@@ -52,6 +52,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             .at_most(START_GOAL_MS)
     });
     figures.push(notes.build_peak("1 000 000 notes: most memory of the build, MB"));
+    let [at_first, later] = own_bytes(&pinion, &notes.path)?.map(|bytes| bytes as f64 / 1e6);
+    figures.push(Figure::of("1 000 000 notes: memory of the server's own, MB", at_first));
+    figures.push(Figure::of("the same after 10 000 look-ups, MB", later));
 
     let tiles = build(&pinion, &state, &trees::tiles(&state)?)?;
     figures.push(
@@ -64,6 +67,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let mut run = Run::open(name)?;
     let data = json!({
         "start_ms": starts.data(), "notes": notes.data(), "tiles": tiles.data(),
+        "server_mb": at_first, "server_after_lookups_mb": later,
     });
     run.record("scale", &report, &data)?;
     println!("\n== scale\n\n{report}");
@@ -120,13 +124,29 @@ fn markdown(figures: &[Figure], rounds: usize) -> String {
     )
 }
 
+/// The memory of a server's own, after its first answer and after many: what an index costs that is
+/// no file.
+fn own_bytes(pinion: &Path, archive: &Path) -> Result<[u64; 2]> {
+    const LOOK_UPS: u64 = 10_000;
+    let (server, _) = Started::new(pinion, archive, &note(0))?;
+    let at_first = server.own_bytes()?;
+    for number in 0..LOOK_UPS {
+        server.ask(&note(number))?;
+    }
+    Ok([at_first, server.own_bytes()?])
+}
+
+/// The path of some note, another one for each number up to many.
+fn note(number: u64) -> String {
+    format!("/{:03}/{:03}.json", number * 67 % 1000, number * 389 / 1000 % 1000)
+}
+
 /// Milliseconds from the start of a server to its first answer.
 fn starts(pinion: &Path, archive: &Path, rounds: usize) -> Result<Spread> {
     let times: Result<Vec<f64>> = (0..rounds as u64)
         .map(|round| {
             // Another file each time: the pages of one alone would always be warm.
-            let path = format!("/{:03}/{:03}.json", round * 67 % 1000, round * 389 % 1000);
-            let (_server, took) = Started::new(pinion, archive, &path)?;
+            let (_server, took) = Started::new(pinion, archive, &note(round * 1031))?;
             Ok(took.as_secs_f64() * 1e3)
         })
         .collect();

@@ -1,7 +1,8 @@
 //! A server that was started just now and has answered once.
 
 use crate::process;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -53,10 +54,38 @@ impl Started {
     }
 }
 
+impl Started {
+    /// Bytes of memory that it has resident for itself alone: not what it has mapped of files,
+    /// which the kernel takes back when it wants to.
+    pub(crate) fn own_bytes(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        own_bytes_in(&status).context("the kernel does not say")
+    }
+}
+
+/// `RssAnon:     1234 kB`, in bytes.
+fn own_bytes_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 impl Drop for Started {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read() {
+        let status = "VmRSS:\t 9 kB\nRssAnon:\t    1234 kB\nRssFile:\t 7 kB\n";
+        assert_eq!(own_bytes_in(status), Some(1234 * 1024));
+        assert_eq!(own_bytes_in("Name: x"), None);
     }
 }

@@ -71,8 +71,12 @@ impl<W: Write + Seek> Assembly<'_, W> {
             return Ok(Vec::new());
         }
         let mut taken: HashSet<&[u8]> = keys.iter().copied().collect();
-        taken.extend(plan.aliases.iter().map(|&(_, alias)| alias));
-        taken.extend(plan.listings.iter().copied());
+        let others = plan.aliases.iter().map(|&(_, alias)| alias);
+        for path in others.chain(plan.listings.iter().copied()) {
+            taken.insert(path);
+            // `/a` leads to a folder `/a/` that answers.
+            taken.extend(path.strip_suffix(b"/").filter(|form| !form.is_empty()));
+        }
         let by_rules = paths.map(Paths::entries).unwrap_or_default();
         taken.extend(by_rules.iter().map(Vec::as_slice));
         let mut assets = BTreeMap::new();

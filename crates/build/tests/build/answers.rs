@@ -220,10 +220,10 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
 fn a_fallback_that_no_request_comes_to_is_told() {
     for (redirects, told) in [
         ("/* /index.html 200", "_wildcard.html a/_200.html"),
-        ("/a/* http://n/", "a/_200.html"),
-        ("/:x/* http://n/", "a/_200.html"),
-        ("/b/* /c/:splat\n/* http://n/", "_wildcard.html a/_200.html"),
-        ("/a/b/* http://n/", ""),
+        ("/a/* /new", "a/_200.html"),
+        ("/:x/* /", "a/_200.html"),
+        ("/b/* /c/:splat\n/* /index.html 200", "_wildcard.html a/_200.html"),
+        ("/a/b/* /new", ""),
         // It does not apply to `/a/b%2Fc`.
         ("/a/* /new/:splat", ""),
         ("/a/:x /new/:x", ""),
@@ -233,7 +233,7 @@ fn a_fallback_that_no_request_comes_to_is_told() {
         ("/* /none 200", ""),
         ("/* 200", ""),
         // Rules that let some requests through stand before the one for all.
-        ("/a/x 200\n/* /index.html 200", ""),
+        ("/a/x/* 200\n/* /index.html 200", ""),
         ("/* /none 200\n/* /index.html 200", ""),
     ] {
         let folder = Folder::with(&[

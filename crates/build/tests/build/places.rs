@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pinion_archive::Layout;
 use pinion_build::{BuildError, Occupant, Options, Progress, build_file};
@@ -119,40 +120,44 @@ fn links_that_lead_nowhere_are_errors_of_the_output() {
 fn drafts_that_nobody_holds_go_with_the_next_build() {
     let out = Folder::new();
     let path = out.join("site.pinion");
-    let left = [".site.pinion.1-0.tmp", ".site.pinion.77-13.tmp", ".site.pinion.stat.1-1.tmp"];
+    let left = [
+        ".site.pinion.draft-1-0.tmp",
+        ".site.pinion.draft-77-13.tmp",
+        ".site.pinion.stat.draft-1-1.tmp",
+    ];
     let other = [
-        ".other.pinion.1-0.tmp",
+        ".other.pinion.draft-1-0.tmp",
         ".site.pinion.mine.tmp",
-        ".site.pinion.5-5.tmp.keep",
-        "site.pinion.5-5.tmp",
+        ".site.pinion.draft-5-5.tmp.keep",
+        "site.pinion.draft-5-5.tmp",
     ];
     for name in left.iter().chain(&other) {
         out.file(name, "of a build that was killed, or of somebody else");
     }
-    out.folder(".site.pinion.2-0.tmp");
-    out.pipe(".site.pinion.2-1.tmp");
-    out.link(".site.pinion.2-2.tmp", "site.pinion.5-5.tmp");
-    out.file(".site.pinion.3-0.tmp", "of a build that runs");
-    let held = fs::File::open(out.join(".site.pinion.3-0.tmp")).unwrap();
+    out.folder(".site.pinion.draft-2-0.tmp");
+    out.pipe(".site.pinion.draft-2-1.tmp");
+    out.link(".site.pinion.draft-2-2.tmp", "site.pinion.draft-5-5.tmp");
+    out.file(".site.pinion.draft-3-0.tmp", "of a build that runs");
+    let held = fs::File::open(out.join(".site.pinion.draft-3-0.tmp")).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
 
     let stay = [
-        ".other.pinion.1-0.tmp",
-        ".site.pinion.2-0.tmp",
-        ".site.pinion.2-1.tmp",
-        ".site.pinion.2-2.tmp",
-        ".site.pinion.3-0.tmp",
-        ".site.pinion.5-5.tmp.keep",
+        ".other.pinion.draft-1-0.tmp",
+        ".site.pinion.draft-2-0.tmp",
+        ".site.pinion.draft-2-1.tmp",
+        ".site.pinion.draft-2-2.tmp",
+        ".site.pinion.draft-3-0.tmp",
+        ".site.pinion.draft-5-5.tmp.keep",
         ".site.pinion.mine.tmp",
         "site.pinion",
-        "site.pinion.5-5.tmp",
+        "site.pinion.draft-5-5.tmp",
     ];
     publish(&path, false).unwrap();
     assert_eq!(out.names(), stay);
     // Its process has ended.
     drop(held);
     publish(&path, false).unwrap();
-    assert!(!out.names().contains(&".site.pinion.3-0.tmp".to_owned()));
+    assert!(!out.names().contains(&".site.pinion.draft-3-0.tmp".to_owned()));
     assert_eq!(out.names().len(), stay.len() - 1);
 }
 
@@ -179,9 +184,12 @@ fn a_build_leaves_the_drafts_of_one_that_runs() {
     let (source, out) = (Folder::with(&[("index.html", "of the longer one")]), Folder::new());
     let path = out.join("site.pinion");
     // What the longer one takes bodies from, and the other replaces meanwhile.
-    build_file(source.path(), &options(), &path, &()).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let later = Options { now: now + 3600, ..options() };
+    build_file(source.path(), &later, &path, &()).unwrap();
     let another = Another { path: &path, drafts: Cell::new(0) };
-    build_file(source.path(), &options(), &path, &another).unwrap();
+    let again = build_file(source.path(), &later, &path, &another).unwrap();
+    assert_eq!(again.unread_files, 1, "nothing was taken over");
     assert_eq!(another.drafts.get(), 2, "of the archive and of its fingerprints");
     assert_eq!(out.names(), ["site.pinion"]);
     let elsewhere = Folder::new();
