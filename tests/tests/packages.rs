@@ -110,6 +110,9 @@ fn the_program_needs_and_names_nothing_of_this_machine() {
         let site = source_root().join("examples/site");
         let server = Start::site(&site).under(program_alone()).found_at(&path).start();
         assert_eq!(server.get("/about").status, 200);
+        // Design §6.
+        let resident_bytes = server.memory_bytes("VmRSS");
+        assert!(resident_bytes <= 8 << 20, "{resident_bytes} bytes");
         server.stop();
     }
 }
