@@ -73,6 +73,10 @@ impl Default for Scratch {
     }
 }
 
+fn slashes(path: &[u8]) -> usize {
+    path.iter().filter(|&&byte| byte == b'/').count()
+}
+
 impl<'a> Archive<'a> {
     /// The entry of a path key, None when there is none.
     pub fn find<'s>(
@@ -97,28 +101,48 @@ impl<'a> Archive<'a> {
     /// and so on up to the root. One search when the only page is that of the root. Its status is
     /// 200 or 404.
     pub fn load_fallback(&self, path: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
-        let depths = self.layout.index.fallback_depths;
-        if depths == 0 {
+        if self.layout.index.fallback_depths == 0 {
             return Ok(false);
         }
-        let mut depth = path.iter().filter(|&&byte| byte == b'/').count();
+        let mut depth = slashes(path);
         let mut directory = path;
         while let Some(slash) = directory.iter().rposition(|&byte| byte == b'/') {
             depth -= 1;
-            if depth <= FALLBACK_DEPTH_MAX && depths >> depth & 1 != 0 {
-                let mut key = core::mem::take(&mut scratch.key);
-                key.clear();
-                key.extend_from_slice(FALLBACK_PREFIX);
-                key.extend_from_slice(path.get(..=slash).unwrap_or_default());
-                let found = self.load(&key, scratch);
-                scratch.key = key;
-                if found? {
-                    return Ok(true);
-                }
+            if self.fallback_at(path.get(..=slash).unwrap_or_default(), depth, scratch)? {
+                return Ok(true);
             }
             directory = path.get(..slash).unwrap_or_default();
         }
         Ok(false)
+    }
+
+    /// Loads the fallback page of this very directory, a path with a slash at its end.
+    pub fn load_fallback_of(
+        &self,
+        directory: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<bool, Damage> {
+        self.fallback_at(directory, slashes(directory).saturating_sub(1), scratch)
+    }
+
+    /// Searches only when some directory as deep has a page.
+    fn fallback_at(
+        &self,
+        directory: &[u8],
+        depth: usize,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Damage> {
+        let depths = self.layout.index.fallback_depths;
+        if depth > FALLBACK_DEPTH_MAX || depths >> depth & 1 == 0 {
+            return Ok(false);
+        }
+        let mut key = core::mem::take(&mut scratch.key);
+        key.clear();
+        key.extend_from_slice(FALLBACK_PREFIX);
+        key.extend_from_slice(directory);
+        let found = self.load(&key, scratch);
+        scratch.key = key;
+        found
     }
 
     /// Whether there is a single-page fallback, under

@@ -4,7 +4,7 @@
 //! 2. the entry of the path; the build has made entries for index files, clean URLs and most rules
 //! 3. the other slash form, if only that exists
 //! 4. the first rule that matches
-//! 5. the nearest fallback page, if its status is 200
+//! 5. the nearest fallback page, if its status is 200; to the folder that has one and lacks its slash
 //! 6. for navigations, the single-page fallback
 //! 7. the nearest fallback page, else the built-in one
 
@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Page(u16),
     /// A redirect; its entry is in `scratch`.
     Redirect,
-    /// Only the other slash form exists; its location is in `text`, without the query.
+    /// Only the other slash form answers; its location is in `text`, without the query.
     SlashRedirect,
     /// A rule redirects with this status; the whole location is in `text`.
     RuleRedirect(u16),
@@ -197,20 +197,30 @@ impl<'x> Search<'_, '_, 'x> {
             // An empty segment at the end is a segment, not the slash of another form.
             [b'/'] | [.., b'/', b'/'] => return Ok(false),
             [without @ .., b'/'] => without,
-            _ => {
-                self.key.clear();
-                self.key.extend_from_slice(path);
-                self.key.push(b'/');
-                self.key
-            }
+            _ => with_slash(path, self.key),
         };
         let found = self.archive.load(other, self.scratch)?;
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
     }
 
+    /// Whether the path is a folder's without its slash, and that folder's own page answers
+    /// whatever is missing there; then `text` has its location.
+    fn folder_with_page(&mut self, path: &[u8]) -> Result<bool, Damage> {
+        if !self.archive.redirects_slashes() || path.ends_with(b"/") {
+            return Ok(false);
+        }
+        let folder = with_slash(path, self.key);
+        let found = self.archive.load_fallback_of(folder, self.scratch)?;
+        let status = self.scratch.entry().map(|entry| entry.status());
+        Ok(found && status == Some(200) && location::write_path(self.text, folder))
+    }
+
     /// What answers when nothing else does.
     fn fallback(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
+        if self.folder_with_page(path)? {
+            return Ok(Outcome::SlashRedirect);
+        }
         let found = self.archive.load_fallback(path, self.scratch)?;
         let status = self.scratch.entry().map_or(404, |entry| entry.status());
         if found && status == 200 {
@@ -224,6 +234,13 @@ impl<'x> Search<'_, '_, 'x> {
         }
         Ok(if found { Outcome::Page(status) } else { Outcome::Error(404) })
     }
+}
+
+fn with_slash<'k>(path: &[u8], key: &'k mut Vec<u8>) -> &'k [u8] {
+    key.clear();
+    key.extend_from_slice(path);
+    key.push(b'/');
+    key
 }
 
 /// Whether somebody goes to a page, and not a page to its parts: a style sheet that is missing

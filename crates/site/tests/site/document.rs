@@ -115,3 +115,17 @@ fn the_worked_table_is_what_happens() {
     }
     assert_eq!(steps.into_iter().collect::<String>(), "1234567");
 }
+
+/// The last row, which a site with a page for everything never reaches.
+#[test]
+fn without_a_page_for_it_the_built_in_one_answers() {
+    let (mut site, _) = site();
+    assert!(DOCUMENT.contains("Without `404.html`, `/users/7` is the built-in page"));
+    site.fallbacks.remove("/").expect("the page");
+    let bytes = archive(&site);
+    let layout = Layout::open(&bytes).expect("sound");
+    let request = request("`/users/7`");
+    let response = ask(&layout, &bytes, &request);
+    assert_eq!((response.status, said(&response)), (404, Answer::NotFound));
+    assert_eq!(resolve(&site, &request), Answer::NotFound);
+}
