@@ -25,16 +25,16 @@ pub(crate) enum Which {
     External(u32),
 }
 
-impl BodyRef {
-    /// Its rank among the stored bodies, in the order of their places; None when it is none of
-    /// them, or has no bytes.
-    pub fn stored(&self) -> Option<u32> {
-        match self.0 {
-            Which::Stored(number) => Some(number),
-            Which::Empty | Which::External(_) => None,
-        }
-    }
+/// Where a body is to be copied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Its rank among the stored bodies, in the order of their places.
+    pub number: u32,
+    /// In the output.
+    pub offset: u64,
+}
 
+impl BodyRef {
     /// The number of the external file that holds it, None when it is in the archive.
     pub fn external(&self) -> Option<u32> {
         match self.0 {
@@ -101,19 +101,24 @@ impl Bodies {
         self.end(digest, offset, body.len() as u64)
     }
 
-    /// Makes room for a body; the place is None when it is stored already.
+    /// Makes room for a body, unless it is stored already or has no bytes.
     pub(crate) fn reserve<W: Write + Seek>(
         &mut self,
         sink: &mut Sink<W>,
         digest: &Digest,
         bytes: u64,
-    ) -> Result<(BodyRef, Option<u64>), WriteError> {
+    ) -> Result<(BodyRef, Option<Room>), WriteError> {
         if let Some(known) = self.repeat(digest) {
             return Ok((known, None));
         }
         let offset = self.begin(sink, digest, bytes)?;
         sink.skip(bytes);
-        Ok((self.end(digest, offset, bytes)?, Some(offset)))
+        let body = self.end(digest, offset, bytes)?;
+        let room = match body.0 {
+            Which::Stored(number) => Some(Room { number, offset }),
+            Which::Empty | Which::External(_) => None,
+        };
+        Ok((body, room))
     }
 
     /// Streams a body. When it turns out to be another one than announced, the bytes stay in the

@@ -29,8 +29,7 @@ impl<'a> Archive<'a> {
             fault,
         };
         let bytes = slice(self.bytes, span.offset, span.bytes).ok_or(damage(Fault::Outside))?;
-        let mut sections = self.layout.sections.iter();
-        let section = sections.find(|section| section.kind == SectionKind::DIGESTS);
+        let section = self.layout.section(SectionKind::DIGESTS);
         if section.is_none_or(|section| section.digest != Digest::of(bytes)) {
             return Err(damage(Fault::Check));
         }

@@ -110,7 +110,7 @@ mod writer;
 
 pub use archive::{Archive, Place, Scratch};
 pub use blocks::NewShared;
-pub use bodies::{BodyRef, External};
+pub use bodies::{BodyRef, External, Room};
 pub use by_digest::ByDigest;
 pub use compare::{Aspects, Change, CompareError, Comparison, Pair};
 pub use damage::{Damage, Fault, OpenError, Part, SectionFault};

@@ -142,6 +142,17 @@ impl Layout {
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
+
+    /// The section of a kind, in the version that this program knows.
+    pub(crate) fn section(&self, kind: SectionKind) -> Option<&Section> {
+        section(&self.sections, kind)
+    }
+}
+
+/// The first section of a kind, in the version that this program knows.
+pub(crate) fn section(sections: &[Section], kind: SectionKind) -> Option<&Section> {
+    let known = |section: &&Section| section.kind == kind && section.version == SECTION_VERSION;
+    sections.iter().find(known)
 }
 
 impl Section {

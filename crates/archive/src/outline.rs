@@ -5,7 +5,7 @@ use zerocopy::FromBytes;
 use crate::damage::OpenError;
 use crate::digest::Digest;
 use crate::layout::{FileHeader, HEADER_PAGE_BYTES, SectionKind};
-use crate::open::{Section, header_page, section_table};
+use crate::open::{Section, header_page, section, section_table};
 
 /// What the header page tells. Nothing else of the file was looked at.
 #[derive(Clone, Debug)]
@@ -46,9 +46,6 @@ impl Outline {
     /// The first section of a kind, in the version that this program knows.
     #[must_use]
     pub fn section(&self, kind: SectionKind) -> Option<&Section> {
-        let known = |section: &&Section| {
-            section.kind == kind && section.version == crate::open::SECTION_VERSION
-        };
-        self.sections.iter().find(known)
+        section(&self.sections, kind)
     }
 }

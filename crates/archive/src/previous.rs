@@ -11,7 +11,6 @@ use crate::damage::{Damage, Fault, Part};
 use crate::digest::Digest;
 use crate::layout::SectionKind;
 use crate::limits::PATH_MAX_BYTES;
-use crate::open::SECTION_VERSION;
 use crate::span::slice;
 
 /// Bytes before each path.
@@ -27,9 +26,7 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// [`Damage`] of the section.
     pub fn previous(&self) -> Result<Previous<'a>, Damage> {
-        let mut sections = self.layout.sections.iter();
-        let is_it = |kind, version| kind == SectionKind::PREVIOUS && version == SECTION_VERSION;
-        let Some(section) = sections.find(|section| is_it(section.kind, section.version)) else {
+        let Some(section) = self.layout.section(SectionKind::PREVIOUS) else {
             return Ok(Previous::default());
         };
         let damage =

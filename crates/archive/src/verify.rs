@@ -211,10 +211,8 @@ fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Repo
     let announced = !archive.has_single_page() || page != Ok(false);
     report.check(Part::IndexHeader, offset, announced, Fault::Unreachable);
     let part = Part::Section(SectionKind::PREVIOUS);
-    let mut sections = archive.layout.sections.iter();
-    let place = sections.find(|section| section.kind == SectionKind::PREVIOUS);
-    let offset = place.map_or(0, |section| section.offset);
-    report.check(part, offset, of_earlier == previous.len(), Fault::Count);
+    let place = archive.layout.section(SectionKind::PREVIOUS).map_or(0, |section| section.offset);
+    report.check(part, place, of_earlier == previous.len(), Fault::Count);
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
     report.check(Part::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);

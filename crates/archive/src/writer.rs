@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
 use crate::blocks::{Blocks, NewShared};
-use crate::bodies::{Bodies, BodyRef, External, Which};
+use crate::bodies::{Bodies, BodyRef, External, Room, Which};
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
@@ -164,13 +164,13 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Makes room for a body that the caller copies into the output by other means than this
-    /// writer's: the bytes from the place that is returned on, and nothing else. There is no place
-    /// for a body that is stored already. Until it is copied the archive is a damaged one.
+    /// writer's: the bytes from the place that is returned on, and nothing else. There is none for a
+    /// body that is stored already or has no bytes. Until it is copied the archive is a damaged one.
     pub fn reserve(
         &mut self,
         digest: &Digest,
         bytes: u64,
-    ) -> Result<(BodyRef, Option<u64>), WriteError> {
+    ) -> Result<(BodyRef, Option<Room>), WriteError> {
         self.bodies.reserve(&mut self.sink, digest, bytes)
     }
 

@@ -11,7 +11,7 @@ mod previous;
 pub use previous::Earlier;
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 
     /// Makes room for as many bodies as there were the last time, but no more than there can be.
     pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &Lists<'_>) {
-        let most = self.files.len().saturating_mul(1 + lists.longest());
+        let most = self.files.len().saturating_mul(lists.most_forms());
         self.writer.expect_bodies(reuse.bodies().min(most));
     }
 
@@ -288,12 +288,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 
     /// Makes room for a body that comes from the archive that is replaced.
     fn carry(&mut self, body: &Carried) -> Result<BodyRef, WriteError> {
-        let (stored, place) = self.writer.reserve(&body.digest, body.bytes)?;
-        if let (Some(place), Some(number), Some(carrier)) =
-            (place, stored.stored(), &mut self.carrier)
-        {
-            carrier.add(body, number, place)?;
-        }
+        let (stored, room) = self.writer.reserve(&body.digest, body.bytes)?;
+        let Some(room) = room else { return Ok(stored) };
+        let carrier = self.carrier.as_mut();
+        let carrier = carrier.ok_or_else(|| io::Error::other("nothing to carry bodies with"))?;
+        carrier.add(body, room)?;
         Ok(stored)
     }
 

@@ -86,14 +86,14 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let names = Names::new(&options.exclude)?;
     let lists = Lists::new(options)?;
     let workers = workers(options);
-    let left_out: Vec<FileId> = output.into_iter().chain(options.files_beside()).collect();
-    let (found, beside) = beside_each_other(|| walk(source, &names, &left_out, workers), look);
+    let left_out: Vec<FileId> = output.into_iter().chain(options.named_files()).collect();
+    let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let found = found?;
     let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     progress.linked(&found.links);
-    let rules = rules(source, options, &found)?;
+    let rules = rules(source, options, &found, &left_out)?;
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
     let known = known.unwrap_or_default();
     let carries = carrier.is_some();
@@ -148,11 +148,11 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 fn most_bytes(known: &[Known], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
     let files = known.iter().filter_map(|known| files.get(known.file as usize));
     let bytes: u64 = files.map(|file| file.bytes).sum();
-    bytes.saturating_mul(1 + lists.longest() as u64)
+    bytes.saturating_mul(lists.most_forms() as u64)
 }
 
-/// Does both, at the same time if the system gives a thread for it.
-fn beside_each_other<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B) -> (A, B) {
+/// Does both, one after the other unless the system gives a thread for it.
+fn at_the_same_time<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         match thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, &a) {
             Ok(thread) => {
@@ -172,8 +172,13 @@ fn workers(options: &Options) -> usize {
 
 /// What the rules files say, checked against the paths of the files found: before anything is
 /// encoded, which takes its time.
-pub(crate) fn rules(source: &Path, options: &Options, found: &Found) -> Result<Rules, BuildError> {
-    let mut rules = Rules::read(source, &found.rules, options)?;
+pub(crate) fn rules(
+    source: &Path,
+    options: &Options,
+    found: &Found,
+    left_out: &[FileId],
+) -> Result<Rules, BuildError> {
+    let mut rules = Rules::read(source, &found.rules, options, left_out)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page
         && !keys().any(|key| key == keys::of_path(page))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use pinion_archive::Digest;
+use pinion_archive::{Digest, Room};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
@@ -65,8 +65,9 @@ struct Run {
 const WAITING_RUNS: usize = 1024;
 
 impl Carrier {
-    /// None when the system refuses a thread.
+    /// None when the system refuses what it takes.
     pub(crate) fn start(from: Arc<File>, stamp: Stamp, to: File) -> Option<Carrier> {
+        let links = from.metadata().ok()?.nlink();
         let (sender, receiver) = sync_channel(WAITING_RUNS);
         let to = Arc::new(to);
         let stopped = Arc::new(AtomicBool::new(false));
@@ -75,7 +76,6 @@ impl Carrier {
         let work = move || copy_all(&source, &out, &receiver, &stop);
         let thread = thread::Builder::new().name("carry".to_owned()).spawn(work).ok()?;
         let (runs, thread) = (Some(sender), Some(thread));
-        let links = from.metadata().ok()?.nlink();
         Some(Carrier { runs, run: None, stopped, thread, from, stamp, links, to })
     }
 
@@ -84,16 +84,15 @@ impl Carrier {
     pub(crate) fn make_room(&self, bytes: u64) {
         let bytes = bytes.min(self.stamp.bytes);
         if fallocate(&*self.to, FallocateFlags::KEEP_SIZE, 0, bytes).is_err() {
-            // What it got before it found that there is not enough would be missing elsewhere. If
-            // it cannot be given back, it is still within the room that the output may take.
+            // Blocks that it got before the disk was full are given back: others would lack them.
             let _ = self.to.set_len(0);
         }
     }
 
-    /// Has a body copied to the place `to` of the new archive, where its number is `new`.
-    pub(crate) fn add(&mut self, body: &Carried, new: u32, to: u64) -> io::Result<()> {
-        let next = Run { from: body.offset, to, bytes: body.bytes };
-        let numbers = Numbers { old: body.number, new };
+    /// Has a body copied to its room in the new archive.
+    pub(crate) fn add(&mut self, body: &Carried, room: Room) -> io::Result<()> {
+        let next = Run { from: body.offset, to: room.offset, bytes: body.bytes };
+        let numbers = Numbers { old: body.number, new: room.number };
         // What is new may fit into the padding between two that stay where they are.
         let joined = self.run.filter(|(_, last)| numbers.follow(*last));
         let joined = joined.and_then(|(run, _)| run.joined(&next));
@@ -291,10 +290,10 @@ mod tests {
         let start = || Carrier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
         let body = |offset, bytes| Carried { digest: Digest::default(), offset, bytes, number: 7 };
         let mut carrier = start();
-        carrier.add(&body(8, 3), 0, 0).unwrap();
+        carrier.add(&body(8, 3), Room { number: 0, offset: 0 }).unwrap();
         assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut carrier = start();
-        carrier.add(&body(8, 2), 0, 0).unwrap();
+        carrier.add(&body(8, 2), Room { number: 0, offset: 0 }).unwrap();
         // Within its length, and with the time put back.
         thread::sleep(std::time::Duration::from_millis(20));
         let modified = from.metadata().unwrap().modified().unwrap();
@@ -312,7 +311,7 @@ mod tests {
         let mut carrier = Carrier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();
         let body = Carried { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
-        carrier.add(&body, 0, 0).unwrap();
+        carrier.add(&body, Room { number: 0, offset: 0 }).unwrap();
         carrier.finish().unwrap();
         assert_eq!(std::fs::read(&new).unwrap(), b"89");
         std::fs::remove_file(new).unwrap();

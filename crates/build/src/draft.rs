@@ -34,7 +34,6 @@ pub struct Draft {
     path: PathBuf,
     /// Where it is to go.
     name: PathBuf,
-    folder: PathBuf,
     published: bool,
 }
 
@@ -51,13 +50,10 @@ impl Draft {
             let (file, path) = under_another_name(out, open)?;
             let is_taken =
                 flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+            let draft = Draft { file, path, name: out.to_owned(), published: false };
             // Whoever has taken it for left behind removes it, or has removed it before.
-            if !is_taken && leads_to(&path, &file)? {
-                let (name, folder) = (out.to_owned(), folder_of(out));
-                return Ok(Draft { file, path, name, folder, published: false });
-            }
-            if leads_to(&path, &file).is_ok_and(|ours| ours) {
-                let _gone = fs::remove_file(path);
+            if !is_taken && draft.is_ours()? {
+                return Ok(draft);
             }
         }
         Err(io::Error::other("files in this folder do not stay what they are"))
@@ -82,14 +78,14 @@ impl Draft {
     pub(crate) fn publish(mut self) -> io::Result<Stamp> {
         self.file.sync_all()?;
         self.rename()?;
-        File::open(&self.folder)?.sync_all()?;
+        File::open(folder_of(&self.path))?.sync_all()?;
         Ok(Stamp::of(&self.file.metadata()?))
     }
 
     /// Gives it its name, without waiting for the disk.
     pub(crate) fn rename(&mut self) -> io::Result<()> {
         // What somebody else has put there is not ours to publish.
-        if !leads_to(&self.path, &self.file)? {
+        if !self.is_ours()? {
             return Err(io::Error::new(io::ErrorKind::NotFound, "somebody removed the draft"));
         }
         fs::rename(&self.path, &self.name)?;
@@ -99,11 +95,16 @@ impl Draft {
         let _stays_locked = flock(&self.file, FlockOperation::Unlock);
         Ok(())
     }
+
+    /// Whether its name still is that of its file.
+    fn is_ours(&self) -> io::Result<bool> {
+        leads_to(&self.path, &self.file)
+    }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.published && leads_to(&self.path, &self.file).is_ok_and(|ours| ours) {
+        if !self.published && self.is_ours().is_ok_and(|ours| ours) {
             // Nobody can be told, and there is nothing else to try.
             let _ = fs::remove_file(&self.path);
         }
@@ -117,7 +118,7 @@ pub fn remove_left_drafts(out: &Path) {
     let Ok(entries) = fs::read_dir(folder_of(out)) else { return };
     for entry in entries.flatten() {
         // Links are drafts of links, which nobody locks.
-        if is_draft_of(&hidden, &entry.file_name())
+        if draft_of(&entry.file_name()) == Some(hidden.as_encoded_bytes())
             && entry.file_type().is_ok_and(|kind| kind.is_file())
         {
             remove_if_left(&entry.path());
@@ -181,16 +182,17 @@ fn hidden(out: &Path) -> Option<OsString> {
     Some(hidden)
 }
 
-/// Whether this is what [`under_another_name`] makes of a hidden name: nothing else that a person
-/// may have called a file.
-fn is_draft_of(hidden: &OsStr, name: &OsStr) -> bool {
-    let numbers = || {
-        let rest = name.as_encoded_bytes().strip_prefix(hidden.as_encoded_bytes())?;
-        let numbers = rest.strip_prefix(MARK.as_bytes())?.strip_suffix(b".tmp")?;
-        str::from_utf8(numbers).ok()?.split_once('-')
-    };
+/// The hidden name that [`under_another_name`] has made this one of: nothing else that a person may
+/// have called a file.
+pub(crate) fn draft_of(name: &OsStr) -> Option<&[u8]> {
+    let name = name.as_encoded_bytes();
+    let mark = name.windows(MARK.len()).rposition(|bytes| bytes == MARK.as_bytes())?;
+    let (hidden, rest) = name.split_at_checked(mark)?;
+    let numbers = rest.strip_prefix(MARK.as_bytes())?.strip_suffix(b".tmp")?;
+    let (process, number) = str::from_utf8(numbers).ok()?.split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    numbers().is_some_and(|(process, number)| is_number(process) && is_number(number))
+    let is_draft = hidden.starts_with(b".") && is_number(process) && is_number(number);
+    is_draft.then_some(hidden)
 }
 
 pub(crate) fn folder_of(out: &Path) -> PathBuf {
@@ -226,7 +228,8 @@ mod tests {
 
     #[test]
     fn names_of_drafts() {
-        let is_draft = |hidden: &str, name: &str| is_draft_of(OsStr::new(hidden), OsStr::new(name));
+        let is_draft =
+            |hidden: &str, name: &str| draft_of(OsStr::new(name)) == Some(hidden.as_bytes());
         for name in [".a.b.draft-1-0.tmp", ".a.b.draft-4194304-4294967295.tmp"] {
             assert!(is_draft(".a.b", name), "{name}");
         }

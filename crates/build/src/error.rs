@@ -22,6 +22,9 @@ pub enum BuildError {
     /// Files that cannot become resources, all of them.
     #[error("{}", problems_line(.0))]
     Problems(Vec<Problem>),
+    /// Rules files that cannot be read, all of them. No build can do without them.
+    #[error("{}", problems_line(.0))]
+    UnreadRules(Vec<Problem>),
     /// Rules files that cannot be understood: everything that is wrong in them.
     #[error("{}", rules_line(.0))]
     Rules(Vec<RuleError>),
@@ -89,10 +92,11 @@ pub enum Occupant {
     Socket,
 }
 
-/// A file that cannot become a resource.
+/// A file that cannot become a resource, or not be read for its rules.
 #[derive(Debug)]
 pub struct Problem {
-    /// Where, below the source; or a file of rules that the options name.
+    /// Where, below the source; a rules file that the options name is told apart from that, see
+    /// [`in_place`](crate::in_place).
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,

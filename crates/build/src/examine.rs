@@ -17,9 +17,9 @@ use crate::walk::{FileId, walk};
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Vec<Warning>, BuildError> {
     let names = Names::new(&options.exclude)?;
-    let left_out: Vec<FileId> = options.files_beside().collect();
+    let left_out: Vec<FileId> = options.named_files().collect();
     let found = walk(source, &names, &left_out, 0)?;
-    let mut rules = rules(source, options, &found)?;
+    let mut rules = rules(source, options, &found, &left_out)?;
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));
     }

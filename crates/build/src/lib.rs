@@ -35,7 +35,7 @@
 //! `SOURCE_DATE_EPOCH` in the past no time can lie in the future, and the clock has no say at all.
 //!
 //! Memory is bounded by [`limits::WINDOW_MAX_BYTES`], the encoders of each worker and about 450
-//! bytes per file, 620 with an archive of before. Nothing here logs or ends the process.
+//! bytes per file, 620 when it replaces an archive. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
 mod assemble;
@@ -89,5 +89,5 @@ pub use options::Options;
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
 pub use report::Report;
-pub use rules::RuleError;
+pub use rules::{RuleError, in_place};
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

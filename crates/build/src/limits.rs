@@ -103,7 +103,7 @@ pub const FOLDERS_AHEAD: usize = 16;
 pub const RUN_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Bytes between two such bodies that are read too: the padding before a body on a page, or a small
-/// body that is not wanted. The padding before a landmark is not worth it.
+/// body that is not wanted. Padding before a landmark can be longer; two reads cost less there.
 pub const RUN_GAP_BYTES: u64 = 4096;
 
 /// What the system is asked to copy at once from an older archive ends on a multiple of this, which

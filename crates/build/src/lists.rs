@@ -9,7 +9,7 @@ use globset::GlobMatcher;
 
 use crate::codings::{CodingLevel, CodingsFor};
 use crate::error::BuildError;
-use crate::names::{glob_of, is_of_paths};
+use crate::names::{glob_of, is_of_paths, path_and_name};
 use crate::options::Options;
 
 /// The number of a list of codings; 0 is that of the files that no override names.
@@ -54,8 +54,7 @@ impl<'a> Lists<'a> {
 
     /// The list of a file: that of the last override that names it.
     pub(crate) fn of(&self, key: &[u8]) -> ListId {
-        let path = key.get(1..).unwrap_or_default();
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let (path, name) = path_and_name(key);
         let matches = |rule: &Override<'_>| {
             let text = if rule.of_paths { path } else { name };
             rule.glob.is_match(Path::new(OsStr::from_bytes(text)))
@@ -92,10 +91,10 @@ impl<'a> Lists<'a> {
         all
     }
 
-    /// The most codings of one file.
-    pub(crate) fn longest(&self) -> usize {
+    /// The most forms that one file can have: the content itself, and each of its codings.
+    pub(crate) fn most_forms(&self) -> usize {
         let lengths = self.overrides.iter().map(|rule| rule.given.codings.len());
-        lengths.chain([self.default.len()]).max().unwrap_or_default()
+        1 + lengths.chain([self.default.len()]).max().unwrap_or_default()
     }
 
     /// The patterns that no file has had a list from, as they were given.
@@ -130,6 +129,6 @@ mod tests {
         }
         assert_eq!(lists.unused().collect::<Vec<_>>(), ["*.gone"]);
         assert_eq!(crate::codings::list(&lists.all()), "gzip:6,br:6,br:11");
-        assert_eq!(lists.longest(), 2);
+        assert_eq!(lists.most_forms(), 3);
     }
 }

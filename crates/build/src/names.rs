@@ -105,8 +105,7 @@ impl Globs {
 
     /// Whether one of them matches what is at `key`, a path with a slash in front.
     pub(crate) fn is_match(&self, key: &[u8]) -> bool {
-        let path = key.get(1..).unwrap_or_default();
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let (path, name) = path_and_name(key);
         let by_name = self.by_name.is_match(name);
         self.by_path.is_match(path) || by_name
     }
@@ -174,6 +173,12 @@ impl Names {
         }
         if is_leftover(name) { Verdict::Skip } else { Verdict::Take }
     }
+}
+
+/// What patterns are held against: the path below the source, and its last name.
+pub(crate) fn path_and_name(key: &[u8]) -> (&[u8], &[u8]) {
+    let path = key.get(1..).unwrap_or_default();
+    (path, path.rsplit(|&byte| byte == b'/').next().unwrap_or_default())
 }
 
 /// Whether a pattern is held against paths; else against names, at any depth.

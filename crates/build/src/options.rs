@@ -33,7 +33,8 @@ pub struct Options {
     /// Lets [`build_file`](crate::build_file) take from the archive that it replaces, and the file
     /// of fingerprints beside it, what need not be read and encoded again.
     pub reuse: bool,
-    /// More archives to take bodies from.
+    /// More archives to take bodies from; and, with `reuse`, the fingerprints beside the first that
+    /// has some, if there are none of an archive that is replaced.
     pub reuse_from: Vec<PathBuf>,
     /// Workers; `None` is one per core.
     pub threads: Option<NonZeroUsize>,
@@ -116,7 +117,7 @@ impl Options {
 
 impl Options {
     /// Files that a build reads, and that are no part of the site.
-    pub(crate) fn files_beside(&self) -> impl Iterator<Item = FileId> {
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = FileId> {
         self.rules.iter().chain(&self.fields).filter_map(|path| id_of(path))
     }
 

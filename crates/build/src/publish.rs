@@ -24,7 +24,7 @@ use crate::place::Place;
 use crate::progress::Progress;
 use crate::reuse::{Own, Useless};
 use crate::source::{Source, Stamp};
-use crate::stamps::{self, Found, Notes, Stamps};
+use crate::stamps::{self, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::id_of;
 
@@ -60,11 +60,15 @@ pub fn build_file_after(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let stamps = stamps::beside(out).filter(|_| options.reuse);
-        // Before the walk, which names what it skips: the same each time.
-        let mut notes_draft = stamps.as_deref().and_then(|path| Draft::create(path).ok());
+        let stamps = stamps::path_for(out).filter(|_| options.reuse);
+        let foreign = stamps.as_deref().is_some_and(stamps::is_foreign);
+        let stamps = stamps.filter(|_| !foreign);
+        let notes_draft = stamps.as_deref().and_then(|path| Draft::create(path).ok());
         let look = || {
-            let beside = look_beside(options, out, stamps.as_deref(), &mut notes_draft);
+            let mut beside = look_beside(options, out, stamps.as_deref());
+            let notes = notes_draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
+            beside.notes = notes.and_then(|notes| Notes::new(notes, options.now).ok());
+            beside.warnings.extend(foreign.then_some(Warning::NoStamps));
             let carrier = carrier(&beside, file);
             Beside { earlier, carrier, ..beside }
         };
@@ -97,7 +101,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
     let out = place.path();
     // First: what is left may be what has filled the disk.
     remove_left_drafts(out);
-    if let Some(stamps) = stamps::beside(out) {
+    if let Some(stamps) = stamps::path_for(out) {
         remove_left_drafts(&stamps);
     }
     let draft = Draft::create(out).map_err(|error| match error.kind() {
@@ -112,26 +116,9 @@ pub(crate) fn published<T, E: From<BuildError>>(
 }
 
 /// What a build can take over from the last one in the same place, and from others. `stamps` is
-/// where the file of fingerprints is, and `draft` becomes the new one, unless what stands there is
-/// not ours to replace.
-fn look_beside(
-    options: &Options,
-    out: &Path,
-    stamps: Option<&Path>,
-    draft: &mut Option<Draft>,
-) -> Beside<'static> {
-    let mut beside = Beside::default();
-    let found = stamps.map_or(Found::Nothing, Stamps::find);
-    if matches!(found, Found::Foreign) {
-        beside.warnings.push(Warning::NoStamps);
-        *draft = None;
-    }
-    let file = draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
-    beside.notes = file.and_then(|file| Notes::new(file, options.now).ok());
-    beside.stamps = match found {
-        Found::Stamps(stamps) => Some(stamps),
-        Found::Nothing | Found::Foreign => None,
-    };
+/// where the fingerprints of the last one are.
+fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'static> {
+    let mut beside = Beside { stamps: stamps.and_then(Stamps::read), ..Beside::default() };
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
@@ -140,12 +127,13 @@ fn look_beside(
         let _ = beside.reuse.add(file, own);
     }
     for path in &options.reuse_from {
-        // It may come from anywhere: what it says has to be proven.
+        // It may come from anywhere: its bodies have to prove themselves.
         let added = open_regular(path).map_err(Useless::Unreadable);
         if let Err(why) = added.and_then(|file| beside.reuse.add(file, None)) {
             beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
         }
         // Whoever gives each archive a name of its own has the fingerprints beside the last one.
+        // They are believed: nobody else writes there (docs/building.md).
         if options.reuse && beside.stamps.is_none() {
             beside.stamps = stamps_of(path);
         }
@@ -156,10 +144,7 @@ fn look_beside(
 /// The fingerprints beside another archive, wherever its links lead.
 fn stamps_of(archive: &Path) -> Option<Stamps> {
     let archive = fs::canonicalize(archive).ok()?;
-    match Stamps::find(&stamps::beside(&archive)?) {
-        Found::Stamps(stamps) => Some(stamps),
-        Found::Nothing | Found::Foreign => None,
-    }
+    Stamps::read(&stamps::path_for(&archive)?)
 }
 
 /// Bodies can be carried over from the archive that is replaced to `out`.

@@ -142,7 +142,7 @@ impl Reuse {
     }
 
     /// What became of the content at `spot` in a coding, as far as the same archive knows.
-    pub(crate) fn form_beside(&self, spot: Spot, choice: CodingLevel) -> Form {
+    pub(crate) fn form_in_same_archive(&self, spot: Spot, choice: CodingLevel) -> Form {
         self.archive(spot).map_or(Form::Unknown, |old| old.form(spot, choice))
     }
 

@@ -36,13 +36,16 @@ use crate::keys::Plan;
 use crate::names::RulesFile;
 use crate::options::Options;
 use crate::summary::{RuleDoubt, Warning};
-use crate::walk::relative;
+use crate::walk::{FileId, relative};
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
 pub use text::RuleError;
 
-use files::Reader;
+pub use files::in_place;
+
+use compile::{is_of_folder, of_whole_folders};
+use files::Collector;
 use headers::FieldRule;
 use redirects::{Part, QueryValue, Redirect, TargetPart};
 
@@ -60,27 +63,29 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads the files with these keys, sorted, and those that the options name.
+    /// Reads the files with these keys, sorted, and those that the options name. `left_out` are
+    /// files that are no part of the site: among them those.
     ///
     /// # Errors
-    /// [`BuildError::Problems`] for files that cannot be read, [`BuildError::Rules`] with all that
+    /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all that
     /// is wrong in the others.
     pub(crate) fn read(
         source: &Path,
         keys: &[Box<[u8]>],
         options: &Options,
+        left_out: &[FileId],
     ) -> Result<Rules, BuildError> {
-        let mut reader = Reader::new(source);
+        let mut files = Collector::new(source, left_out);
         for key in keys {
-            reader.read_own(key);
+            files.take_from_folder(key);
         }
         for file in &options.rules {
-            reader.read_further(file, RulesFile::Redirects);
+            files.take_named(file, RulesFile::Redirects);
         }
         for file in &options.fields {
-            reader.read_further(file, RulesFile::Headers);
+            files.take_named(file, RulesFile::Headers);
         }
-        reader.finish()
+        files.finish()
     }
 
     /// Looks at the redirects and the paths of the site together.
@@ -119,9 +124,9 @@ impl Rules {
 
     /// Looks for pages that only answer for what is missing, and that no request ever comes to.
     pub(crate) fn check_fallbacks(&mut self, keys: &[&[u8]], plan: &Plan<'_>, site: &Site<'_>) {
-        let compiled = Compiled::new(&self.redirects);
+        let rules = of_whole_folders(&self.redirects, site);
         for fallback in plan.fallbacks.iter().filter(|fallback| plan.is_hidden(fallback.file)) {
-            let rule = compiled.answers_for(fallback.folder, site);
+            let rule = rules.iter().find(|rule| is_of_folder(rule, fallback.folder));
             if let (Some(rule), Some(key)) = (rule, keys.get(fallback.file)) {
                 let (file, line) = (rule.file.to_path_buf(), rule.line);
                 self.warnings.push(Warning::CoveredFallback { page: relative(key), file, line });

@@ -76,20 +76,27 @@ pub(crate) struct Known {
 }
 
 /// The name of the file of fingerprints beside an archive. Hidden, so that no walk takes it.
-pub(crate) fn beside(archive: &Path) -> Option<PathBuf> {
+pub(crate) fn path_for(archive: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(archive.file_name()?);
     name.push(".stat");
     Some(archive.with_file_name(name))
 }
 
-/// What stands under that name.
-pub(crate) enum Found {
-    Stamps(Stamps),
-    /// Nothing, or nothing that can be used.
-    Nothing,
-    /// Something that is not ours to replace.
-    Foreign,
+/// Whether something stands under that name that is not ours to replace.
+pub(crate) fn is_foreign(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => return false,
+        Ok(metadata) if metadata.is_file() => {}
+        _ => return true,
+    }
+    let mut head = Vec::new();
+    let read = Source::open(path).and_then(|mut file| file.head(&mut head, MAGIC.len()));
+    // Of another version, or zeros: what a crash of the machine may leave of a file.
+    let ours = head.get(..MAGIC.len() - 1) == MAGIC.get(..MAGIC.len() - 1)
+        || head.iter().all(|&byte| byte == 0);
+    read.is_err() || !ours
 }
 
 /// A file of fingerprints that is whole.
@@ -100,28 +107,13 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Reads the file at `path`.
-    pub(crate) fn find(path: &Path) -> Found {
-        match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
-            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => return Found::Nothing,
-            Ok(metadata) if metadata.is_file() => {}
-            _ => return Found::Foreign,
+    /// Reads the file at `path`; none when there is nothing that can be used.
+    pub(crate) fn read(path: &Path) -> Option<Stamps> {
+        let file = Source::open(path).ok()?;
+        if file.stamp().bytes > STAMPS_MAX_BYTES {
+            return None;
         }
-        let Ok(mut source) = Source::open(path) else { return Found::Foreign };
-        let mut head = Vec::new();
-        let read = source.head(&mut head, MAGIC.len()).is_ok();
-        // Of another version, or zeros: what a crash of the machine may leave of a file.
-        let ours = head.get(..MAGIC.len() - 1) == MAGIC.get(..MAGIC.len() - 1)
-            || head.iter().all(|&byte| byte == 0);
-        if !read || !ours {
-            return Found::Foreign;
-        }
-        if source.stamp().bytes > STAMPS_MAX_BYTES {
-            return Found::Nothing;
-        }
-        let whole = source.rewind().is_ok().then(|| source.read().ok()).flatten();
-        whole.and_then(Stamps::parse).map_or(Found::Nothing, Found::Stamps)
+        file.read().ok().and_then(Stamps::parse)
     }
 
     /// None unless every byte is as it was written, by this version.

@@ -153,7 +153,7 @@ pub enum Warning {
     HeadersBelowRoot(PathBuf),
     /// A rule that does not do what it seems to.
     Rule {
-        /// The file, below the source, or one of [`Options::rules`](crate::Options::rules).
+        /// The file; [`in_place`](crate::in_place) tells where it lies.
         file: PathBuf,
         /// Its line, from 1.
         line: usize,

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::draft::draft_of;
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD};
 use crate::names::{Names, Verdict, rules_file};
@@ -238,6 +239,8 @@ impl Reader<'_> {
         let mut is_rules = false;
         match self.names.judge(&key, name.as_bytes()) {
             Verdict::Take => {}
+            // That of a build, and gone when it has ended.
+            Verdict::Skip if draft_of(&name).is_some() => return None,
             Verdict::Skip => {
                 listing.skipped.push(relative(&key));
                 return None;

@@ -119,7 +119,7 @@ impl<'a> Work<'a> {
         if self.is_external(bytes) || bytes > HELD_MAX_BYTES {
             return crate::limits::STREAMED_COST_BYTES;
         }
-        bytes * (1 + self.lists.longest() as u64)
+        bytes * self.lists.most_forms() as u64
     }
 
     /// Reads the bodies that older archives have of the files from number `first` on.
@@ -210,7 +210,7 @@ impl<'a> Work<'a> {
         let body = self.reuse.carried(spot).filter(|body| body.bytes == stamp.bytes)?;
         let list = self.lists.of(&file.key);
         let tried = |&choice: &CodingLevel| {
-            let form = match self.reuse.form_beside(spot, choice) {
+            let form = match self.reuse.form_in_same_archive(spot, choice) {
                 Form::NotKept => None,
                 Form::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
                 Form::Unknown => return None,

@@ -50,6 +50,7 @@ pub(crate) fn failure(error: BuildError) -> Failure {
         BuildError::Occupied { .. } => anyhow!("{error}; give -o another name").into(),
         BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
         BuildError::Rules(errors) => Failure::Rules(errors),
+        BuildError::UnreadRules(problems) => Failure::UnreadRules(problems),
         BuildError::SinglePage(_) => Failure::usage(format!("--single-page: {error}")),
         BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),

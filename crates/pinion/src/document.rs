@@ -62,7 +62,7 @@ impl Known {
     pub(crate) fn write(mut self, failure: &Failure) {
         let Some(reason) = failure.reason() else { return };
         self.0.insert("error".to_owned(), reason.into());
-        if let Failure::Problems(found) = failure {
+        if let Failure::Problems(found) | Failure::UnreadRules(found) = failure {
             self.0.insert("problems".to_owned(), problems(found).into());
         }
         if let Failure::Rules(errors) = failure {

@@ -20,7 +20,9 @@ pub(crate) enum Failure {
     Problems(Vec<Problem>),
     /// What is wrong with a configuration file; nothing was started.
     Faults(Vec<Fault>),
-    /// Rules files of a folder that cannot be understood.
+    /// Rules files that cannot be read.
+    UnreadRules(Vec<Problem>),
+    /// Rules files that cannot be understood.
     Rules(Vec<RuleError>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
@@ -40,9 +42,11 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         self.tell();
         match self {
-            Self::Usage(_) | Self::Faults(_) | Self::Rules(_) | Self::ToldUsage => {
-                ExitCode::from(2)
-            }
+            Self::Usage(_)
+            | Self::Faults(_)
+            | Self::UnreadRules(_)
+            | Self::Rules(_)
+            | Self::ToldUsage => ExitCode::from(2),
             Self::Failed(_) | Self::Problems(_) | Self::Told => ExitCode::from(1),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
@@ -63,6 +67,10 @@ impl Failure {
                 "nothing was built because of {}; --keep-going builds without",
                 counted(problems.len() as u64, "problem")
             )),
+            Self::UnreadRules(problems) => {
+                let files = counted(problems.len() as u64, "rules file");
+                Some(format!("nothing was built because {files} cannot be read"))
+            }
             Self::Rules(errors) => {
                 let errors = counted(errors.len() as u64, "error");
                 Some(format!("nothing was built because of {errors} in rules files"))
@@ -77,7 +85,7 @@ impl Failure {
     }
 
     fn tell(&self) {
-        if let Self::Problems(problems) = self {
+        if let Self::Problems(problems) | Self::UnreadRules(problems) = self {
             for problem in problems {
                 stderr::line(format_args!("pinion: {problem}"));
             }

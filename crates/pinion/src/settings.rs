@@ -103,9 +103,9 @@ pub(crate) struct Content {
     pub(crate) codings_for: Vec<CodingsFor>,
     /// Globs over paths below the folder.
     pub(crate) exclude: Vec<String>,
-    /// Files of rules beside the folder.
+    /// Files with more redirects and rewrites.
     pub(crate) rules: Vec<PathBuf>,
-    /// Files of fields beside the folder.
+    /// Files with more response fields.
     pub(crate) fields: Vec<PathBuf>,
     /// Field value for resources without a fingerprint.
     pub(crate) cache_control: Option<String>,

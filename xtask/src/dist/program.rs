@@ -7,15 +7,16 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Says what a package is made of: read by `pinion version` when it is compiled.
+/// Say what a package is made of: read by `pinion version` when it is compiled.
 const COMMIT: &str = "PINION_BUILD_COMMIT";
+const COMPILER: &str = "PINION_BUILD_COMPILER";
 
 /// Cargo's own separator of flags, which no path has in it.
 const SEPARATOR: &str = "\u{1f}";
 
 /// The system that the compiler here builds for, such as `x86_64-unknown-linux-gnu`.
 pub(super) fn host() -> Result<String> {
-    let told = process::output(Command::new("rustc").arg("-vV"))?;
+    let told = process::output(rustc().arg("-vV"))?;
     let host = told.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc does not say what it builds for")?.to_owned())
 }
@@ -31,7 +32,7 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     command.args(["--target", host, "--target-dir"]).arg(&folder);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(is_static, parts)?.join(SEPARATOR));
     command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
-    command.env("PINION_BUILD_COMPILER", process::output(Command::new("rustc").arg("-V"))?.trim());
+    command.env(COMPILER, process::output(rustc().arg("-V"))?.trim());
     if std::env::var_os(COMMIT).is_none()
         && let Some(commit) = commit()?
     {
@@ -45,20 +46,28 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
     Ok(built)
 }
 
+/// The compiler that cargo takes.
+fn rustc() -> Command {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.current_dir(workspace::root());
+    rustc
+}
+
 /// What git calls these sources; none where they are no repository of their own, and then whoever
 /// has unpacked them can say it.
 fn commit() -> Result<Option<String>> {
-    let git = |arguments: &[&str]| {
-        process::output(Command::new("git").args(arguments).current_dir(workspace::root()))
-    };
-    let Ok(told) = git(&["rev-parse", "--show-toplevel", "HEAD"]) else { return Ok(None) };
-    let Some((root, commit)) = told.trim().split_once('\n') else { return Ok(None) };
-    if std::fs::canonicalize(root)? != std::fs::canonicalize(workspace::root())? {
+    // A folder, or a file in a work tree.
+    if !workspace::root().join(".git").exists() {
         return Ok(None);
     }
+    let git = |arguments: &[&str]| {
+        process::output(Command::new("git").args(arguments).current_dir(workspace::root()))
+            .with_context(|| format!("git does not say what is built; {COMMIT} can"))
+    };
+    let commit = git(&["rev-parse", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     let kind = if changes.trim().is_empty() { "" } else { ", changed" };
-    Ok(Some(format!("{commit}{kind}")))
+    Ok(Some(format!("{}{kind}", commit.trim())))
 }
 
 /// Paths of this machine stand in the messages of panics; these flags make them relative ones.

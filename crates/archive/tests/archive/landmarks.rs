@@ -18,7 +18,9 @@ fn bodies() -> Vec<(Digest, u64)> {
 /// The places that an archive gives them.
 fn places(bodies: &[(Digest, u64)]) -> Vec<u64> {
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
-    let place = |(digest, bytes): &(Digest, u64)| writer.reserve(digest, *bytes).unwrap().1;
+    let place = |(digest, bytes): &(Digest, u64)| {
+        writer.reserve(digest, *bytes).unwrap().1.map(|room| room.offset)
+    };
     bodies.iter().map(place).map(Option::unwrap).collect()
 }
 

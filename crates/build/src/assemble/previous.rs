@@ -22,7 +22,7 @@ use crate::error::BuildError;
 use crate::fingerprint::is_fingerprinted;
 use crate::keys::Plan;
 use crate::names::{Globs, Names};
-use crate::rules::Verdict;
+use crate::rules::{Site, Verdict};
 use crate::summary::Warning;
 
 /// Archives of earlier releases.
@@ -70,15 +70,19 @@ impl<W: Write + Seek> Assembly<'_, W> {
         if earlier.archives.is_empty() {
             return Ok(Vec::new());
         }
-        let mut taken: HashSet<&[u8]> = keys.iter().copied().collect();
-        let others = plan.aliases.iter().map(|&(_, alias)| alias);
-        for path in others.chain(plan.listings.iter().copied()) {
-            taken.insert(path);
+        let site = Site::of(keys, plan, self.options);
+        let by_rules: HashSet<Vec<u8>> = paths.map(Paths::entries).into_iter().flatten().collect();
+        let pages = plan.fallbacks.iter().filter(|page| page.status == 200);
+        let pages: HashSet<&[u8]> = pages.map(|page| page.folder).collect();
+        let is_taken = |path: &[u8]| {
             // `/a` leads to a folder `/a/` that answers.
-            taken.extend(path.strip_suffix(b"/").filter(|form| !form.is_empty()));
-        }
-        let by_rules = paths.map(Paths::entries).unwrap_or_default();
-        taken.extend(by_rules.iter().map(Vec::as_slice));
+            let folder = [path, b"/"].concat();
+            keys.binary_search(&path).is_ok()
+                || by_rules.contains(path)
+                || site.has(path)
+                || site.has(&folder)
+                || pages.contains(folder.as_slice())
+        };
         let mut assets = BTreeMap::new();
         // Read once for each archive: the section is hashed as a whole.
         let mut digests = Vec::with_capacity(earlier.archives.len());
@@ -86,7 +90,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             digests.push(archive.digests().map_err(|damage| previous(path, damage))?);
             let found = find(archive, rank, earlier, &mut assets, |path| {
                 let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
-                !taken.contains(path) && names.may_be_part(file)
+                !is_taken(path) && names.may_be_part(file)
             });
             found.map_err(|damage| previous(path, damage))?;
         }

@@ -7,8 +7,6 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use pinion_http::date::UnixSeconds;
 use rustix::fs::{
@@ -17,6 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::draft::under_another_name;
 use crate::extract::{ExtractError, layout};
 
 /// A folder that is being filled.
@@ -27,11 +26,11 @@ pub(super) struct Tree {
     /// The folder that was written to last.
     last: Option<(Vec<u8>, OwnedFd)>,
     /// Where it is filled, and where it goes. None: it was there, and files are replaced in it.
-    draft: Option<Draft>,
+    draft: Option<FolderDraft>,
 }
 
 /// A folder under another name, removed unless it is published.
-struct Draft {
+struct FolderDraft {
     path: PathBuf,
     goes_to: PathBuf,
     published: bool,
@@ -76,7 +75,7 @@ impl Tree {
         if exists && std::env::current_dir().is_ok_and(|here| here.starts_with(&goes_to)) {
             return Err(occupied("the folder one is in; name one that is not there yet"));
         }
-        let draft = Draft::create(goes_to, exists).map_err(|error| match error.kind() {
+        let draft = FolderDraft::create(goes_to, exists).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => cannot(io::Error::new(error.kind(), "no such folder")),
             _ => cannot(error),
         })?;
@@ -168,35 +167,21 @@ impl Tree {
     }
 }
 
-impl Draft {
-    /// Creates the draft of the folder `goes_to`, beside it.
-    fn create(goes_to: PathBuf, exists: bool) -> io::Result<Draft> {
-        static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        let name = goes_to.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        loop {
-            let mut hidden = OsStr::new(".").to_owned();
-            hidden.push(&name);
-            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-            hidden.push(format!(".{}-{number}.tmp", process::id()));
-            let path = goes_to.with_file_name(hidden);
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    let draft = Draft { path, goes_to, published: false };
-                    if exists {
-                        let permissions = fs::metadata(&draft.goes_to)?.permissions();
-                        fs::set_permissions(&draft.path, permissions)?;
-                    }
-                    return Ok(draft);
-                }
-                // Left behind by a process that had this number before.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
+impl FolderDraft {
+    /// Creates the draft of the folder `goes_to`, beside it. Nobody can tell whether its process
+    /// still runs, so one that is killed leaves it behind for good.
+    fn create(goes_to: PathBuf, exists: bool) -> io::Result<FolderDraft> {
+        let ((), path) = under_another_name(&goes_to, |path| fs::create_dir(path))?;
+        let draft = FolderDraft { path, goes_to, published: false };
+        if exists {
+            let permissions = fs::metadata(&draft.goes_to)?.permissions();
+            fs::set_permissions(&draft.path, permissions)?;
         }
+        Ok(draft)
     }
 }
 
-impl Drop for Draft {
+impl Drop for FolderDraft {
     fn drop(&mut self) {
         if !self.published {
             // Nobody can be told, and there is nothing else to try.

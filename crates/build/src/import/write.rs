@@ -165,7 +165,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         progress: &dyn Progress,
     ) -> Result<Vec<Kept>, ImportError> {
         let (options, lists) = (self.options, self.lists);
-        let forms = 1 + lists.longest() as u64;
+        let forms = lists.most_forms() as u64;
         let list = &contents.list;
         let costs: Vec<u64> =
             list.iter().map(|content| content.stored.likely_bytes() * forms).collect();

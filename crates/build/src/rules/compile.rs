@@ -130,23 +130,6 @@ impl<'r> Compiled<'r> {
         }
     }
 
-    /// A rule that answers whatever is missing in and below a folder, if there surely is one.
-    pub(crate) fn answers_for(&self, folder: &[u8], site: &Site<'_>) -> Option<&'r Redirect> {
-        let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-        let mut all: Vec<Part> = names.map(|name| Part::Literal(name.into())).collect();
-        all.push(Part::Rest(Box::default()));
-        // A page that is not there, or none at all, is a matter for fallbacks once more.
-        let answers = |rule: &&Redirect| {
-            rule.is_redirect() || rule.only_target().is_some_and(|target| site.has(target))
-        };
-        // So is a path with an escaped slash, which a rule that uses captures does not apply to.
-        let is_for_all = |rule: &&Redirect| {
-            let is_plain = rule.host.is_none() && rule.query.is_empty();
-            is_plain && rule.only_target().is_some() && covers_path(&rule.path, &all)
-        };
-        self.rules.iter().take_while(answers).find(is_for_all)
-    }
-
     /// Finds the place of every rule.
     pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
         let mut placed = Placed::default();
@@ -269,6 +252,31 @@ impl<'r> Compiled<'r> {
             self.patterns.iter().copied().take_while(|&earlier| earlier < number).find(covers);
         same_path.into_iter().chain(pattern).min()
     }
+}
+
+/// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
+/// what is missing there ever does.
+pub(crate) fn of_whole_folders<'r>(rules: &'r [Redirect], site: &Site<'_>) -> Vec<&'r Redirect> {
+    // A page that is not there, or none at all, is a matter for fallbacks once more; so is what
+    // comes to the rules behind that one.
+    let answers = |rule: &&Redirect| {
+        rule.is_redirect() || rule.only_target().is_some_and(|target| site.has(target))
+    };
+    // A rule that uses captures does not apply to a path with an escaped slash.
+    let is_whole = |rule: &&Redirect| {
+        rule.is_unconditional()
+            && rule.only_target().is_some()
+            && matches!(rule.path.last(), Some(Part::Rest(_)))
+    };
+    rules.iter().take_while(answers).filter(is_whole).collect()
+}
+
+/// Whether such a rule is for all of a folder.
+pub(crate) fn is_of_folder(rule: &Redirect, folder: &[u8]) -> bool {
+    let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+    let mut all: Vec<Part> = names.map(|name| Part::Literal(name.into())).collect();
+    all.push(Part::Rest(Box::default()));
+    covers_path(&rule.path, &all)
 }
 
 /// A path and its other slash form.

@@ -16,17 +16,19 @@ use crate::limits::RULES_FILE_MAX_BYTES;
 use crate::names::{RulesFile, rules_file};
 use crate::source::Source;
 use crate::summary::{RuleDoubt, Warning};
-use crate::walk::{FileId, file_or_folder, id_of, relative};
+use crate::walk::{FileId, file_or_folder, relative};
 
-/// Reads one file after the other, and remembers what is wrong.
-pub(super) struct Reader<'s> {
+/// Takes one file after the other, and remembers what is wrong.
+pub(super) struct Collector<'s> {
     source: &'s Path,
+    /// What the walk has left out of the site.
+    left_out: &'s [FileId],
     rules: Rules,
     /// Those of each folder.
     by_folder: BTreeMap<Deepest, Vec<Redirect>>,
     /// Patterns of fields in all files, with and without fields.
     patterns: usize,
-    /// Files that were read.
+    /// Files that were taken.
     known: Vec<FileId>,
     errors: Vec<RuleError>,
     problems: Vec<Problem>,
@@ -42,11 +44,12 @@ impl Deepest {
     }
 }
 
-impl<'s> Reader<'s> {
-    /// For the folder `source`.
-    pub(super) fn new(source: &'s Path) -> Reader<'s> {
-        Reader {
+impl<'s> Collector<'s> {
+    /// For the folder `source`, which was walked without the files of `left_out`.
+    pub(super) fn new(source: &'s Path, left_out: &'s [FileId]) -> Collector<'s> {
+        Collector {
             source,
+            left_out,
             rules: Rules::default(),
             by_folder: BTreeMap::new(),
             patterns: 0,
@@ -56,8 +59,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads a file of the folder.
-    pub(super) fn read_own(&mut self, key: &[u8]) {
+    /// Takes a file of the folder.
+    pub(super) fn take_from_folder(&mut self, key: &[u8]) {
         let file = relative(key);
         let (folder, name) = folder_and_name(key);
         let is_headers = rules_file(name) == Some(RulesFile::Headers);
@@ -65,9 +68,8 @@ impl<'s> Reader<'s> {
             self.rules.warnings.push(Warning::HeadersBelowRoot(file));
             return;
         }
-        let path = self.source.join(&file);
-        let Some(text) = self.read(&path, &file) else { return };
-        self.known.extend(id_of(&path));
+        let Some((id, text)) = self.content_of(&self.source.join(&file), &file) else { return };
+        self.known.push(id);
         if is_headers {
             self.take_fields(&file, &text);
         } else {
@@ -82,20 +84,24 @@ impl<'s> Reader<'s> {
         self.rules.files.insert(key.into(), text);
     }
 
-    /// Reads a file that the options name: it continues the one of its kind at the root.
-    pub(super) fn read_further(&mut self, path: &Path, kind: RulesFile) {
+    /// Takes a file that the options name: it continues the one of its kind at the root.
+    pub(super) fn take_named(&mut self, path: &Path, kind: RulesFile) {
         let file = told_apart(path);
-        if let Err(reason) = is_file(path) {
+        if let Err(reason) = check_is_file(path) {
             self.problems.push(Problem { path: file, reason });
             return;
         }
-        let Some(text) = self.read(path, &file) else { return };
-        let id = id_of(path);
-        if id.is_some_and(|id| self.known.contains(&id)) {
+        let Some((id, text)) = self.content_of(path, &file) else { return };
+        // The walk left out the one that had this path before: this one may be published.
+        if !self.left_out.contains(&id) {
+            self.problems.push(Problem { path: file, reason: Reason::Changed });
+            return;
+        }
+        if self.known.contains(&id) {
             self.errors.push(whole(&file, "another file: this one is read already"));
             return;
         }
-        self.known.extend(id);
+        self.known.push(id);
         match kind {
             RulesFile::Headers => self.take_fields(&file, &text),
             RulesFile::Redirects => {
@@ -115,22 +121,24 @@ impl<'s> Reader<'s> {
         let known = self.rules.files.keys().find(|key| is_it(key)).cloned();
         let key = known.unwrap_or_else(|| format!("/{}", kind.name()).into_bytes().into());
         let kept = self.rules.files.entry(key).or_default();
-        if kept.last().is_some_and(|&last| last != b'\n') {
-            kept.push(b'\n');
-        }
-        kept.extend_from_slice(text);
-        if kept.len() as u64 > RULES_FILE_MAX_BYTES {
+        let needs_break = kept.last().is_some_and(|&last| last != b'\n');
+        if (kept.len() + usize::from(needs_break) + text.len()) as u64 > RULES_FILE_MAX_BYTES {
             let expected = format!(
                 "at most {RULES_FILE_MAX_BYTES} bytes in all files of this kind, which are kept \
                  as one"
             );
             self.errors.push(whole(file, &expected));
+            return;
         }
+        if needs_break {
+            kept.push(b'\n');
+        }
+        kept.extend_from_slice(text);
     }
 
     /// All of it, in its order.
     pub(super) fn finish(self) -> Result<Rules, BuildError> {
-        let Reader { mut rules, by_folder, mut errors, problems, .. } = self;
+        let Collector { mut rules, by_folder, mut errors, problems, .. } = self;
         rules.redirects = by_folder.into_values().flatten().collect();
         if rules.redirects.len() > RULES_MAX
             && let Some(last) = rules.redirects.last()
@@ -138,7 +146,7 @@ impl<'s> Reader<'s> {
             errors.push(whole(&last.file, &format!("at most {RULES_MAX} rules in all files")));
         }
         if !problems.is_empty() {
-            return Err(BuildError::Problems(problems));
+            return Err(BuildError::UnreadRules(problems));
         }
         if !errors.is_empty() {
             errors.sort();
@@ -171,10 +179,11 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// What is at `path`; none when that cannot be told, which is noted of `file`.
-    fn read(&mut self, path: &Path, file: &Path) -> Option<Vec<u8>> {
+    /// The file at `path` and what is in it; none when that cannot be told, which is noted of
+    /// `file`.
+    fn content_of(&mut self, path: &Path, file: &Path) -> Option<(FileId, Vec<u8>)> {
         match content(path) {
-            Ok(Some(text)) => return Some(text),
+            Ok(Some(found)) => return Some(found),
             Ok(None) => {
                 let expected = format!("a file of at most {RULES_FILE_MAX_BYTES} bytes");
                 self.errors.push(whole(file, &expected));
@@ -185,7 +194,8 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// A path that no message shows as if it were below the source: `rules` becomes `./rules`.
+/// A path that no message shows as if it were below the source: `rules` becomes `./rules`. The way
+/// back is [`in_place`].
 fn told_apart(path: &Path) -> PathBuf {
     match path.components().next() {
         Some(Component::Normal(_)) => Path::new(".").join(path),
@@ -193,8 +203,16 @@ fn told_apart(path: &Path) -> PathBuf {
     }
 }
 
+/// Where the file of a [`Problem`], [`RuleError`] or [`Warning`] of a build of `source` lies.
+pub fn in_place(source: &Path, told: &Path) -> PathBuf {
+    match told.components().next() {
+        Some(Component::Normal(_)) => source.join(told),
+        _ => told.to_owned(),
+    }
+}
+
 /// What the walk has seen to for the files of the folder.
-fn is_file(path: &Path) -> Result<(), Reason> {
+fn check_is_file(path: &Path) -> Result<(), Reason> {
     let metadata = fs::metadata(path).map_err(Reason::Unreadable)?;
     match file_or_folder(metadata)?.is_dir() {
         true => Err(Reason::Unreadable(Errno::ISDIR.into())),
@@ -202,13 +220,14 @@ fn is_file(path: &Path) -> Result<(), Reason> {
     }
 }
 
-/// The content of a rules file; none when it is too long to be one.
-fn content(path: &Path) -> Result<Option<Vec<u8>>, Reason> {
+/// A rules file and its content; none when it is too long to be one.
+fn content(path: &Path) -> Result<Option<(FileId, Vec<u8>)>, Reason> {
     let open = Source::open(path)?;
-    if open.stamp().bytes > RULES_FILE_MAX_BYTES {
+    let stamp = open.stamp();
+    if stamp.bytes > RULES_FILE_MAX_BYTES {
         return Ok(None);
     }
-    open.read().map(Some)
+    Ok(Some(((stamp.device, stamp.inode), open.read()?)))
 }
 
 /// An error about a file as a whole.
@@ -219,4 +238,33 @@ fn whole(file: &Path, expected: &str) -> RuleError {
 /// A key cut behind its last slash.
 fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     key.split_at(key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_what_is_told() {
+        let source = Path::new("site");
+        for (named, same) in [
+            ("rules", "./rules"),
+            ("./rules", "./rules"),
+            ("../rules", "../rules"),
+            ("/etc/rules", "/etc/rules"),
+        ] {
+            assert_eq!(in_place(source, &told_apart(Path::new(named))), Path::new(same));
+        }
+        assert_eq!(in_place(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
+    }
+
+    /// An editor renames a new file over the old one, which the walk has left out of the site.
+    #[test]
+    fn a_file_that_came_after_the_walk_may_be_published_and_is_not_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let mut files = Collector::new(Path::new("site"), &[]);
+        files.take_named(&path, RulesFile::Redirects);
+        let Err(BuildError::UnreadRules(problems)) = files.finish() else { panic!("read") };
+        let [Problem { reason: Reason::Changed, .. }] = &*problems else { panic!("{problems:?}") };
+    }
 }

@@ -9,7 +9,7 @@ use crate::limits::RULE_LINE_MAX_BYTES;
 /// What is wrong in a rules file, and where. Displays as `_redirects:12:7: expected …`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleError {
-    /// The file, below the source, or one of [`Options::rules`](crate::Options::rules).
+    /// The file; [`in_place`](crate::in_place) tells where it lies.
     pub file: PathBuf,
     /// From 1.
     pub line: usize,

@@ -1,7 +1,6 @@
 //! Real folders built into archives, read back with the archive's own reader.
 
 mod answers;
-mod beside;
 mod codings;
 #[path = "../../../archive/tests/archive/edits.rs"]
 mod edits;
@@ -12,6 +11,7 @@ mod folder;
 mod import;
 mod large;
 mod listings;
+mod named_rules;
 mod places;
 mod previous;
 mod previous_law;

@@ -11,20 +11,22 @@ use crate::settings::LogTarget;
 use crate::source::Source;
 use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
 use std::fs;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
-    let (mut found, mut below, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut found, mut below, mut warnings) = (Vec::new(), Vec::<Fault>::new(), Vec::new());
     let mut add = |place: Place, message: String| found.push(Fault::at(path, place, message));
     for site in &loaded.sites {
         match examine_site(site, &mut add) {
             Ok(of_site) => warnings.extend(of_site),
             // Sites may share files of rules; what is wrong with one is told once.
             Err(of_site) => {
-                let new: Vec<Fault> =
-                    of_site.into_iter().filter(|fault| !below.contains(fault)).collect();
-                below.extend(new);
+                for fault in of_site {
+                    if !below.contains(&fault) {
+                        below.push(fault);
+                    }
+                }
             }
         }
     }
@@ -55,11 +57,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
 
 /// What is wrong with the files of a folder; without any, what in its rules does nothing.
 pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<String>, Vec<Fault>> {
-    // Files beside the folder begin with something else than a name.
-    let below = |file: &Path| match file.components().next() {
-        Some(Component::Normal(_)) => folder.join(file),
-        _ => file.to_owned(),
-    };
+    let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
         Ok(warnings) => {
             let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
@@ -69,13 +67,13 @@ pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<Str
             .iter()
             .map(|RuleError { file, line, column, expected }| {
                 let place = Place { line: *line, column: *column };
-                Fault::at(&below(file), place, format!("expected {expected}"))
+                Fault::at(&in_place(file), place, format!("expected {expected}"))
             })
             .collect()),
-        Err(BuildError::Problems(problems)) => {
+        Err(BuildError::Problems(problems) | BuildError::UnreadRules(problems)) => {
             let fault = |problem: &Problem| {
                 let reason = without_number(&problem.reason.to_string());
-                Fault::of(&below(&problem.path), reason)
+                Fault::of(&in_place(&problem.path), reason)
             };
             Err(problems.iter().map(fault).collect())
         }
@@ -108,14 +106,13 @@ fn examine_site(
         return Ok(Vec::new());
     }
     let mut keys_are_right = true;
-    let globs = planned.settings.content.exclude.iter();
-    for (glob, place) in globs.zip(section.places_of("exclude")) {
+    let content = &planned.settings.content;
+    for (glob, place) in content.exclude.iter().zip(section.places_of("exclude")) {
         if let Err(error) = Names::new(std::slice::from_ref(glob)) {
             add(place, format!("exclude: {error}"));
             keys_are_right = false;
         }
     }
-    let content = &planned.settings.content;
     for (key, files) in [("rules", &content.rules), ("fields", &content.fields)] {
         for (file, place) in files.iter().zip(section.places_of(key)) {
             let wrong = match fs::metadata(file) {
@@ -129,7 +126,7 @@ fn examine_site(
             keys_are_right = false;
         }
     }
-    match build_options::options(&planned.settings.content, Options::serving) {
+    match build_options::options(content, Options::serving) {
         Ok(options) if keys_are_right => examine_folder(folder, &options),
         Ok(_) => Ok(Vec::new()),
         Err(failure) => {

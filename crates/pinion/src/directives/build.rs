@@ -114,7 +114,9 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Take bodies that are compressed already from this archive too",
         long: "What it has of the same content, in the same coding and at the same level, is \
-               copied instead of made. The archive that is written does not depend on it.",
+               copied instead of made. Without an archive to replace, the fingerprints beside \
+               it tell which files need not be read. The archive that is written does not depend \
+               on it.",
     },
     Directive {
         name: "previous",
@@ -152,7 +154,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Auto("names with a fingerprint"),
+        default: Default::Off,
         change: Change::Restart,
         brief: "Keep the files of earlier archives that match, too",
         long: "The pattern is read like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
@@ -169,8 +171,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Read and compress everything anew",
-        long: "Neither the archive that is replaced nor the file of fingerprints beside it is \
-               looked at.",
+        long: "Neither the archive that is replaced nor any file of fingerprints is looked at.",
     },
     Directive {
         name: "exclude",
@@ -186,35 +187,19 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "A pattern without a slash is held against names at any depth (*.psd), one with a \
                slash against the path below the folder (drafts/**).",
     },
-    Directive {
-        name: "rules",
-        short: None,
-        verbs: BUILD_AND_SERVE,
-        file: Some(Table::Site.key("rules")),
-        level: Level::Site,
-        kind: Kind::Path,
-        repeatable: true,
-        default: Default::Off,
-        change: Change::Live,
-        brief: "A file of redirects and rewrites beside the folder",
-        long: "Written like `_redirects`, it counts as if it stood at the end of the one at the \
-               root of the folder. For rules that a generator of the folder must not lose, and \
-               for those that sites share.",
-    },
-    Directive {
-        name: "fields",
-        short: None,
-        verbs: BUILD_AND_SERVE,
-        file: Some(Table::Site.key("fields")),
-        level: Level::Site,
-        kind: Kind::Path,
-        repeatable: true,
-        default: Default::Off,
-        change: Change::Live,
-        brief: "A file of response fields beside the folder",
-        long: "Written like `_headers`, it counts as if it stood at the end of the one at the \
-               root of the folder.",
-    },
+    named_file(
+        "rules",
+        "A file with more redirects and rewrites",
+        "Written like `_redirects`, it counts as if it stood at the end of the one at the root of \
+         the folder. For rules that a generator of the folder must not lose, and for those that \
+         sites share.",
+    ),
+    named_file(
+        "fields",
+        "A file with more response fields",
+        "Written like `_headers`, it counts as if it stood at the end of the one at the root of \
+         the folder.",
+    ),
     Directive {
         name: "cache-control",
         short: None,
@@ -322,6 +307,23 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "The archive does not depend on it.",
     },
 ];
+
+/// Files that a site reads beside those of its folder.
+const fn named_file(name: &'static str, brief: &'static str, long: &'static str) -> Directive {
+    Directive {
+        name,
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key(name)),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief,
+        long,
+    }
+}
 
 /// A switch of a site.
 const fn switch(

@@ -84,6 +84,30 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
     assert!(built.stderr.contains("left out docs/b: dangling link"), "{}", built.stderr);
 }
 
+#[test]
+fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
+    let folder = Folder::with_site();
+    for keep_going in ["", " --keep-going"] {
+        let flags = "--rules none --fields ./site";
+        let built = run(&folder, &format!("build site -o site.pinion {flags}{keep_going}"));
+        assert_eq!(
+            (built.code, built.stderr.lines().collect::<Vec<_>>()),
+            (
+                2,
+                vec![
+                    "pinion: ./none: No such file or directory",
+                    "pinion: ./site: Is a directory",
+                    "pinion: nothing was built because 2 rules files cannot be read",
+                ]
+            )
+        );
+        let told = run(&folder, &format!("build site -o site.pinion {flags}{keep_going} --json"));
+        let problems = &told.json()["problems"];
+        assert_eq!(problems[1]["path"], "./site", "{problems}");
+    }
+    assert_eq!(folder.names(), ["site"]);
+}
+
 /// What the system refuses to root as well: a link that is longer than a name may be.
 #[test]
 fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {

@@ -87,10 +87,9 @@ pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
 fn fallback(site: &Site, request: &Request) -> Answer {
     let path = &request.path;
     let folder = format!("{path}/");
-    if site.fallbacks.get(&folder) == Some(&200) && !folder.starts_with("//") {
-        if !path.ends_with('/') && !site.no_slash_redirects {
-            return Answer::Redirect(308, with_query(&escaped(&folder, PATH), request));
-        }
+    let leads_there = !path.ends_with('/') && !folder.starts_with("//");
+    if site.fallbacks.get(&folder) == Some(&200) && leads_there && !site.no_slash_redirects {
+        return Answer::Redirect(308, with_query(&escaped(&folder, PATH), request));
     }
     let folders = path.rmatch_indices('/').map(|(slash, _)| &path[..=slash]);
     let page = folders.filter_map(|folder| Some((*site.fallbacks.get(folder)?, folder))).next();

@@ -22,7 +22,7 @@ pub(super) type Watches = BTreeMap<PathBuf, RecursiveMode>;
 pub(super) struct Scope {
     source: PathBuf,
     names: Names,
-    /// Files of rules that a build reads too, wherever they are.
+    /// Files of rules that a build reads too, wherever they are; their paths are absolute.
     rules: Vec<Link>,
     /// Those that the last build met.
     links: Vec<Link>,
@@ -33,9 +33,9 @@ pub(super) struct Scope {
     files: HashSet<PathBuf>,
 }
 
-/// A link of the site, or another file whose place can change.
+/// What may lead to something else one day: a link of the site, or the path of a rules file.
 struct Link {
-    /// Below the source; of rules absolute.
+    /// Below the source, or absolute: joined to the source it is where to look.
     path: PathBuf,
     /// What it led to before the last build.
     seen: Look,
@@ -151,11 +151,9 @@ impl Scope {
         if self.source.canonicalize().is_ok_and(|now| place != Some(&now)) {
             return true;
         }
-        if self.rules.iter().any(|link| look(&link.path) != link.seen) {
-            return true;
-        }
         let count = self.links.len().min(LINKS_PER_LOOK);
-        let mut looked_at = self.links.iter().cycle().skip(self.next).take(count);
+        let links = self.links.iter().cycle().skip(self.next).take(count);
+        let mut looked_at = self.rules.iter().chain(links);
         let has_moved = looked_at.any(|link| look(&self.source.join(&link.path)) != link.seen);
         self.next = (self.next + count).checked_rem(self.links.len()).unwrap_or_default();
         has_moved
@@ -164,7 +162,6 @@ impl Scope {
     /// A build begins: what it will find is seen.
     pub(super) fn see(&mut self) {
         for link in self.rules.iter_mut().chain(&mut self.links) {
-            // An absolute path stays what it is.
             link.seen = look(&self.source.join(&link.path));
         }
     }

@@ -67,7 +67,7 @@ fn what_is_wrong_in_them_has_its_own_place() {
 fn a_relative_path_is_told_as_one() {
     let options = Options { rules: vec!["no-such-rules".into()], ..options() };
     let error = built_with(&pages(), &options).map(|_| ()).unwrap_err();
-    let BuildError::Problems(problems) = error else { panic!("{error}") };
+    let BuildError::UnreadRules(problems) = error else { panic!("{error}") };
     assert_eq!(problems[0].path.to_str(), Some("./no-such-rules"));
 }
 
@@ -107,8 +107,12 @@ fn one_that_cannot_be_read_fails_the_build() {
         [("none", "No such file"), ("pipe", "a named pipe"), ("folder", "Is a directory")]
     {
         for options in [with(&beside, &[name], &[]), with(&beside, &[], &[name])] {
-            let error = built_with(&pages(), &options).map(|_| ()).unwrap_err().to_string();
-            assert!(error.contains(reason), "{error}");
+            for keep_going in [false, true] {
+                let options = Options { keep_going, ..options.clone() };
+                let error = built_with(&pages(), &options).map(|_| ()).unwrap_err();
+                assert!(matches!(error, BuildError::UnreadRules(_)), "{error:?}");
+                assert!(error.to_string().contains(reason), "{error}");
+            }
         }
     }
 }
