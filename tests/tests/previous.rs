@@ -144,6 +144,30 @@ fn an_asset_does_not_live_for_ever() {
     assert_eq!(assets(&folder, 3), expected(&[(0, None), (1, Some(1)), (2, None)]));
 }
 
+/// An old file may have the path by which a folder of today is asked for.
+#[test]
+fn whatever_answers_by_itself_comes_first() {
+    let folder = releases();
+    for name in ["pages", "tiles", "list", "free"] {
+        folder.write(format!("site1/{name}"), "a file of before");
+    }
+    built(&folder, 1, &[]);
+    folder.write("site2/pages/index.html", "an index");
+    folder.write("site2/tiles/_200.txt", "a page for whatever is missing");
+    folder.write("site2/list/a.txt", "in a listing");
+    let one = archive(&folder, 1);
+    let flags = ["--listing", "--previous", &one, "--previous-for", "*"];
+    built(&folder, 2, &flags);
+    let after = Start::site(archive(&folder, 2).as_ref()).start();
+    for name in ["pages", "tiles", "list"] {
+        let answer = after.get(&format!("/{name}"));
+        let location = format!("/{name}/");
+        assert_eq!((answer.status, answer.field("Location")), (308, Some(location.as_str())));
+    }
+    assert_eq!(after.get("/free").body, b"a file of before");
+    after.stop();
+}
+
 #[test]
 fn files_that_are_asked_for_stay_too() {
     let folder = releases();
