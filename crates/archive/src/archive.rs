@@ -108,24 +108,23 @@ impl<'a> Archive<'a> {
         let mut directory = path;
         while let Some(slash) = directory.iter().rposition(|&byte| byte == b'/') {
             depth -= 1;
-            if self.fallback_at(path.get(..=slash).unwrap_or_default(), depth, scratch)? {
+            directory = path.get(..slash).unwrap_or_default();
+            if self.fallback_at(directory, depth, scratch)? {
                 return Ok(true);
             }
-            directory = path.get(..slash).unwrap_or_default();
         }
         Ok(false)
     }
 
-    /// Loads the fallback page of this very directory, a path with a slash at its end.
-    pub fn load_fallback_of(
-        &self,
-        directory: &[u8],
-        scratch: &mut Scratch,
-    ) -> Result<bool, Damage> {
-        self.fallback_at(directory, slashes(directory).saturating_sub(1), scratch)
+    /// Loads the fallback page of the directory `path` itself, which has no slash at its end.
+    pub fn load_fallback_of(&self, path: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
+        if self.layout.index.fallback_depths == 0 {
+            return Ok(false);
+        }
+        self.fallback_at(path, slashes(path), scratch)
     }
 
-    /// Searches only when some directory as deep has a page.
+    /// Searches only when some directory as deep has a page. The root is empty, at depth 0.
     fn fallback_at(
         &self,
         directory: &[u8],
@@ -140,6 +139,7 @@ impl<'a> Archive<'a> {
         key.clear();
         key.extend_from_slice(FALLBACK_PREFIX);
         key.extend_from_slice(directory);
+        key.push(b'/');
         let found = self.load(&key, scratch);
         scratch.key = key;
         found

@@ -210,10 +210,10 @@ impl<'x> Search<'_, '_, 'x> {
         if !self.archive.redirects_slashes() || path.ends_with(b"/") {
             return Ok(false);
         }
-        let folder = with_slash(path, self.key);
-        let found = self.archive.load_fallback_of(folder, self.scratch)?;
+        let found = self.archive.load_fallback_of(path, self.scratch)?;
         let status = self.scratch.entry().map(|entry| entry.status());
-        Ok(found && status == Some(200) && location::write_path(self.text, folder))
+        let answers = found && status == Some(200);
+        Ok(answers && location::write_path(self.text, with_slash(path, self.key)))
     }
 
     /// What answers when nothing else does.
