@@ -52,24 +52,25 @@ pub(crate) fn peak_bytes(command: &mut Command) -> Result<u64> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().with_context(|| process::shown(command))?;
     let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
+    let peak = |status: &str| bytes_in(status, "VmHWM");
+    let mut most = 0;
     loop {
-        if let Some(bytes) = fs::read_to_string(&status).ok().as_deref().and_then(peak_in) {
-            peak = peak.max(bytes);
+        if let Some(bytes) = fs::read_to_string(&status).ok().as_deref().and_then(peak) {
+            most = most.max(bytes);
         }
         if let Some(ended) = child.try_wait()? {
             if !ended.success() {
                 bail!("{} ended with {ended}", process::shown(command));
             }
-            return Ok(peak);
+            return Ok(most);
         }
         thread::sleep(PAUSE);
     }
 }
 
-/// `VmHWM:     1234 kB`, in bytes.
-fn peak_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// A figure of `/proc/PID/status`, such as `VmHWM:     1234 kB`, in bytes.
+pub(crate) fn bytes_in(status: &str, figure: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
 }
@@ -82,8 +83,9 @@ mod tests {
     fn figures_are_read() {
         assert_eq!(sum("1.250 0.500\n"), Some(1.75));
         assert_eq!(sum("bash: no such program"), None);
-        assert_eq!(peak_in("VmPeak:\t 9 kB\nVmHWM:\t    1234 kB\n"), Some(1234 * 1024));
-        assert_eq!(peak_in("Name: x"), None);
+        let status = "VmPeak:\t 9 kB\nVmHWM:\t    1234 kB\n";
+        assert_eq!(bytes_in(status, "VmHWM"), Some(1234 * 1024));
+        assert_eq!(bytes_in(status, "Vm"), None);
     }
 
     #[test]

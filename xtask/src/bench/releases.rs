@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
 usage: cargo xtask bench releases [OPTIONS]
@@ -24,24 +24,27 @@ usage: cargo xtask bench releases [OPTIONS]
 /// From `pinion rollback` to the first answer of the release before.
 const ROLLBACK_GOAL_SECONDS: f64 = 1.0;
 
+/// How long a release may take until it answers, before the bench gives up: a large archive is
+/// copied and synced first.
+const RELEASE_MAX: Duration = Duration::from_secs(120);
+
 /// Measures and records.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = super::rounds_and_name(arguments, 15, USAGE)?;
     let (pinion, state) = (release::binary()?, release::state()?);
     let site = Site::make(&pinion, &state)?;
     site.publish("1")?;
-    let (server, _) = Started::new(&pinion, &site.live, &site.path)?;
+    let (server, _) = Started::start(&pinion, &site.live, &site.path)?;
     let (mut published, mut taken_back) = (Vec::new(), Vec::new());
     let load = Load::default();
     thread::scope(|scope| -> Result<()> {
         scope.spawn(|| load.run(&server, &site.path));
-        let measured = (0..rounds).try_for_each(|_| -> Result<()> {
+        let _ends = Ends(&load);
+        (0..rounds).try_for_each(|_| {
             published.push(seconds(&server, &site.path, "2", || site.publish("2"))?);
             taken_back.push(seconds(&server, &site.path, "1", || site.roll_back())?);
             Ok(())
-        });
-        load.ends.store(true, Ordering::Relaxed);
-        measured
+        })
     })?;
     let (asked, failed) = (load.asked.into_inner(), load.failed.into_inner());
     let spread = |values: Vec<f64>| Spread::of(values).context("at least one round");
@@ -135,6 +138,15 @@ impl Load {
     }
 }
 
+/// Ends the load when it is dropped: whatever happens to whoever waits for it.
+struct Ends<'a>(&'a Load);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.ends.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How long it takes from a command until `release` answers.
 fn seconds(
     server: &Started,
@@ -150,7 +162,7 @@ fn seconds(
             if of_release(&answer) == Some(release) {
                 break;
             }
-            if began.elapsed() > super::started::ANSWER_MAX {
+            if began.elapsed() > RELEASE_MAX {
                 bail!("release {release} does not answer");
             }
         }

@@ -128,7 +128,7 @@ fn markdown(figures: &[Figure], rounds: usize) -> String {
 /// no file.
 fn own_bytes(pinion: &Path, archive: &Path) -> Result<[u64; 2]> {
     const LOOK_UPS: u64 = 10_000;
-    let (server, _) = Started::new(pinion, archive, &note(0))?;
+    let (server, _) = Started::start(pinion, archive, &note(0))?;
     let at_first = server.own_bytes()?;
     for number in 0..LOOK_UPS {
         server.ask(&note(number))?;
@@ -146,7 +146,7 @@ fn starts(pinion: &Path, archive: &Path, rounds: usize) -> Result<Spread> {
     let times: Result<Vec<f64>> = (0..rounds as u64)
         .map(|round| {
             // Another file each time: the pages of one alone would always be warm.
-            let (_server, took) = Started::new(pinion, archive, &note(round * 1031))?;
+            let (_server, took) = Started::start(pinion, archive, &note(round * 1031))?;
             Ok(took.as_secs_f64() * 1e3)
         })
         .collect();

@@ -1,5 +1,6 @@
 //! A server that was started just now and has answered once.
 
+use super::cost;
 use crate::process;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a server may take until it answers, before it counts as broken.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A server on a free port of this machine; it ends when this is dropped.
 pub(crate) struct Started {
@@ -20,7 +21,7 @@ pub(crate) struct Started {
 
 impl Started {
     /// Starts it with `site` and gives the time until it has answered for `path`.
-    pub(crate) fn new(pinion: &Path, site: &Path, path: &str) -> Result<(Self, Duration)> {
+    pub(crate) fn start(pinion: &Path, site: &Path, path: &str) -> Result<(Self, Duration)> {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let mut command = Command::new(pinion);
         command.arg("serve").arg(site).args(["--listen", &address.to_string()]);
@@ -52,22 +53,13 @@ impl Started {
         stream.read_to_end(&mut answer)?;
         Ok(answer)
     }
-}
 
-impl Started {
     /// Bytes of memory that it has resident for itself alone: not what it has mapped of files,
     /// which the kernel takes back when it wants to.
     pub(crate) fn own_bytes(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        own_bytes_in(&status).context("the kernel does not say")
+        cost::bytes_in(&status, "RssAnon").context("the kernel does not say")
     }
-}
-
-/// `RssAnon:     1234 kB`, in bytes.
-fn own_bytes_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
 }
 
 impl Drop for Started {
@@ -75,17 +67,5 @@ impl Drop for Started {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_read() {
-        let status = "VmRSS:\t 9 kB\nRssAnon:\t    1234 kB\nRssFile:\t 7 kB\n";
-        assert_eq!(own_bytes_in(status), Some(1234 * 1024));
-        assert_eq!(own_bytes_in("Name: x"), None);
     }
 }
