@@ -38,11 +38,22 @@ pub mod response;
 pub mod seccomp;
 pub mod server;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long anything may take. Not a statement about speed: the end of a wait for something that
 /// will not come any more.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sets its flag when it goes, by a panic too: threads that wait for the flag end with the test.
+#[derive(Debug)]
+pub struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Looks again and again until `look` finds something.
 ///

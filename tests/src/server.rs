@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -301,9 +301,7 @@ impl Drop for Server {
 /// Runs `pinion` to its end: exit status, stdout and stderr.
 #[track_caller]
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
-    let output = output(Command::new(pinion()).args(arguments));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    output(Command::new(pinion()).args(arguments)).into()
 }
 
 /// Builds an archive of a folder.
@@ -327,6 +325,17 @@ pub struct Ended {
     pub stdout: String,
     /// What it wrote to stderr.
     pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
 }
 
 /// The lines a process writes, as they come.

@@ -28,9 +28,7 @@ fn archive(folder: &Folder, generation: u32) -> String {
 /// Runs a verb in the folder.
 #[track_caller]
 fn pinion_in(folder: &Folder, arguments: &[&str]) -> Ended {
-    let output = output(Command::new(pinion()).args(arguments).current_dir(folder.path()));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    output(Command::new(pinion()).args(arguments).current_dir(folder.path())).into()
 }
 
 /// Runs a verb that must succeed with `--json`.
@@ -272,9 +270,7 @@ fn piped(folder: &Folder, bytes: &[u8]) -> Ended {
     // It reads no further than it has to.
     let _refused = io::Write::write_all(&mut stdin, bytes);
     drop(stdin);
-    let output = child.wait_with_output().expect("its end");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    child.wait_with_output().expect("its end").into()
 }
 
 fn publishing(folder: &Folder, file: &str) -> Child {

@@ -6,7 +6,7 @@ use pinion_tests::matrix::Io;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run};
-use pinion_tests::wait_for;
+use pinion_tests::{SetAtEnd, wait_for};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -195,12 +195,12 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
                     }
                 });
             }
+            let _done = SetAtEnd(&done);
             for number in 0..3 {
                 let text = format!("new {number}");
                 folder.write("conf/rest/index.html", &text);
                 wait_for("the new page", || (ask(&server, "c", "/").1 == text).then_some(()));
             }
-            done.store(true, Ordering::Relaxed);
         });
         assert!(answers.load(Ordering::Relaxed) > 100);
         let said = server.lines();

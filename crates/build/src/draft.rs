@@ -226,6 +226,15 @@ mod tests {
         }
     }
 
+    /// Sets its flag when it goes, by a panic too.
+    struct Over<'a>(&'a AtomicBool);
+
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     #[test]
     fn names_of_drafts() {
         let is_draft =
@@ -272,6 +281,7 @@ mod tests {
                     }
                 });
             }
+            let _over = Over(&over);
             for number in 0..DRAFTS {
                 let mut draft = Draft::create(&out).unwrap();
                 assert!(leads_to(&draft.path, &draft.file).unwrap(), "draft {number}");
@@ -279,7 +289,6 @@ mod tests {
                     draft.rename().unwrap();
                 }
             }
-            over.store(true, Ordering::Relaxed);
         });
         remove_left_drafts(&out);
         let left = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
