@@ -7,6 +7,8 @@ use crate::request::Request;
 use crate::response::{Framing, Response, parse_chunk, parse_head};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// A connection, and what has come in on it and is not read yet.
 #[derive(Debug)]
@@ -217,4 +219,19 @@ impl Connection {
             }
         }
     }
+}
+
+/// All that comes over a Unix socket for the root of a host, as text.
+///
+/// # Panics
+/// When nothing does.
+#[track_caller]
+pub fn ask_unix(socket: &Path, host: &str) -> String {
+    let mut stream = UnixStream::connect(socket).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
 }

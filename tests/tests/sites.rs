@@ -1,6 +1,7 @@
 //! Many sites on one server: whose a request is, and how each site changes by itself.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::ask_unix;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::peers::{program, stdout};
@@ -9,8 +10,6 @@ use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::{SetAtEnd, wait_for};
 use rustix::process::Signal;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
@@ -92,11 +91,7 @@ fn a_unix_socket_has_the_same_sites() {
         let site = Start::site(&folder.join("conf/pinion.toml"));
         let server = site.flags(&["--io", io.as_str(), "--listen", &listen]).start();
         for (host, site) in [("a.test", "a"), ("x.a.test", "b"), ("c", "rest")] {
-            let mut stream = UnixStream::connect(&socket).expect("a connection");
-            let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-            stream.write_all(request.as_bytes()).expect("sent");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).expect("an answer");
+            let answer = ask_unix(&socket, host);
             assert!(answer.ends_with(&format!("\r\n\r\n{site}")), "{host}: {answer}");
         }
         server.stop();

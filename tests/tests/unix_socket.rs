@@ -1,6 +1,7 @@
 //! Unix sockets: whose file is whose, who may connect, and what is said when one cannot be had.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::ask_unix;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
@@ -13,7 +14,6 @@ use rustix::net::{
 };
 use rustix::process::Signal;
 use std::fs;
-use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
@@ -46,11 +46,7 @@ fn refused(folder: &Folder, listen: &[&str]) -> Ended {
 /// Whether the home page comes by it.
 #[track_caller]
 fn answers(socket: &Path) {
-    let mut stream = UnixStream::connect(socket).expect("a connection");
-    stream.set_read_timeout(Some(pinion_tests::PATIENCE)).expect("set");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
+    let answer = ask_unix(socket, "x");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhome"), "{answer}");
 }
 
