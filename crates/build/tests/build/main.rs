@@ -3,15 +3,20 @@
 mod answers;
 mod beside;
 mod codings;
+mod corpus;
 #[path = "../../../archive/tests/archive/edits.rs"]
 mod edits;
 mod extract;
+mod extract_law;
 mod failures;
 mod fields_law;
 mod folder;
 mod import;
+mod import_law;
 mod large;
 mod listings;
+#[path = "../../../kawipiko/tests/archives/make.rs"]
+mod make;
 mod places;
 mod previous;
 mod previous_law;
