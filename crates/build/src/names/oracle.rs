@@ -110,8 +110,7 @@ fn model(pattern: &str, path: &[u8]) -> Option<bool> {
 fn branches(pattern: &[u8], at: &mut usize, depth: usize) -> Option<Vec<Vec<u8>>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut own = vec![Vec::new()];
-    loop {
-        let Some(&byte) = pattern.get(*at) else { break };
+    while let Some(&byte) = pattern.get(*at) {
         let start = *at;
         *at += 1;
         match byte {
