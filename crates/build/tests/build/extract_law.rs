@@ -42,27 +42,29 @@ const KEYS: [&[u8]; 9] = [
 ];
 
 /// `data` is a byte of how the rest is meant, then edits of the archive, or the archive.
-pub(crate) fn check(data: &[u8]) {
+/// Whether a folder came of it.
+pub(crate) fn check(data: &[u8]) -> bool {
     static PLACE: OnceLock<(Mutex<PathBuf>, Vec<u8>)> = OnceLock::new();
-    let Some((&how, rest)) = data.split_first() else { return };
+    let Some((&how, rest)) = data.split_first() else { return false };
     let (root, sample) = PLACE.get_or_init(|| (Mutex::new(place()), sample()));
     let root = root.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bytes = if how & WHOLE != 0 { rest.to_vec() } else { edit(sample, rest) };
     if how & SEALED != 0 {
         reseal(&mut bytes);
     }
-    let Ok(layout) = Layout::open(&bytes) else { return };
+    let Ok(layout) = Layout::open(&bytes) else { return false };
     let forced = how & FORCED != 0;
     prepare(&root, forced);
     let options = ExtractOptions { force: forced, keep_going: how & KEEPS_GOING != 0 };
     let archive = layout.view(&bytes);
     let done = extract(&archive, &root.join("out"), options, &());
     is_untouched(&root, forced);
-    match done {
-        Ok(done) if !forced => check_files(&archive, &root.join("out"), &done),
+    match &done {
+        Ok(done) if !forced => check_files(&archive, &root.join("out"), done),
         Ok(_) => {}
-        Err(error) => check_error(&error, &root, forced),
+        Err(error) => check_error(error, &root, forced),
     }
+    done.is_ok()
 }
 
 fn check_error(error: &ExtractError, root: &Path, forced: bool) {

@@ -27,11 +27,12 @@ const MADE: [&[u8]; 2] = [
 const WHOLE_MAX_BYTES: usize = 1 << 16;
 
 /// `data` is a byte of how the rest is meant, and the rest.
-pub(crate) fn check(data: &[u8]) {
+/// Whether an archive came of it.
+pub(crate) fn check(data: &[u8]) -> bool {
     static PLACE: OnceLock<Mutex<PathBuf>> = OnceLock::new();
     let Some((how, rest)) = data.split_first().filter(|(_, rest)| rest.len() <= WHOLE_MAX_BYTES)
     else {
-        return;
+        return false;
     };
     let cdb = match EDITS.iter().position(|edits| edits == how) {
         Some(number) => edited(MADE[number], rest),
@@ -45,7 +46,7 @@ pub(crate) fn check(data: &[u8]) {
     let options = Options { codings, threads: NonZeroUsize::new(1), ..Options::new(9) };
     let done = import_file(&cdb, &options, &out, &());
     let left = fs::read_dir(&*folder).expect("a folder").count();
-    match done {
+    match &done {
         Err(error) => {
             assert_eq!(left, 0, "{error}: something is left");
             assert!(!error.to_string().contains('\n'), "{error}");
@@ -54,9 +55,10 @@ pub(crate) fn check(data: &[u8]) {
             assert_eq!(left, 1, "more than the archive is left");
             let bytes = fs::read(&out).expect("it was written");
             fs::remove_file(&out).expect("it was written");
-            check_archive(&imported, &bytes, &cdb);
+            check_archive(imported, &bytes, &cdb);
         }
     }
+    done.is_ok()
 }
 
 /// It is sound, what was told of it is so, and its contents are those of the other one.
