@@ -309,3 +309,44 @@ fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
         assert!(ended.stderr.contains(hint), "{hint}: {}", ended.stderr);
     }
 }
+
+/// A flag that may be repeated stands for the whole list of the file; its paths are those of the
+/// folder that somebody is in, those of the keys lie beside the file.
+#[test]
+fn a_flag_for_rules_or_fields_takes_the_place_of_the_keys() {
+    let folder = three_sites(
+        "[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\nrules = [\"own\", \"more\"]\n\
+         fields = [\"fields\"]\n[[site]]\npath = \"rest\"\nrules = [\"own\"]\n",
+    );
+    folder.write("conf/own", "/own /index.html 200\n");
+    folder.write("conf/more", "/more /index.html 200\n");
+    folder.write("conf/fields", "/*\n  X-Of: file\n");
+    folder.write("own", "/flag /index.html 200\n");
+    folder.write("other", "/other /index.html 200\n");
+    folder.write("fields", "/*\n  X-Of: flag\n");
+    // What is in the folder itself counts whatever the flags say.
+    folder.write("conf/a/_redirects", "/inside /index.html 200\n");
+    let all = ["/own", "/more", "/flag", "/other", "/inside"];
+    for (flags, of_a, of_rest, fields) in [
+        (&[][..], &["/own", "/more", "/inside"][..], &["/own"][..], [Some("file"), None]),
+        (&["--rules", "own"], &["/flag", "/inside"], &["/flag"], [Some("file"), None]),
+        (
+            &["--rules", "own", "--rules", "other", "--fields", "fields"],
+            &["/flag", "/other", "/inside"],
+            &["/flag", "/other"],
+            [Some("flag"), Some("flag")],
+        ),
+    ] {
+        let start = Start::serve(&["conf/pinion.toml"]).working_in(folder.path());
+        let server = start.flags(flags).start();
+        for (host, answered, field) in [("a.test", of_a, fields[0]), ("b", of_rest, fields[1])] {
+            for target in all {
+                let expected = if answered.contains(&target) { 200 } else { 404 };
+                assert_eq!(ask(&server, host, target).0, expected, "{flags:?} {host} {target}");
+            }
+            let home = server.exchange(&Request::get("/").host(host));
+            assert_eq!(home.field("x-of"), field, "{flags:?} {host}");
+        }
+        server.stop();
+    }
+}

@@ -10,6 +10,8 @@ const NEEDS: &[Need] = &[
     Need { package: "bsdutils", proof: Proof::Program("script") },
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
+    Need { package: "fish", proof: Proof::Program("fish") },
+    Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
@@ -22,6 +24,7 @@ const NEEDS: &[Need] = &[
     },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
+    Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 
 /// One step: what it is called and what it does.

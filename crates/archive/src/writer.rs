@@ -164,8 +164,9 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Makes room for a body that the caller copies into the output by other means than this
-    /// writer's: the bytes from the place that is returned on, and nothing else. There is none for a
-    /// body that is stored already or has no bytes. Until it is copied the archive is a damaged one.
+    /// writer's: its bytes from the place that is returned on, and nothing else. A body that is
+    /// stored already, or has no bytes, needs no room. Until it is copied the archive is a damaged
+    /// one.
     pub fn reserve(
         &mut self,
         digest: &Digest,

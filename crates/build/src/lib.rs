@@ -53,6 +53,8 @@ mod extract;
 mod fields;
 pub mod figures;
 mod fingerprint;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod import;
 mod keys;
 pub mod limits;

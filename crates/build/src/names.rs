@@ -9,6 +9,9 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::BuildError;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod oracle;
+
 /// What becomes of a file or folder with a certain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {

@@ -67,8 +67,8 @@ impl Rules {
     /// files that are no part of the site: among them those.
     ///
     /// # Errors
-    /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all that
-    /// is wrong in the others.
+    /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all
+    /// that is wrong in the others.
     pub(crate) fn read(
         source: &Path,
         keys: &[Box<[u8]>],

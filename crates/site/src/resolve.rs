@@ -4,7 +4,8 @@
 //! 2. the entry of the path; the build has made entries for index files, clean URLs and most rules
 //! 3. the other slash form, if only that exists
 //! 4. the first rule that matches
-//! 5. the nearest fallback page, if its status is 200; to the folder that has one and lacks its slash
+//! 5. the nearest fallback page, if its status is 200; first a redirect to the folder's other form,
+//!    if that folder itself has one
 //! 6. for navigations, the single-page fallback
 //! 7. the nearest fallback page, else the built-in one
 

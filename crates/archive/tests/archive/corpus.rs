@@ -1,21 +1,81 @@
 //! Every file of the fuzz corpus, replayed with the check of the fuzz target.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::oracle;
+use pinion_archive::{Layout, OpenError, verify};
 
-#[test]
-fn archive_open() {
+use crate::edits::{edit, reseal};
+use crate::oracle;
+use crate::sample::{later_site, site};
+
+/// Names and contents of the corpus.
+fn corpus() -> Vec<(String, Vec<u8>)> {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join("archive_open");
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let mut count = 0;
-    for entry in entries {
-        let path = entry.expect("a readable folder").path();
-        println!("{}", path.display());
-        oracle::check(&fs::read(&path).expect("a readable file"));
-        count += 1;
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().expect("ASCII");
+        (name, fs::read(entry.path()).expect("a readable file"))
+    };
+    let files: Vec<_> = entries.map(|entry| read(entry.expect("a readable folder"))).collect();
+    assert!(files.len() >= 20, "{}: only {} files", folder.display(), files.len());
+    files
+}
+
+#[test]
+fn archive_open() {
+    for (name, data) in corpus() {
+        println!("{name}");
+        oracle::check(&data);
     }
-    assert!(count >= 20, "{}: only {count} files", folder.display());
+}
+
+/// What a reader complains about in an archive with right checks.
+fn complaints(bytes: &[u8]) -> BTreeSet<String> {
+    match Layout::open(bytes) {
+        Err(OpenError::Section { kind, .. }) => [kind.name().to_owned()].into(),
+        Err(OpenError::Damage(damage)) => [format!("{:?}", damage.part)].into(),
+        Err(_) => ["header".to_owned()].into(),
+        Ok(_) => {
+            let report = verify(bytes, &mut |_, _| {}).expect("it opens");
+            report.damages.iter().map(|damage| format!("{:?}", damage.part)).collect()
+        }
+    }
+}
+
+/// An input whose place has moved away from under it would be replayed for nothing: how many at
+/// least of each kind are about what they are named for, and what they may be about.
+#[test]
+fn inputs_are_about_what_they_are_named_for() {
+    let wholes = [site(), later_site()];
+    let mut left: Vec<_> = corpus();
+    left.retain(|(name, _)| name.ends_with("-resealed"));
+    for (prefix, least, parts) in [
+        ("body-", 2, &["Body"][..]),
+        ("digest-", 1, &["Gap", "DigestRow"]),
+        ("error-page", 12, &["Body", "External", "IndexHeader", "Record", "Section", "Shared"]),
+        ("external-", 1, &["External"]),
+        ("index-", 7, &["IndexHeader", "Record", "index"]),
+        ("meta-", 1, &["Meta"]),
+        ("previous-", 10, &["Section(SectionKind(20))", "header", "meta", "previous assets"]),
+        ("record-", 9, &["Record", "Section(SectionKind(3))"]),
+        ("rule-", 20, &["Rule"]),
+        ("section-", 6, &["bodies", "header", "unknown"]),
+        ("shared-", 5, &["Record", "Shared"]),
+        ("slot-", 3, &["IndexHeader", "Record", "Section(SectionKind(3))"]),
+    ] {
+        let mut told = 0;
+        let inputs = left.extract_if(.., |(name, _)| name.starts_with(prefix));
+        for (name, data) in inputs {
+            let mut edited = edit(&wholes[usize::from(data[0] / 2)], &data[1..]);
+            reseal(&mut edited);
+            let complaints = complaints(&edited);
+            let is_named = |told: &String| parts.iter().any(|part| told.starts_with(part));
+            assert!(complaints.iter().all(is_named), "{name}: {complaints:?}");
+            told += u32::from(!complaints.is_empty());
+        }
+        assert!(told >= least, "{prefix}: only {told} say something");
+    }
 }

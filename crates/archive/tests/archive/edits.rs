@@ -5,18 +5,32 @@ use pinion_archive::layout::{DigestRow, FileHeader, HEADER_PAGE_BYTES, RecordHea
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// An edit is four bytes: where to count from (the highest bit set: from the end of the header
-/// page, else from the start of the file), two bytes of place, one that is combined with the byte
-/// there.
+/// Where an edit counts from the end of the header page, else from the section of that kind.
+const FROM_PAGE: u8 = 0x80;
+
+/// An edit is four bytes: where to count from (a kind: the start of that section; a kind that the
+/// archive has not: the start of the file; [`FROM_PAGE`]: the end of the header page), two bytes of
+/// place, one that is combined with the byte there. Counted so, an input stays what its name says
+/// when the sections come in another order.
 pub(crate) fn edit(whole: &[u8], edits: &[u8]) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for edit in edits.chunks_exact(4) {
-        let number = usize::from(edit[1]) << 8 | usize::from(edit[2]);
-        let place = if edit[0] & 0x80 == 0 { number } else { HEADER_PAGE_BYTES + number };
+        let start = match edit[0] {
+            FROM_PAGE.. => HEADER_PAGE_BYTES,
+            kind => section_start(whole, kind).unwrap_or(0),
+        };
+        let place = start + (usize::from(edit[1]) << 8 | usize::from(edit[2]));
         let length = bytes.len();
         bytes[place % length] ^= edit[3];
     }
     bytes
+}
+
+fn section_start(whole: &[u8], kind: u8) -> Option<usize> {
+    let (header, table) = FileHeader::read_from_prefix(whole).ok()?;
+    let rows = table.chunks_exact(size_of::<SectionRow>()).take(header.sections.get() as usize);
+    let mut rows = rows.filter_map(|row| SectionRow::read_from_bytes(row).ok());
+    rows.find(|row| row.kind.get() == u32::from(kind)).map(|row| row.offset.get() as usize)
 }
 
 /// Makes every check right again that covers bytes which can be found, in the order in which a

@@ -2,15 +2,20 @@
 
 mod answers;
 mod codings;
+mod corpus;
 #[path = "../../../archive/tests/archive/edits.rs"]
 mod edits;
 mod extract;
+mod extract_law;
 mod failures;
 mod fields_law;
 mod folder;
 mod import;
+mod import_law;
 mod large;
 mod listings;
+#[path = "../../../kawipiko/tests/archives/make.rs"]
+mod make;
 mod named_rules;
 mod places;
 mod previous;

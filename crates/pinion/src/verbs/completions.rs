@@ -25,7 +25,23 @@ pub(crate) fn run(shell: &str) -> Result<(), Failure> {
 fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     generate(shell, &mut command(), "pinion", &mut script);
+    if shell == Shell::Fish {
+        script.extend_from_slice(fish_operands().as_bytes());
+    }
     script
+}
+
+/// What operands may be, for fish: the generator leaves that out of its script.
+fn fish_operands() -> String {
+    let operands = verbs::ALL.iter().flat_map(|verb| verb.operands.iter().map(move |o| (verb, o)));
+    let lines = operands.map(|(verb, operand)| match words(verb, operand.name).join(" ") {
+        words if words.is_empty() => words,
+        words => format!(
+            "complete -c pinion -n \"__fish_pinion_using_subcommand {}\" -f -a \"{words}\"\n",
+            verb.name
+        ),
+    });
+    lines.collect()
 }
 
 /// The command line with what its values may be. They are read elsewhere, so the parser does not
@@ -48,12 +64,20 @@ fn with_values(command: Command, row: &'static Directive) -> Command {
 }
 
 fn with_words(command: Command, verb: &VerbRow, operand: &'static str) -> Command {
-    command.mut_arg(operand, |argument| match (verb.name, operand) {
-        ("man", _) => argument.value_parser(manual::names().collect::<Vec<_>>()),
-        ("completions", _) => argument.value_parser(SHELLS.map(|(name, _)| name)),
-        (_, "URLPATH") => argument,
+    command.mut_arg(operand, |argument| match words(verb, operand) {
+        words if !words.is_empty() => argument.value_parser(words),
+        _ if operand == "URLPATH" => argument,
         _ => argument.value_hint(ValueHint::AnyPath),
     })
+}
+
+/// What an operand may be, if there are only so many words.
+fn words(verb: &VerbRow, operand: &str) -> Vec<&'static str> {
+    match (verb.name, operand) {
+        ("man", _) => manual::names().collect(),
+        ("completions", _) => SHELLS.map(|(name, _)| name).to_vec(),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

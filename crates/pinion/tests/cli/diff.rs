@@ -133,3 +133,87 @@ fn what_is_damaged_is_named_with_its_file() {
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
     assert_eq!(members(&document), ["after", "before", "changes", "error"]);
 }
+
+/// A folder's page for what is missing that answers 200 now, a redirect with another status, and
+/// rules of a pattern: each is told as what clients see of it.
+fn statuses_and_rules() -> Folder {
+    let folder = Folder::with_site();
+    folder.write("site/docs/_404.html", "a page");
+    folder.write("site/_redirects", "/old /index.html 301\n/blog/* /news/:splat\n/a/* /b 302\n");
+    builds(&folder, "a", "");
+    std::fs::rename(folder.join("site/docs/_404.html"), folder.join("site/docs/_200.html"))
+        .expect("another name");
+    folder.write("site/_redirects", "/old /index.html 302\n/a/* /b 302\n/blog/* /posts/:splat\n");
+    builds(&folder, "b", "");
+    folder
+}
+
+#[test]
+fn statuses_and_rules_are_shown_to_people() {
+    let folder = statuses_and_rules();
+    let diff = run(&folder, "diff a.pinion b.pinion");
+    assert_eq!((diff.code, diff.stderr.as_str()), (0, ""));
+    assert_eq!(
+        lines(&diff),
+        [
+            "~ anything else below /docs/  status 404 -> 200",
+            "    Cache-Control: no-store -> max-age=0, must-revalidate",
+            "    Accept-Ranges: none -> bytes",
+            "~ /_redirects  content 54 B -> 55 B",
+            "~ /old  status 301 -> 302",
+            "~ /old/  status 301 -> 302",
+            "+ rule /blog/* -> /posts/:1  301",
+            "- rule /blog/* -> /news/:1  301",
+            "0 added, 0 removed, 4 changed, 10 unchanged",
+        ]
+    );
+}
+
+#[test]
+fn statuses_and_rules_are_in_the_document() {
+    let folder = statuses_and_rules();
+    let document = run(&folder, "diff a.pinion b.pinion --json").json();
+    let old = change(&document, "/old");
+    assert_eq!((&old["change"], &old["aspects"]), (&"changed".into(), &json!(["status"])));
+    assert_eq!((&old["before"]["status"], &old["after"]["status"]), (&301.into(), &302.into()));
+    let page = change(&document, "/docs/");
+    let aspects = page["aspects"].as_array().expect("a list");
+    for aspect in ["status", "fields"] {
+        assert!(aspects.contains(&aspect.into()), "{page}");
+    }
+    assert!(!aspects.contains(&"content".into()), "{page}");
+    let kinds = (&page["before"]["kind"], &page["after"]["kind"]);
+    assert_eq!(kinds, (&"not-found".into(), &"fallback".into()));
+    assert_eq!((&page["before"]["status"], &page["after"]["status"]), (&404.into(), &200.into()));
+    let cached = json!({
+        "name": "Cache-Control",
+        "before": "no-store",
+        "after": "max-age=0, must-revalidate",
+    });
+    assert!(page["fields"].as_array().expect("a list").contains(&cached), "{page}");
+
+    let rules = &document["rules"];
+    for (what, target) in [("added", "/posts/:1"), ("removed", "/news/:1")] {
+        let rules = rules[what].as_array().expect("a list");
+        assert_eq!(rules.len(), 1, "{what}: {rules:?}");
+        let told = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
+        assert_eq!(told, (&"/blog/*".into(), &target.into(), &301.into()), "{what}");
+    }
+    // Of those that both have there is one, which cannot be out of order.
+    assert_eq!(rules["reordered"], false);
+    assert_eq!(document["summary"]["changed"], 4);
+}
+
+#[test]
+fn rules_in_another_order_are_a_difference() {
+    let folder = Folder::with_site();
+    folder.write("site/_redirects", "/a/:x/b /1\n/a/y/* /2 302\n");
+    builds(&folder, "a", "");
+    folder.write("site/_redirects", "/a/y/* /2 302\n/a/:x/b /1\n");
+    builds(&folder, "b", "");
+    let diff = run(&folder, "diff a.pinion b.pinion");
+    assert!(lines(&diff).contains(&"~ rules  in another order"), "{}", diff.text());
+    let document = run(&folder, "diff a.pinion b.pinion --json").json();
+    let nothing = json!([]);
+    assert_eq!(document["rules"], json!({"added": nothing, "removed": nothing, "reordered": true}));
+}

@@ -7,6 +7,8 @@ mod damage;
 mod document;
 mod errors;
 mod fallbacks;
+mod hosts;
+mod hosts_law;
 mod interpreter;
 mod model;
 mod negotiation;

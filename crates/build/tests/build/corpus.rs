@@ -1,0 +1,30 @@
+//! Corpora of the fuzzer, on the stable toolchain.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{extract_law, import_law};
+
+/// Every input of a fuzz target, through what the target checks; some of them come to something,
+/// and some do not.
+#[track_caller]
+fn replay(target: &str, check: fn(&[u8]) -> bool) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let mut counts = [0; 2];
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        println!("{}", path.display());
+        counts[usize::from(check(&fs::read(&path).unwrap()))] += 1;
+    }
+    assert!(counts.iter().all(|&count| count >= 15), "{}: {counts:?}", folder.display());
+}
+
+#[test]
+fn extract() {
+    replay("extract", extract_law::check);
+}
+
+#[test]
+fn import() {
+    replay("import", import_law::check);
+}
