@@ -40,6 +40,7 @@ use crate::walk::relative;
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
+pub(crate) use loops::leads_to_itself;
 pub use text::RuleError;
 
 use files::Reader;

@@ -10,6 +10,7 @@ mod failures;
 mod fields_law;
 mod folder;
 mod import;
+mod imported;
 mod large;
 mod listings;
 mod places;
