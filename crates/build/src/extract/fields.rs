@@ -4,7 +4,7 @@
 //! becomes lines, and whatever differs still when these are read again is named. Archives that a
 //! build has made keep their `_headers`; their other fields come of its flags.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 use std::fmt;
 use std::path::Path;
 
@@ -181,8 +181,8 @@ impl Answers {
     fn blocks<'a>(&self, archive: &Archive<'a>) -> Result<HashMap<Sort, SharedBlock<'a>>, Damage> {
         let mut blocks = HashMap::new();
         for answer in self.all.iter().filter(|answer| !answer.below) {
-            if !blocks.contains_key(&answer.fields) {
-                blocks.insert(answer.fields, archive.shared(answer.fields.shared)?);
+            if let hash_map::Entry::Vacant(new) = blocks.entry(answer.fields) {
+                new.insert(archive.shared(answer.fields.shared)?);
             }
         }
         Ok(blocks)
