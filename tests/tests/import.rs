@@ -103,7 +103,7 @@ fn fields_are_kept() {
             "br" => "max-age=0, must-revalidate",
             _ => "public, immutable, max-age=3600",
         };
-        for target in ["/", "/style.css", "/old"] {
+        for target in ["/", "/style.css", "/old", "/docs", "/moved/a/b"] {
             let response = server.get(target);
             assert_eq!(response.field("Cache-Control"), Some(expected), "{target}: {response}");
         }

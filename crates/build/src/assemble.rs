@@ -98,7 +98,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     ) -> Result<Assembly<'a, W>, BuildError> {
         let mut fields = Fields::new(options, &rules.fields)?;
         let mut writer = Writer::new(out)?;
-        fields.write_generated(&mut writer)?;
+        fields.write_generated(&mut writer, None)?;
         if !options.slash_redirects {
             writer.without_slash_redirects();
         }

@@ -4,12 +4,16 @@
 //! |---|---|---|
 //! | 1 | `layout` | entries → files with their names; what cannot be a file is named |
 //! | 2 | `redirects` | redirects, rewrites and rules → the lines of `_redirects` |
-//! | 3 | `tree` | files below one folder and nowhere else, whole or not at all |
+//! | 3 | `fields` | the fields of an imported archive → the lines of `_headers` |
+//! | 4 | `names` | which switches a build needs, so that it gives files no more names |
+//! | 5 | `tree` | files below one folder and nowhere else, whole or not at all |
 //!
 //! Every entry is looked at before anything is written. Further names of a file are left to the
 //! next build, which makes them anew.
 
+mod fields;
 mod layout;
+mod names;
 mod redirects;
 mod tree;
 
@@ -23,13 +27,19 @@ use pinion_archive::{Archive, Damage, Digests, Entry, Fault, Part};
 use crate::error::Shown;
 use crate::progress::Progress;
 
+use fields::{Answers, Headers};
 use layout::Layout;
+use names::Names;
 use tree::Tree;
 
+pub use fields::{Difference, DifferenceReason};
 pub use layout::{Refusal, RefusalReason};
 
 /// The file of the rules.
 const REDIRECTS: &[u8] = b"/_redirects";
+
+/// The file of the fields.
+const HEADERS: &[u8] = b"/_headers";
 
 /// How an archive becomes a folder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,7 +90,7 @@ pub struct Extracted {
     pub bytes: u64,
     /// Of the files, those that are there for paths that do not exist.
     pub fallback_pages: u64,
-    /// Files of rules, kept as they were written or made of redirects.
+    /// Files of rules, kept as they were written or made of redirects and fields.
     pub rules_files: u64,
     /// Lines of a `_redirects` that was made of redirects, in an archive without such files.
     pub redirects: u64,
@@ -90,6 +100,10 @@ pub struct Extracted {
     pub previous_assets: u64,
     /// What was written without, when it was told to keep going.
     pub refused: Vec<Refusal>,
+    /// Flags without which a build would give files names that an imported archive does not have.
+    pub flags: Vec<&'static str>,
+    /// Of an imported archive, the answers that a build gives otherwise in spite of all that.
+    pub differences: Vec<Difference>,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -112,6 +126,7 @@ pub fn extract(
         digests: archive.digests()?,
         progress,
         lines: Lines::default(),
+        headers: String::new(),
         extracted: Extracted::default(),
     };
     extraction.look()?;
@@ -130,13 +145,17 @@ struct Extraction<'a> {
     digests: Digests<'a>,
     progress: &'a dyn Progress,
     lines: Lines,
+    /// What `_headers` is to say.
+    headers: String,
     extracted: Extracted,
 }
 
 /// What redirects and rules become in an archive that has kept no file of theirs.
 #[derive(Default)]
 struct Lines {
-    /// Of `_redirects`.
+    /// Of `_redirects`: rules that come before every entry.
+    first: String,
+    /// The lines below.
     text: String,
     /// Redirects that no line can say.
     refused: Vec<Refusal>,
@@ -147,26 +166,55 @@ impl Extraction<'_> {
     fn look(&mut self) -> Result<(), ExtractError> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;
+        let imported = layout::is_imported(&self.archive)?;
+        let (mut answers, mut names) = (Answers::default(), Names::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             if redirects::is_line(&entry) {
                 let line = redirects::line_of_entry(&self.archive, &entry)?;
                 self.line(entry.path(), line);
+                if imported {
+                    answers.take(&self.archive, &entry, None)?;
+                }
                 continue;
             }
-            match self.layout.file_of(&entry)? {
-                Ok(Some(_)) => {
-                    files += 1;
-                    bytes += entry.representation(0).map_or(0, |form| form.bytes());
-                    has_file |= layout::is_redirects_file(&entry);
+            let file = match self.layout.file_of(&entry)? {
+                Ok(file) => file,
+                Err(refusal) => {
+                    self.extracted.refused.push(refusal);
+                    continue;
                 }
-                Ok(None) => {}
-                Err(refusal) => self.extracted.refused.push(refusal),
+            };
+            if imported {
+                answers.take(&self.archive, &entry, file.as_deref())?;
+            }
+            if let Some(file) = file {
+                files += 1;
+                bytes += entry.representation(0).map_or(0, |form| form.bytes());
+                has_file |= layout::is_redirects_file(&entry);
+                if imported && layout::is_page(&entry) {
+                    names.take(&self.archive, &file)?;
+                }
             }
         }
+        if imported {
+            self.extracted.flags = names.finish(&self.archive, &mut answers)?;
+            let Headers { text, differences } = answers.headers(&self.archive)?;
+            (self.headers, self.extracted.differences) = (text, differences);
+        }
+        // Of a file the first line that matches counts, so what comes before entries stands first.
+        let below = std::mem::take(&mut self.lines.text);
+        let mut leads = true;
         for rule in self.archive.rules().iter() {
+            if leads && !rule.is_forced() {
+                leads = false;
+                self.lines.first = std::mem::replace(&mut self.lines.text, below.clone());
+            }
             let line = redirects::line_of_rule(&rule);
             self.line(format!("rule {}", rule.number()).as_bytes(), Some(line));
+        }
+        if leads {
+            self.lines.first = std::mem::replace(&mut self.lines.text, below);
         }
         if has_file {
             // The redirects are those of files that the archive has kept.
@@ -182,7 +230,8 @@ impl Extraction<'_> {
     }
 
     fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) {
-        match line {
+        let archive = self.archive;
+        match line.map(|line| line.and_then(|line| redirects::readable(&archive, line))) {
             Some(Ok(line)) => {
                 self.lines.text.push_str(&line);
                 self.extracted.redirects += 1;
@@ -219,8 +268,13 @@ impl Extraction<'_> {
                 return Err(ExtractError::Cancelled);
             }
         }
-        if !self.lines.text.is_empty() {
-            tree.write(REDIRECTS, self.lines.text.as_bytes(), None)?;
+        let lines = [self.lines.first.as_str(), &self.lines.text].concat();
+        if !lines.is_empty() {
+            tree.write(REDIRECTS, lines.as_bytes(), None)?;
+            self.extracted.rules_files += 1;
+        }
+        if !self.headers.is_empty() {
+            tree.write(HEADERS, self.headers.as_bytes(), None)?;
             self.extracted.rules_files += 1;
         }
         Ok(())

@@ -99,14 +99,17 @@ impl<'r> Fields<'r> {
         self.security
     }
 
-    /// The fields of responses that the server makes itself.
+    /// The fields of responses that the server makes itself. Redirects between slash forms have
+    /// `cache_control`, if it is not none, in place of the usual one.
     pub(crate) fn write_generated<W: Write + Seek>(
         &mut self,
         writer: &mut Writer<W>,
+        cache_control: Option<&str>,
     ) -> Result<(), WriteError> {
         let changes = self.changes.of_folder(b"/");
-        self.bodiless(writer, Role::Generated, 0, changes)?;
-        self.bodiless(writer, Role::SlashRedirect, 308, changes)?;
+        self.bodiless(writer, Role::Generated, 0, NEVER_CACHED, changes)?;
+        let cache_control = cache_control.unwrap_or(&self.cache_control);
+        self.bodiless(writer, Role::SlashRedirect, 308, cache_control, changes)?;
         Ok(())
     }
 
@@ -117,7 +120,7 @@ impl<'r> Fields<'r> {
         status: u16,
         changes: ChangesId,
     ) -> Result<SharedId, WriteError> {
-        self.bodiless(writer, Role::Ordinary, status, changes)
+        self.bodiless(writer, Role::Ordinary, status, &self.cache_control, changes)
     }
 
     /// The fields of a representation, and the media type among them. A 304 carries those of them
@@ -130,7 +133,9 @@ impl<'r> Fields<'r> {
         let id = match self.known.entry(block) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(new) => {
-                let list = built_in(&self.cache_control, self.cached, self.security, block);
+                let cache_control = self.cached.then_some(self.cache_control.as_str());
+                let Block { coding, varies, purpose, .. } = block;
+                let list = built_in(cache_control, self.security, coding, varies, purpose);
                 let mut list = FieldList::new(&list, self.changes.get(block.changes));
                 let is_listing = block.purpose == Purpose::Listing;
                 if is_listing {
@@ -169,12 +174,9 @@ impl<'r> Fields<'r> {
         writer: &mut Writer<W>,
         role: Role,
         status: u16,
+        cache_control: &str,
         changes: ChangesId,
     ) -> Result<SharedId, WriteError> {
-        let cache_control = match role {
-            Role::Generated => NEVER_CACHED,
-            Role::SlashRedirect | Role::Ordinary => &self.cache_control,
-        };
         let mut fields = Vec::with_capacity(4);
         if self.cached {
             fields.push(("Cache-Control", cache_control));
@@ -191,26 +193,42 @@ impl<'r> Fields<'r> {
     }
 }
 
-/// The fields of a representation before `_headers` changes them.
+/// The fields of a representation in a build with the usual options and without `_headers`.
+pub(crate) fn usual(
+    coding: Coding,
+    varies: bool,
+    purpose: Purpose,
+) -> Vec<(&'static str, &'static str)> {
+    built_in(Some(REVALIDATED), &SECURITY, coding, varies, purpose)
+}
+
+/// The same for redirects.
+pub(crate) fn usual_without_content() -> Vec<(&'static str, &'static str)> {
+    std::iter::once(("Cache-Control", REVALIDATED)).chain(SECURITY).collect()
+}
+
+/// The fields of a representation before `_headers` changes them. `cache_control` is that of what
+/// may be kept but has to be asked about; none: there is no such field.
 fn built_in<'f>(
-    cache_control: &'f str,
-    cached: bool,
+    cache_control: Option<&'f str>,
     security: &[(&'static str, &'static str)],
-    block: Block,
+    coding: Coding,
+    varies: bool,
+    purpose: Purpose,
 ) -> Vec<(&'static str, &'f str)> {
     let mut fields = Vec::with_capacity(8);
-    if block.coding != Coding::Identity {
-        fields.push(("Content-Encoding", block.coding.token()));
+    if coding != Coding::Identity {
+        fields.push(("Content-Encoding", coding.token()));
     }
-    if cached {
-        let cache_control = match block.purpose {
+    if let Some(cache_control) = cache_control {
+        let cache_control = match purpose {
             Purpose::Page | Purpose::Listing | Purpose::Navigation => cache_control,
             Purpose::Fingerprinted => FINGERPRINTED,
             Purpose::NotFound | Purpose::Error(_) => NEVER_CACHED,
         };
         fields.push(("Cache-Control", cache_control));
     }
-    match (block.purpose, block.varies) {
+    match (purpose, varies) {
         (Purpose::Listing, true) => fields.push(("Vary", "Accept, Accept-Encoding")),
         (Purpose::Listing, false) => fields.push(("Vary", "Accept")),
         (Purpose::Navigation, true) => {
@@ -220,11 +238,11 @@ fn built_in<'f>(
         (_, true) => fields.push(("Vary", "Accept-Encoding")),
         (_, false) => {}
     }
-    if !matches!(block.purpose, Purpose::NotFound | Purpose::Error(_)) {
+    if !matches!(purpose, Purpose::NotFound | Purpose::Error(_)) {
         fields.push(("Accept-Ranges", "bytes"));
     }
     fields.extend_from_slice(security);
-    if block.purpose == Purpose::Listing && !security.is_empty() {
+    if purpose == Purpose::Listing && !security.is_empty() {
         fields.push(("Content-Security-Policy", listing::POLICY));
     }
     fields

@@ -224,6 +224,13 @@ pub(crate) fn error_status(key: &[u8]) -> Option<u16> {
     (status != 404 && !key.get(1..)?.contains(&b'/')).then_some(status)
 }
 
+/// Whether a file with this key answers in place of others and not under its own name.
+pub(crate) fn is_hidden(key: &[u8]) -> bool {
+    let (_, name) = key.split_at(name_at(key));
+    let rank = fallback_rank(name);
+    error_status(key).is_some() || rank.is_some_and(|rank| rank + 1 < FALLBACK_NAMES.len())
+}
+
 /// The place of a name among those of pages for what is missing.
 fn fallback_rank(name: &[u8]) -> Option<usize> {
     FALLBACK_NAMES.iter().position(|(known, _)| match known.last() {
@@ -233,14 +240,14 @@ fn fallback_rank(name: &[u8]) -> Option<usize> {
 }
 
 /// `/dir/` for an index file, and its rank.
-fn index_url(key: &[u8]) -> Option<(&[u8], u8)> {
+pub(crate) fn index_url(key: &[u8]) -> Option<(&[u8], u8)> {
     let (folder, name) = key.split_at(name_at(key));
     let (_, rank) = INDEX_NAMES.iter().zip(0..).find(|(index, _)| **index == name)?;
     Some((folder, rank))
 }
 
 /// `/dir/name` for a page, and its rank.
-fn clean_url(key: &[u8]) -> Option<(&[u8], u8)> {
+pub(crate) fn clean_url(key: &[u8]) -> Option<(&[u8], u8)> {
     let mut suffixes = CLEAN_SUFFIXES.iter().zip(0..);
     let (url, rank) =
         suffixes.find_map(|(suffix, rank)| Some((key.strip_suffix(*suffix)?, rank)))?;

@@ -84,7 +84,10 @@ pub use codings::{
 pub use draft::{Draft, remove_left_drafts};
 pub use error::{BuildError, Occupant, Problem, Reason};
 pub use examine::examine;
-pub use extract::{ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason, extract};
+pub use extract::{
+    Difference, DifferenceReason, ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason,
+    extract,
+};
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use names::{Globs, Names};
 pub use options::Options;

@@ -121,3 +121,7 @@ pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// Rows of a folder listing as a page: a browser takes seconds for more, and nobody reads them. As
 /// JSON a listing has all of them.
 pub const LISTING_ROWS_MAX: usize = 10_000;
+
+/// Patterns of the `_headers` of a folder that is extracted: each path of the next build is held
+/// against each of them.
+pub const EXTRACTED_PATTERNS_MAX: usize = 1000;

@@ -40,6 +40,7 @@ use crate::walk::{FileId, relative};
 
 pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, Site, Verdict};
+pub(crate) use loops::leads_to_itself;
 pub use text::RuleError;
 
 pub use files::in_place;

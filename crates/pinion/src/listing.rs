@@ -84,11 +84,12 @@ impl Listed {
 pub(crate) struct ListedRule {
     /// The host it is for, perhaps with `*.` before it.
     pub(crate) host: Option<String>,
-    /// `/a/:1/*`: what it captures is numbered from 1, a `*` at the end too.
+    /// `/a/:1/*`: what it captures is numbered from 1, but for a `*` at the end.
     pub(crate) path: String,
     /// `key=value` or `key=:2`.
     pub(crate) query: Vec<String>,
-    /// `Location`, or the path whose content answers, with the captures by their numbers.
+    /// `Location`, or the path whose content answers, with the captures by their numbers and
+    /// `:splat` for a `*`.
     pub(crate) target: String,
     /// Of the response.
     pub(crate) status: u16,
@@ -99,16 +100,19 @@ pub(crate) struct ListedRule {
 impl ListedRule {
     pub(crate) fn new(rule: &Rule<'_>) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut captures = 0;
+        let (mut captures, mut splat) = (0, None);
         let mut path = String::new();
         for part in rule.path() {
             path.push('/');
+            captures += u32::from(!matches!(part, PathPart::Literal(_)));
             match part {
                 PathPart::Literal(literal) => path += &encoded(literal),
-                PathPart::Rest { prefix } => path += &format!("{}*", encoded(prefix)),
-                PathPart::Capture => path += &format!(":{}", captures + 1),
+                PathPart::Rest { prefix } => {
+                    path += &format!("{}*", encoded(prefix));
+                    splat = Some(captures);
+                }
+                PathPart::Capture => path += &format!(":{captures}"),
             }
-            captures += usize::from(!matches!(part, PathPart::Literal(_)));
         }
         if path.is_empty() {
             path.push('/');
@@ -124,7 +128,10 @@ impl ListedRule {
         let part = |part: TargetPart<'_>| match part {
             TargetPart::Literal(literal) if rule.is_redirect() => text(literal),
             TargetPart::Literal(literal) => encoded(literal),
-            TargetPart::Capture(number) => format!(":{}", u32::from(number) + 1),
+            TargetPart::Capture(number) => match u32::from(number) + 1 {
+                number if splat == Some(number) => ":splat".to_owned(),
+                number => format!(":{number}"),
+            },
         };
         Self {
             host: rule.host().map(text),

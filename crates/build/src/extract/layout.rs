@@ -39,6 +39,8 @@ pub enum RefusalReason {
     FileAndFolder,
     /// A build would leave it out because of its name.
     LeftOut,
+    /// A build would answer with it in place of others, because of its name, and not under it.
+    Special,
     /// Its content is in a file outside of the archive.
     External,
     /// It is neither content nor a redirect.
@@ -58,6 +60,7 @@ impl fmt::Display for Refusal {
             RefusalReason::LongPath => "a path too long for a file",
             RefusalReason::FileAndFolder => "needs a folder where another path is a file",
             RefusalReason::LeftOut => "a name that a build leaves out",
+            RefusalReason::Special => "a name of pages for errors or for what is missing",
             RefusalReason::External => "its content is not in the archive",
             RefusalReason::Kind => "neither content nor a redirect",
             RefusalReason::Line(what) => what,
@@ -94,7 +97,7 @@ pub(super) fn is_fallback(entry: &Entry<'_>) -> bool {
 }
 
 /// Whether the entry is a page of an error.
-fn is_error_page(entry: &Entry<'_>) -> bool {
+pub(super) fn is_error_page(entry: &Entry<'_>) -> bool {
     entry.path().starts_with(ERROR_PREFIX)
 }
 
@@ -106,6 +109,11 @@ pub(super) fn is_rules_file(entry: &Entry<'_>) -> bool {
 /// Whether the entry is a `_redirects`, or one of another folder.
 pub(super) fn is_redirects_file(entry: &Entry<'_>) -> bool {
     is_rules_file(entry) && kind_of_rules(entry.path()) == Some(RulesFile::Redirects)
+}
+
+/// Whether an import has made the archive, not a build: nothing tells its fields but its answers.
+pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
+    Ok(archive.meta()?.any(|(key, _)| key == "imported-from"))
 }
 
 /// What a key says about the rules in its file.
@@ -181,6 +189,9 @@ impl<'a> Layout<'a> {
         };
         if !is_read {
             return refuse(RefusalReason::LeftOut);
+        }
+        if is_page(entry) && keys::is_hidden(&path) {
+            return refuse(RefusalReason::Special);
         }
         if reader.lies_in_file(&path, above, scratch)? {
             return refuse(RefusalReason::FileAndFolder);

@@ -1,12 +1,16 @@
 //! Redirects, rewrites and rules of an archive → the lines of `_redirects` that a build makes the
 //! same of. What the lines mean is in docs/rules.md.
 
+use std::path::Path;
+
 use pinion_archive::{
     Archive, Damage, Entry, EntryKind, PathPart, QueryValue, Rule, Scratch, TargetPart,
 };
 
 use crate::extract::layout;
 use crate::keys;
+use crate::rules::leads_to_itself;
+use crate::rules::redirects::parse;
 
 /// The name of what a `*` at the end stands for.
 const SPLAT: &str = "splat";
@@ -15,6 +19,25 @@ const SPLAT: &str = "splat";
 pub(super) fn is_line(entry: &Entry<'_>) -> bool {
     matches!(entry.kind(), EntryKind::Redirect | EntryKind::Rewrite)
         && entry.path().first() == Some(&b'/')
+}
+
+/// What no build takes is not said: targets such as `mailto:`, and redirects that end nowhere, come
+/// from other servers.
+pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'static str> {
+    let rules = parse(Path::new("_redirects"), b"/", line.as_bytes());
+    let rules = rules.map_err(|_| "a redirect that no line can say")?;
+    let is_file = |path: &[u8]| {
+        let mut scratch = Scratch::new();
+        // Content of a folder without an index file becomes no file.
+        archive.load(path, &mut scratch).is_ok_and(|found| found)
+            && scratch.entry().is_some_and(|entry| {
+                layout::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
+            })
+    };
+    match rules.iter().any(|rule| leads_to_itself(rule, is_file)) {
+        true => Err("a redirect that leads back to itself"),
+        false => Ok(line),
+    }
 }
 
 /// The line of an entry for one path; none if the line of its other slash form says it too, or
@@ -140,7 +163,7 @@ fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
 }
 
 /// A path on the left: everything that could mean something else is escaped.
-fn from_text(path: &[u8]) -> String {
+pub(super) fn from_text(path: &[u8]) -> String {
     let segments: Vec<String> = path.split(|&byte| byte == b'/').map(segment_text).collect();
     segments.join("/")
 }

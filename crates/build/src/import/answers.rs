@@ -1,15 +1,17 @@
 //! What a reference is answered with, apart from its path.
 
-use pinion_kawipiko::{Archive, Damage, Fault, Field, Reference};
+use std::borrow::Cow;
+
+use pinion_kawipiko::{Archive, Damage, Fault, Field, Kind, Reference};
 
 use crate::import::contents::Stored;
 use crate::media::is_packed;
 
 /// Status, fields and content. Paths with the same numbers share one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Answer<'a> {
     pub(super) status: u16,
-    pub(super) media: Option<&'a str>,
+    pub(super) media: Option<Cow<'a, str>>,
     pub(super) cache_control: Option<&'a str>,
     /// `Location`.
     pub(super) location: &'a [u8],
@@ -65,14 +67,24 @@ impl<'a> Answer<'a> {
             content: reference.content_number(),
             stored: Stored::Identity(bytes),
         };
-        for Field { name, value } in archive.fields(reference)? {
+        let fields = match archive.fields(reference) {
+            // Behind a redirect, whose content is empty too, the archiver forgets the fields of
+            // empty files, and its server answers 500.
+            Err(Damage { fault: Fault::Missing, .. })
+                if bytes.is_empty() && reference.kind == Kind::File =>
+            {
+                Vec::new()
+            }
+            found => found?,
+        };
+        for Field { name, value } in fields {
             let text = || text(value).ok_or(damage(Fault::Value));
             match name.to_ascii_lowercase().as_str() {
                 "!status" => {
                     let status = text()?.parse().ok().filter(|status| (200..600).contains(status));
                     answer.status = status.ok_or(damage(Fault::Value))?;
                 }
-                "content-type" => answer.media = Some(text()?),
+                "content-type" => answer.media = Some(Cow::Borrowed(text()?)),
                 "cache-control" => answer.cache_control = Some(text()?),
                 "location" => answer.location = value,
                 "content-encoding" => {
@@ -92,7 +104,7 @@ impl<'a> Answer<'a> {
 
     /// Whether its type is worth encoding.
     pub(super) fn is_encoded(&self) -> bool {
-        let media = self.media.unwrap_or_default();
+        let media = self.media.as_deref().unwrap_or_default();
         !is_packed(media.split(';').next().unwrap_or_default().trim_end())
     }
 }

@@ -14,6 +14,7 @@ use pinion_kawipiko::{Archive, Damage, Kind, Reference};
 
 use crate::import::answers::Answer;
 use crate::keys;
+use crate::media::MediaType;
 
 /// What our archive will hold.
 #[derive(Debug, Default)]
@@ -27,6 +28,10 @@ pub(super) struct Plan<'a> {
     pub(super) moved: BTreeMap<Vec<u8>, usize>,
     /// In the order in which they apply.
     pub(super) rules: Vec<Rule>,
+    /// Whether a path leads to its other slash form, if only that exists.
+    pub(super) redirects_slashes: bool,
+    /// `Cache-Control` of these redirects.
+    pub(super) slash_cache_control: Option<&'a str>,
     pub(super) leftovers: Vec<Leftover>,
 }
 
@@ -161,6 +166,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn sort_out(mut self) -> Plan<'a> {
+        self.plan.redirects_slashes = self.redirects_slashes();
         for (path, answer) in std::mem::take(&mut self.listings) {
             if !self.redirects.contains_key(&path) {
                 self.plan.pages.entry(path).or_insert(Page { answer, alias_of: None });
@@ -174,9 +180,35 @@ impl<'a> Gathered<'a> {
         let folders = folders.map(<[u8]>::to_vec).collect();
         self.single_paths(paths, &folders);
         self.whole_folders(whole_folders);
+        if self.plan.slash_cache_control.is_none() {
+            let redirects = self.plan.rules.iter().filter(|rule| rule.page.is_none());
+            let mut answers = redirects.filter_map(|rule| self.plan.answers.get(rule.answer));
+            self.plan.slash_cache_control = answers.find_map(|answer| answer.cache_control);
+        }
         self.folder_pages();
         self.aliases();
+        self.types();
         self.plan
+    }
+
+    /// Whether the archiver was told to add the other slash form of each path. Then all of them are
+    /// there; otherwise the one of some path is missing.
+    fn redirects_slashes(&self) -> bool {
+        let folders = self.plan.fallbacks.keys().map(|folder| [folder, &b"*"[..]].concat());
+        let files = self.plan.pages.keys().cloned().chain(folders);
+        let paths: BTreeSet<Vec<u8>> =
+            files.chain(self.redirects.keys().chain(self.listings.keys()).cloned()).collect();
+        let has_other = |path: &Vec<u8>| match folder(path) {
+            Some(b"/") => true,
+            Some(folder) => paths.contains(&other_form(folder)),
+            None => {
+                let other = other_form(path);
+                path == b"/"
+                    || paths.contains(&other)
+                    || paths.contains(&[&other, &b"*"[..]].concat())
+            }
+        };
+        paths.iter().all(has_other)
     }
 
     /// Redirects for one host, which come before everything else.
@@ -207,9 +239,12 @@ impl<'a> Gathered<'a> {
 
     /// Redirects of one path.
     fn single_paths(&mut self, paths: Vec<(Vec<u8>, usize)>, folders: &BTreeSet<Vec<u8>>) {
-        let written: BTreeSet<Vec<u8>> = paths.iter().map(|(path, _)| path.clone()).collect();
+        // Two that lead to each other answer neither.
+        let leads = |(path, answer): &&(Vec<u8>, usize)| !self.leads_to_other_form(*answer, path);
+        let written: BTreeSet<Vec<u8>> =
+            paths.iter().filter(leads).map(|(path, _)| path.clone()).collect();
         for (path, answer) in paths {
-            if self.leads_to_other_form(answer, &path) {
+            if self.plan.redirects_slashes && self.leads_to_other_form(answer, &path) {
                 // Our server does this by itself where the other form has content. Where it has
                 // none but what a whole folder is answered with, this form gets that too.
                 let other = other_form(&path);
@@ -220,6 +255,8 @@ impl<'a> Gathered<'a> {
                 if !by_itself {
                     self.leave_out(&[&path], LeftoverReason::Circular);
                 }
+                let left_out = self.plan.answers.get(answer);
+                self.plan.slash_cache_control = left_out.and_then(|answer| answer.cache_control);
                 continue;
             }
             let Some(key) = decoded(&path) else {
@@ -275,15 +312,19 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// A folder with a page for all that is below answers with it too.
+    /// A folder with a page for all that is below answers with it too. Our server does this by
+    /// itself where no rule comes before the page.
     fn folder_pages(&mut self) {
+        let rules = self.plan.rules.iter().filter(|rule| rule.host.is_none());
+        let ruled: Vec<Vec<u8>> = rules.map(|rule| [&rule.path[..], b"/"].concat()).collect();
         for (folder, &answer) in &self.plan.fallbacks {
             let found = self.plan.answers.get(answer).is_some_and(|answer| answer.status == 200);
             let without_slash = folder.strip_suffix(b"/").unwrap_or_default();
             let taken = [&folder[..], without_slash].iter().any(|path| {
                 self.plan.moved.contains_key(*path) || self.plan.pages.contains_key(*path)
             });
-            if found && !taken && folder.len() > 1 {
+            let is_ruled = ruled.iter().any(|top| folder.starts_with(top));
+            if found && !taken && is_ruled && folder.len() > 1 {
                 self.plan.pages.insert(folder.clone(), Page { answer, alias_of: None });
             }
         }
@@ -308,6 +349,24 @@ impl<'a> Gathered<'a> {
             if let Some(page) = self.plan.pages.get_mut(&path) {
                 page.alias_of = Some(file);
             }
+        }
+    }
+
+    /// Empty files without a type have that of their names.
+    fn types(&mut self) {
+        let mut typed = HashMap::new();
+        for (path, page) in &mut self.plan.pages {
+            let Some(answer) = self.plan.answers.get(page.answer) else { continue };
+            if answer.media.is_some() || answer.stored.bytes() > 0 {
+                continue;
+            }
+            let file = page.alias_of.as_deref().unwrap_or(path);
+            let media = MediaType::of(file, b"").field();
+            let answer = Answer { media: Some(media.clone()), ..answer.clone() };
+            page.answer = *typed.entry((page.answer, media)).or_insert_with(|| {
+                self.plan.answers.push(answer);
+                self.plan.answers.len() - 1
+            });
         }
     }
 

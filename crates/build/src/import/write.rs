@@ -39,7 +39,10 @@ pub(super) fn write<W: Write + Seek>(
     let lists = Lists::new(options)?;
     let mut fields = Fields::new(options, &[])?;
     let mut writer = Writer::new(out)?;
-    fields.write_generated(&mut writer)?;
+    fields.write_generated(&mut writer, plan.slash_cache_control)?;
+    if !plan.redirects_slashes {
+        writer.without_slash_redirects();
+    }
     let imported = Imported { codings: CodingSummary::none_of(lists.all()), ..Imported::default() };
     let contents = Contents::of(&plan);
     let mut import = Import { plan: &plan, options, lists: &lists, fields, writer, imported };
@@ -254,7 +257,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         answer: &Answer<'_>,
         kept: &Kept,
     ) -> Result<Vec<NewRepresentation>, ImportError> {
-        let media = answer.media.unwrap_or(&kept.media);
+        let media = answer.media.as_deref().unwrap_or(&kept.media);
         let all = if answer.is_encoded() { kept.forms.len() } else { 1 };
         let mut forms = Vec::with_capacity(all);
         for &(coding, digest, body) in kept.forms.iter().take(all) {
@@ -293,6 +296,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         }
         fields.extend_from_slice(self.fields.security());
         fields.extend_from_slice(&answer.others);
+        let describes = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case("content-language");
+        cached.extend(answer.others.iter().filter(|field| !describes(field)));
         let not_modified = if content_type.is_some() { &cached[..] } else { &[] };
         let block = NewShared {
             role: Role::Ordinary,

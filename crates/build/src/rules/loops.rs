@@ -11,7 +11,7 @@ use super::redirects::{Part, Redirect, TargetPart};
 /// What `/docs/* /docs/latest/:splat` leads to may be a file, which comes first unless the rule is
 /// forced; `has` tells the paths of the site. What no path can have stands for the captures, so
 /// that what holds for it holds for all.
-pub(super) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> bool {
+pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> bool {
     let same_host = match (&rule.target_host, &rule.host) {
         (None, _) => true,
         (Some(target), Some(host)) => covers_host(Some(host), Some(target)),

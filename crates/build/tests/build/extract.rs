@@ -11,8 +11,10 @@ use pinion_build::{ExtractError, ExtractOptions, Extracted, extract};
 use pinion_http::coding::Coding;
 use proptest::prelude::*;
 
+use pinion_build::Options;
+
 use crate::folder::Folder;
-use crate::reader::built;
+use crate::reader::{built, built_with, options};
 
 fn extracted(bytes: &[u8], out: &Path, keep_going: bool) -> Result<Extracted, ExtractError> {
     let layout = Layout::open(bytes).expect("an archive");
@@ -33,7 +35,7 @@ fn comes_back(folder: &Folder) {
 fn the_example_comes_back() {
     let out = Folder::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/site");
-    let options = crate::reader::options();
+    let options = options();
     let build = |source: &Path| {
         let out = Cursor::new(Vec::new());
         pinion_build::build(source, &options, out, &()).expect("an archive").out.into_inner()
@@ -119,6 +121,36 @@ proptest! {
         folder.file("_redirects", redirects.join("\n"));
         folder.file("_headers", fields.join("\n"));
         comes_back(&folder);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Pages for what is missing and of errors come back under another name of the same meaning.
+    /// So the archive may have another order, but it answers the same.
+    #[test]
+    fn any_special_pages_come_back(
+        files in prop::collection::btree_map(
+            "(a/|b/c/)?(index|404|x|_wildcard|_200|_404|_405|_500|200)(\\.(html|htm|txt|json|png))",
+            ("[xy]{1,2}", 0..3_u64),
+            0..12,
+        ),
+        fields in prop::collection::vec("/(\\*|a/\\*|404)\n X-A: [12]", 0..3),
+        single_page in any::<bool>(),
+    ) {
+        let folder = Folder::new();
+        for (name, (content, modified)) in &files {
+            folder.file(name, content.repeat(200));
+            folder.modified(name, *modified);
+        }
+        folder.file("app.html", "app");
+        folder.file("_headers", fields.join("\n"));
+        let single_page = single_page.then(|| "app.html".to_owned());
+        let options = Options { single_page, ..options() };
+        let (site, out) = (built_with(&folder, &options).expect("a site"), Folder::new());
+        extracted(&site.bytes, out.path(), false).expect("a folder");
+        let again = built_with(&out, &options).expect("a site");
+        prop_assert_eq!(again.entries, site.entries);
     }
 }
 

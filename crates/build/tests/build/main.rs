@@ -12,6 +12,7 @@ mod fields_law;
 mod folder;
 mod import;
 mod import_law;
+mod imported;
 mod large;
 mod listings;
 #[path = "../../../kawipiko/tests/archives/make.rs"]

@@ -55,7 +55,11 @@ pub(crate) fn built(folder: &Folder) -> Site {
 pub(crate) fn built_with(folder: &Folder, options: &Options) -> Result<Site, BuildError> {
     let Built { summary, out, externals } =
         build(folder.path(), options, Cursor::new(Vec::new()), &())?;
-    let bytes = out.into_inner();
+    Ok(Site { summary, externals, ..read(out.into_inner()) })
+}
+
+/// Any archive.
+pub(crate) fn read(bytes: Vec<u8>) -> Site {
     let layout = Layout::open(&bytes).unwrap();
     let archive = layout.view(&bytes);
     let report = verify(&bytes, &mut |_, _| {}).unwrap();
@@ -69,7 +73,7 @@ pub(crate) fn built_with(folder: &Folder, options: &Options) -> Result<Site, Bui
         }
         assert!(entries.insert(key, page(&archive, &entry)).is_none());
     }
-    Ok(Site { bytes, summary, externals, entries, files })
+    Site { bytes, summary: Summary::default(), externals: Vec::new(), entries, files }
 }
 
 fn page(archive: &Archive<'_>, entry: &Entry<'_>) -> Page {

@@ -3,6 +3,7 @@
 
 mod corpus;
 mod databases;
+mod flags;
 mod hostile;
 mod make;
 mod oracle;

@@ -7,7 +7,7 @@ use crate::progress::Watcher;
 use crate::settings::Extract;
 use crate::terminal::{Style, counted, size};
 use anyhow::anyhow;
-use pinion_build::{ExtractError, ExtractOptions, Extracted, Refusal, extract};
+use pinion_build::{Difference, ExtractError, ExtractOptions, Extracted, Refusal, extract};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -46,9 +46,25 @@ fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failu
     }
 }
 
+/// Answers that are named to people: a site whose files all have the same fault would fill the
+/// screen.
+const TOLD_MAX: usize = 20;
+
 fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
     for refusal in &extracted.refused {
         stderr::line(format_args!("{}: left out {refusal}", style.yellow("warning")));
+    }
+    let (told, more) = extracted.differences.split_at(extracted.differences.len().min(TOLD_MAX));
+    for difference in told {
+        stderr::line(format_args!("{}: {difference}", style.yellow("warning")));
+    }
+    if !more.is_empty() {
+        let more = counted(more.len() as u64, "more path");
+        stderr::line(format_args!("{}: and {more} (--json names all)", style.yellow("warning")));
+    }
+    if !extracted.flags.is_empty() {
+        let flags = extracted.flags.join(" ");
+        stderr::line(format_args!("{}: it is built with {flags}", style.dim("note")));
     }
     if extracted.previous_assets > 0 {
         let assets = counted(extracted.previous_assets, "asset");
@@ -66,6 +82,7 @@ fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
 /// Members are added, never renamed or removed.
 fn document(settings: &Extract, extracted: &Extracted) -> Value {
     let refusal = |refusal: &Refusal| refusal.to_string();
+    let difference = |difference: &Difference| difference.to_string();
     json!({
         "archive": text(&settings.file),
         "folder": text(&settings.output),
@@ -74,6 +91,8 @@ fn document(settings: &Extract, extracted: &Extracted) -> Value {
         "fallback_pages": extracted.fallback_pages,
         "aliases": extracted.aliases,
         "previous_assets": extracted.previous_assets,
+        "build_flags": extracted.flags,
+        "differences": extracted.differences.iter().map(difference).collect::<Vec<_>>(),
         "redirects": extracted.redirects,
         "rules_files": extracted.rules_files,
         "refused": extracted.refused.iter().map(refusal).collect::<Vec<_>>(),

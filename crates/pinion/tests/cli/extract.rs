@@ -41,7 +41,9 @@ fn what_was_built_comes_back() {
         [
             "aliases",
             "archive",
+            "build_flags",
             "bytes",
+            "differences",
             "fallback_pages",
             "files",
             "folder",

@@ -87,6 +87,7 @@ fn path(listed: &Listed) -> String {
         "single-page" => "any other page".to_owned(),
         "listing" => format!("{} list of what is in it", listed.path),
         "variant" => format!("{} for clients of JSON", listed.path),
+        "private" => format!("{} itself, which no client is sent", listed.path),
         _ => listed.path.clone(),
     }
 }

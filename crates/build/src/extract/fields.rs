@@ -1,0 +1,377 @@
+//! The fields of an imported archive → a `_headers` of which a build makes the same ones.
+//!
+//! What a build would answer is worked out here beside what the archive answers; what differs
+//! becomes lines, and whatever differs still when these are read again is named. Archives that a
+//! build has made keep their `_headers`; their other fields come of its flags.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
+use std::fmt;
+use std::path::Path;
+
+use pinion_archive::{Archive, Damage, Entry, EntryKind, Role, Scratch, SharedBlock, SharedId};
+use pinion_http::coding::Coding;
+
+use crate::extract::layout::{is_error_page, is_fallback, is_page};
+use crate::extract::redirects::from_text;
+use crate::fields::{NEVER_CACHED, Purpose, usual, usual_without_content};
+use crate::fingerprint::is_fingerprinted;
+use crate::limits::EXTRACTED_PATTERNS_MAX;
+use crate::media::{MediaType, is_packed};
+use crate::rules::headers::parse;
+use crate::rules::{Changes, ChangesId, FieldList};
+
+/// An answer that a build of the folder does not give as the archive does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its path, escaped.
+    pub path: String,
+    /// Whether it is for everything below that path.
+    pub below: bool,
+    /// In what.
+    pub reason: DifferenceReason,
+}
+
+/// In what an answer differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DifferenceReason {
+    /// In its fields.
+    Fields,
+    /// Its type is encoded here and not there.
+    Codings,
+    /// A file under its own path is always 200.
+    Status,
+    /// In the fields of redirects by rules and between slash forms.
+    SlashRedirects,
+    /// The archive does not answer it: a build gives a file one name more.
+    Added,
+    /// A redirect of one path alone: that of a build is for both slash forms.
+    BothForms,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.reason {
+            DifferenceReason::Fields => "with other fields",
+            DifferenceReason::Codings => "in other codings",
+            DifferenceReason::Status => "with status 200",
+            DifferenceReason::SlashRedirects => "redirects to it, and by rules, with other fields",
+            DifferenceReason::Added => "too",
+            DifferenceReason::BothForms => "if it redirects, with and without a slash at its end",
+        };
+        let below = if self.below { "*" } else { "" };
+        write!(f, "a build answers {}{below} {what}", self.path)
+    }
+}
+
+/// All answers of an archive.
+#[derive(Default)]
+pub(super) struct Answers {
+    all: Vec<Answer>,
+    /// Those that no fields make the same.
+    others: Vec<Difference>,
+    /// Whether a path redirects whose other slash form does not.
+    one_form: bool,
+}
+
+struct Answer {
+    path: Box<[u8]>,
+    /// Whether it is for everything below `path`, a folder.
+    below: bool,
+    fields: Sort,
+    /// What a build takes it for; none for a redirect.
+    media: Option<MediaType>,
+}
+
+/// What decides over the fields of an answer, but for its type. There are few of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Sort {
+    shared: SharedId,
+    /// None: it has no content.
+    purpose: Option<Purpose>,
+    varies: bool,
+}
+
+/// What is written, and what it cannot say.
+#[derive(Default)]
+pub(super) struct Headers {
+    /// Of the file; empty if none is needed.
+    pub(super) text: String,
+    pub(super) differences: Vec<Difference>,
+}
+
+type Lines = BTreeMap<String, Vec<String>>;
+
+impl Answers {
+    /// Notes an entry and the file that it becomes, if it is not another name of one.
+    pub(super) fn take(
+        &mut self,
+        archive: &Archive<'_>,
+        entry: &Entry<'_>,
+        file: Option<&[u8]>,
+    ) -> Result<(), Damage> {
+        let Some(form) = entry.representation(0) else {
+            if let Some(shared) = entry.shared().filter(|_| entry.kind() == EntryKind::Redirect) {
+                let fields = Sort { shared, purpose: None, varies: false };
+                self.add(entry.path(), false, fields, None);
+                let other = match entry.path() {
+                    [without @ .., b'/'] => without.to_vec(),
+                    path => [path, b"/"].concat(),
+                };
+                self.one_form |= !archive.load(&other, &mut Scratch::new())?;
+            }
+            return Ok(());
+        };
+        let mut decoded = Vec::new();
+        let target = entry.target().unwrap_or(entry.path());
+        let named = pinion_http::target::decode_path(target, &mut decoded).unwrap_or(target);
+        let key = file.unwrap_or(named);
+        let Some(body) = archive.body(&form)? else { return Ok(()) };
+        let media = MediaType::of(key, body);
+        let purpose = match entry.status() {
+            200 if is_page(entry) && is_fingerprinted(key, media.essence) => Purpose::Fingerprinted,
+            200 => Purpose::Page,
+            _ if is_page(entry) => {
+                self.differs(entry.path(), false, DifferenceReason::Status);
+                return Ok(());
+            }
+            404 => Purpose::NotFound,
+            status => Purpose::Error(status),
+        };
+        let fields =
+            Sort { shared: form.shared(), purpose: Some(purpose), varies: entry.has_choice() };
+        let below = is_fallback(entry) || is_error_page(entry);
+        let path = match below {
+            true => entry.path().iter().position(|&byte| byte == b'/'),
+            false => Some(0),
+        };
+        let path = entry.path().get(path.unwrap_or_default()..).unwrap_or_default();
+        self.add(path, below, fields, Some(media));
+        Ok(())
+    }
+
+    fn add(&mut self, path: &[u8], below: bool, fields: Sort, media: Option<MediaType>) {
+        self.all.push(Answer { path: path.into(), below, fields, media });
+    }
+
+    /// Notes what no line can say.
+    pub(super) fn differs(&mut self, path: &[u8], below: bool, reason: DifferenceReason) {
+        self.others.push(Difference { path: path.escape_ascii().to_string(), below, reason });
+    }
+
+    /// The file, and what a build still answers otherwise with it.
+    pub(super) fn headers(mut self, archive: &Archive<'_>) -> Result<Headers, Damage> {
+        let blocks = self.blocks(archive)?;
+        let mut lines = Lines::new();
+        let everywhere = everywhere(&blocks);
+        self.other_fields(&blocks, &everywhere, &mut lines);
+        self.types(archive, &mut lines)?;
+        let mut text = String::new();
+        let patterns = lines.iter().take(EXTRACTED_PATTERNS_MAX);
+        let all = ("/*".to_owned(), everywhere);
+        for (pattern, lines) in std::iter::once((&all.0, &all.1)).chain(patterns) {
+            if !lines.is_empty() {
+                text.push_str(&format!("{pattern}\n  {}\n", lines.join("\n  ")));
+            }
+        }
+        self.compare(archive, &blocks, &text)?;
+        Ok(Headers { text, differences: self.others })
+    }
+
+    /// Each sort of answers that have a path, and the fields they have.
+    fn blocks<'a>(&self, archive: &Archive<'a>) -> Result<HashMap<Sort, SharedBlock<'a>>, Damage> {
+        let mut blocks = HashMap::new();
+        for answer in self.all.iter().filter(|answer| !answer.below) {
+            if let hash_map::Entry::Vacant(new) = blocks.entry(answer.fields) {
+                new.insert(archive.shared(answer.fields.shared)?);
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// Lines of single paths, for fields that are not the same everywhere.
+    fn other_fields(
+        &self,
+        blocks: &HashMap<Sort, SharedBlock<'_>>,
+        everywhere: &[String],
+        lines: &mut Lines,
+    ) {
+        let mut of_sort: HashMap<Sort, Vec<String>> = HashMap::new();
+        for (sort, block) in blocks {
+            let mut own = changes(*sort, block);
+            own.retain(|line| !everywhere.contains(line));
+            of_sort.insert(*sort, own);
+        }
+        for answer in self.all.iter().filter(|answer| !answer.below) {
+            let Some(own) = of_sort.get(&answer.fields).filter(|own| !own.is_empty()) else {
+                continue;
+            };
+            lines.entry(from_text(&answer.path)).or_default().extend_from_slice(own);
+        }
+    }
+
+    /// Lines for types that a build would not find: of all files with an extension, where these
+    /// agree, else of single paths.
+    fn types(&self, archive: &Archive<'_>, lines: &mut Lines) -> Result<(), Damage> {
+        let mut by_extension: HashMap<Vec<u8>, BTreeSet<&[u8]>> = HashMap::new();
+        let mut wrong = Vec::new();
+        for answer in self.all.iter().filter(|answer| !answer.below) {
+            let Some(media) = answer.media else { continue };
+            let shown = archive.shared(answer.fields.shared)?.media_type();
+            if let Some(extension) = extension(&answer.path) {
+                by_extension.entry(extension.to_ascii_lowercase()).or_default().insert(shown);
+            }
+            if media.field().as_bytes() != shown {
+                wrong.push((&answer.path, shown));
+            }
+        }
+        for (path, shown) in wrong {
+            let Ok(shown) = std::str::from_utf8(shown) else { continue };
+            let extension = extension(path).map(<[u8]>::to_ascii_lowercase);
+            let agree = |known: &Vec<u8>| by_extension.get(known).is_some_and(|all| all.len() == 1);
+            let pattern = match extension.filter(agree) {
+                Some(extension) => format!("/*.{}", from_text(&extension)),
+                None => from_text(path),
+            };
+            let line = format!("Content-Type: {shown}");
+            if !is_said(&line) {
+                continue;
+            }
+            let lines = lines.entry(pattern).or_default();
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a build would answer with a `_headers` of this text, beside what the archive answers.
+    fn compare(
+        &mut self,
+        archive: &Archive<'_>,
+        blocks: &HashMap<Sort, SharedBlock<'_>>,
+        text: &str,
+    ) -> Result<(), Damage> {
+        let rules = parse(Path::new("_headers"), text.as_bytes()).unwrap_or_default();
+        let mut changes = Changes::new(&rules.rules);
+        let mut known: HashMap<(Sort, ChangesId), bool> = HashMap::new();
+        for answer in std::mem::take(&mut self.all) {
+            let id = match answer.below {
+                true => changes.of_folder(&answer.path),
+                false => changes.of_path(&answer.path),
+            };
+            let block = match blocks.get(&answer.fields) {
+                Some(block) => *block,
+                None => archive.shared(answer.fields.shared)?,
+            };
+            let list = FieldList::new(&usual_of(answer.fields), changes.get(id));
+            let same = *known
+                .entry((answer.fields, id))
+                .or_insert_with(|| is_same(&list, answer.fields, &block));
+            let media = answer.media.map(|media| {
+                list.content_type.unwrap_or_else(|| media.field().into_owned()).into_bytes()
+            });
+            if !same || media.is_some_and(|found| found != block.media_type()) {
+                self.differs(&answer.path, answer.below, DifferenceReason::Fields);
+            }
+            if answer.media.is_some_and(|media| is_packed(media.essence) != packed_as(&block)) {
+                self.differs(&answer.path, answer.below, DifferenceReason::Codings);
+            }
+        }
+        let id = changes.of_folder(b"/");
+        let slash = archive.shared_for(Role::SlashRedirect);
+        let usual = FieldList::new(&usual_without_content(), changes.get(id));
+        if slash.is_some_and(|block| lines_of(&usual.all()) != block.full) {
+            self.differs(b"/", true, DifferenceReason::SlashRedirects);
+        }
+        if self.one_form {
+            self.differs(b"/", true, DifferenceReason::BothForms);
+        }
+        Ok(())
+    }
+}
+
+/// The lines for `/*`: what every answer needs, or has already.
+fn everywhere(blocks: &HashMap<Sort, SharedBlock<'_>>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (sort, block) in blocks {
+        for line in changes(*sort, block) {
+            let is_kept = |(other, block): (&Sort, &SharedBlock<'_>)| {
+                // Errors are `no-store`, whatever is said of everything.
+                let is_error = usual_of(*other).contains(&("Cache-Control", NEVER_CACHED));
+                is_error || says(block, &line)
+            };
+            if !found.contains(&line) && blocks.iter().all(is_kept) {
+                found.push(line);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The lines that make the fields of an answer of what a build gives it.
+fn changes(sort: Sort, block: &SharedBlock<'_>) -> Vec<String> {
+    let usual = usual_of(sort);
+    let is = |one: &str, other: &[u8]| one.as_bytes().eq_ignore_ascii_case(other);
+    let own = || block.fields().filter(|(name, _)| !is("content-type", name));
+    let gone = usual.iter().filter(|(name, _)| !own().any(|(other, _)| is(name, other)));
+    let gone = gone.map(|(name, _)| format!("! {name}"));
+    let other = own().filter(|(name, value)| {
+        !usual.iter().any(|(usual, same)| is(usual, name) && same.as_bytes() == *value)
+    });
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    let given = other.map(|(name, value)| format!("{}: {}", text(name), text(value)));
+    gone.chain(given).filter(|line| is_said(line)).collect()
+}
+
+/// Whether `_headers` may say this.
+fn is_said(line: &str) -> bool {
+    parse(Path::new("_headers"), format!("/*\n{line}").as_bytes()).is_ok()
+}
+
+/// Whether an answer with these fields is as the line has it.
+fn says(block: &SharedBlock<'_>, line: &str) -> bool {
+    let named = |name: &str| {
+        let name = name.as_bytes().to_vec();
+        block.fields().filter(move |(other, _)| other.eq_ignore_ascii_case(&name))
+    };
+    match (line.strip_prefix("! "), line.split_once(": ")) {
+        (Some(name), _) => named(name).next().is_none(),
+        (None, Some((name, value))) => named(name).any(|(_, other)| other == value.as_bytes()),
+        (None, None) => false,
+    }
+}
+
+/// The fields that a build gives an answer without a `_headers`.
+fn usual_of(sort: Sort) -> Vec<(&'static str, &'static str)> {
+    match sort.purpose {
+        Some(purpose) => usual(Coding::Identity, sort.varies, purpose),
+        None => usual_without_content(),
+    }
+}
+
+fn is_same(list: &FieldList, sort: Sort, block: &SharedBlock<'_>) -> bool {
+    let not_modified = match sort.purpose {
+        Some(_) => lines_of(&list.not_modified()),
+        None => Vec::new(),
+    };
+    lines_of(&list.all()) == block.without_type() && not_modified == block.not_modified
+}
+
+fn lines_of(fields: &[(&str, &str)]) -> Vec<u8> {
+    let lines = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+/// Whether the type that the archive names is one that is not encoded.
+fn packed_as(block: &SharedBlock<'_>) -> bool {
+    let essence = block.media_type().split(|&byte| byte == b';').next().unwrap_or_default();
+    std::str::from_utf8(essence.trim_ascii_end()).is_ok_and(is_packed)
+}
+
+/// What is behind the last dot of the last name.
+fn extension(path: &[u8]) -> Option<&[u8]> {
+    let name = path.rsplit(|&byte| byte == b'/').next()?;
+    let dot = name.iter().rposition(|&byte| byte == b'.')?;
+    name.get(dot + 1..).filter(|extension| !extension.is_empty())
+}

@@ -1,0 +1,68 @@
+//! Which switches a build of an imported site needs: kawipiko's archiver could be told to leave out
+//! index and short paths too.
+
+use pinion_archive::{Archive, Damage, Scratch};
+
+use crate::extract::fields::{Answers, DifferenceReason};
+use crate::keys::{FAVICON, clean_url, files_of, index_url};
+
+/// The further names of files.
+#[derive(Default)]
+pub(super) struct Names {
+    scratch: Scratch,
+    index: Found,
+    clean: Found,
+}
+
+/// Those of one convention.
+#[derive(Default)]
+struct Found {
+    /// Whether the archive has one of them.
+    some: bool,
+    /// What it does not have.
+    missing: Vec<Vec<u8>>,
+}
+
+impl Names {
+    /// Notes the names that a build gives a file.
+    pub(super) fn take(&mut self, archive: &Archive<'_>, file: &[u8]) -> Result<(), Damage> {
+        for (found, url) in [(&mut self.index, index_url(file)), (&mut self.clean, clean_url(file))]
+        {
+            let Some((url, _)) = url else { continue };
+            match archive.load(url, &mut self.scratch)? {
+                true => found.some = true,
+                false => found.missing.push(url.to_vec()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The flags, with a dash in front of each. Names that no flag prevents are noted.
+    pub(super) fn finish(
+        mut self,
+        archive: &Archive<'_>,
+        answers: &mut Answers,
+    ) -> Result<Vec<&'static str>, Damage> {
+        let mut flags = Vec::new();
+        for (found, flag) in [(&self.index, "--no-index"), (&self.clean, "--no-clean-urls")] {
+            match found.some {
+                false if !found.missing.is_empty() => flags.push(flag),
+                _ => found.missing.iter().for_each(|url| {
+                    answers.differs(url, false, DifferenceReason::Added);
+                }),
+            }
+        }
+        if !archive.redirects_slashes() {
+            flags.push("--no-slash-redirects");
+        }
+        if !archive.load(FAVICON, &mut self.scratch)? {
+            for icon in files_of(FAVICON).filter(|icon| icon.ends_with(b"g")) {
+                if archive.load(&icon, &mut self.scratch)? {
+                    answers.differs(FAVICON, false, DifferenceReason::Added);
+                    break;
+                }
+            }
+        }
+        Ok(flags)
+    }
+}

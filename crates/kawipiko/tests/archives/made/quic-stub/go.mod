@@ -1,0 +1,3 @@
+module github.com/lucas-clemente/quic-go
+
+go 1.17
