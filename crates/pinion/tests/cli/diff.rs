@@ -159,11 +159,11 @@ fn statuses_and_rules_are_shown_to_people() {
             "~ anything else below /docs/  status 404 -> 200",
             "    Cache-Control: no-store -> max-age=0, must-revalidate",
             "    Accept-Ranges: none -> bytes",
-            "~ /_redirects  content 54 B -> 55 B",
+            "~ /_redirects itself, which no client is sent  content 54 B -> 55 B",
             "~ /old  status 301 -> 302",
             "~ /old/  status 301 -> 302",
-            "+ rule /blog/* -> /posts/:1  301",
-            "- rule /blog/* -> /news/:1  301",
+            "+ rule /blog/* -> /posts/:splat  301",
+            "- rule /blog/* -> /news/:splat  301",
             "0 added, 0 removed, 4 changed, 10 unchanged",
         ]
     );
@@ -193,7 +193,7 @@ fn statuses_and_rules_are_in_the_document() {
     assert!(page["fields"].as_array().expect("a list").contains(&cached), "{page}");
 
     let rules = &document["rules"];
-    for (what, target) in [("added", "/posts/:1"), ("removed", "/news/:1")] {
+    for (what, target) in [("added", "/posts/:splat"), ("removed", "/news/:splat")] {
         let rules = rules[what].as_array().expect("a list");
         assert_eq!(rules.len(), 1, "{what}: {rules:?}");
         let told = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
