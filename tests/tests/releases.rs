@@ -120,6 +120,29 @@ fn no_request_fails_while_releases_come_and_go() {
     }
 }
 
+/// A service may start before its first release: what a release folder holds is nobody's to see.
+#[test]
+fn a_folder_that_becomes_a_release_folder_is_served_as_one() {
+    for io in [Io::Epoll, Io::Uring] {
+        let folder = Folder::new("becomes");
+        let archives: Vec<String> = (1..=2).map(|number| archive(&folder, number)).collect();
+        fs::create_dir(folder.join("live")).expect("made");
+        let server = serve(&folder, io, &["--watch"]);
+        assert_eq!(server.get("/small").status, 404);
+        for (name, generation) in archives.iter().zip(1..) {
+            json(&folder, &["publish", name, "live"]);
+            let is_taken = || {
+                let inside = ["/current.pinion", "/log", "/releases/"];
+                assert!(inside.iter().all(|path| server.get(path).status == 404));
+                let answer = server.get("/small");
+                (answer.status == 200 && generation_of(&answer) == generation).then_some(())
+            };
+            wait_for("the release", is_taken);
+        }
+        server.stop();
+    }
+}
+
 #[test]
 fn a_release_folder_is_a_site_of_a_configuration() {
     let folder = Folder::new("configured");

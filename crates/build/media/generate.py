@@ -29,6 +29,7 @@ CHOSEN = {
     # RFC 9639 §12, RFC 8878 §5.1.1, RFC 6713: registered, but without the extension in mime-db.
     "flac": "audio/flac",
     "zst": "application/zstd",
+    "avifs": "image/avif",
     "tgz": "application/gzip",
     # Gzip inside: a browser would show it only with a Content-Encoding field, which we do not send.
     "svgz": "application/gzip",

@@ -93,6 +93,6 @@ pub use names::{Globs, Names};
 pub use options::Options;
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
-pub use report::Report;
+pub use report::{REPORT_MARK, Report};
 pub use rules::{RuleError, in_place};
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

@@ -125,3 +125,7 @@ pub const LISTING_ROWS_MAX: usize = 10_000;
 /// Patterns of the `_headers` of a folder that is extracted: each path of the next build is held
 /// against each of them.
 pub const EXTRACTED_PATTERNS_MAX: usize = 1000;
+
+/// Redirects that are followed to find out whether they lead in a circle: as many as browsers
+/// follow before they give up.
+pub const REDIRECTS_FOLLOWED_MAX: usize = 20;

@@ -15,6 +15,8 @@ mod map;
 mod page;
 mod treemap;
 
+pub use page::REPORT_MARK;
+
 use std::collections::BTreeMap;
 
 use pinion_http::coding::Coding;

@@ -112,6 +112,7 @@ impl Rules {
             let doubt = match doubt {
                 Doubt::FileFirst => RuleDoubt::FileFirst,
                 Doubt::Missing => RuleDoubt::Missing,
+                Doubt::Around => RuleDoubt::Around,
                 Doubt::Covered(earlier) => match self.redirects.get(earlier) {
                     Some(by) => RuleDoubt::Covered { file: by.file.to_path_buf(), line: by.line },
                     None => continue,

@@ -176,6 +176,8 @@ pub enum RuleDoubt {
     FileFirst,
     /// What it is to send is not in the site.
     Missing,
+    /// It leads to paths that it is about itself, where the site has no file.
+    Around,
     /// Its pattern names a host.
     OtherHost,
     /// It has no fields.
@@ -243,6 +245,9 @@ impl RuleDoubt {
             }
             RuleDoubt::FileFirst => f.write_str("never applies, there is a file; ! forces a rule"),
             RuleDoubt::Missing => f.write_str("what it leads to is not in the site"),
+            RuleDoubt::Around => {
+                f.write_str("what it leads to is not in the site, and leads to it again")
+            }
             RuleDoubt::OtherHost => f.write_str("applies to another host, left out"),
             RuleDoubt::NoFields => f.write_str("has no fields; the next pattern's are its own"),
         }

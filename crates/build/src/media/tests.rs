@@ -40,6 +40,7 @@ fn known_extensions() {
         ("tif tiff", "image/tiff"),
         ("apng", "image/apng"),
         ("avif", "image/avif"),
+        ("avifs", "image/avif"),
         ("jxl", "image/jxl"),
         ("heic", "image/heic"),
         ("heif", "image/heif"),

@@ -10,6 +10,9 @@ use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
 use crate::summary::Summary;
 
+/// What tells a report from a page of a site; in its first bytes.
+pub const REPORT_MARK: &str = "<meta name=generator content=\"pinion build --report\">";
+
 /// Numbers beyond this are not counted one by one in a table.
 const ROWS: usize = REPORT_ROWS_MAX;
 
@@ -28,8 +31,8 @@ impl Page {
         write!(
             self.0,
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport \
-             content=\"width=device-width\">\n<title>{title} · build report</title>\n<style>\n{}\
-             </style>\n<h1>{title}</h1>\n<p class=dim>{}</p>\n",
+             content=\"width=device-width\">\n{REPORT_MARK}\n<title>{title} · build \
+             report</title>\n<style>\n{}</style>\n<h1>{title}</h1>\n<p class=dim>{}</p>\n",
             include_str!("page.css"),
             summary.digest,
         )?;
@@ -54,7 +57,11 @@ impl Page {
             ("Bytes of the files", size(all.bytes)),
             (
                 "Sent to a browser",
-                format!("{} ({})", size(all.sent_bytes), percent(all.sent_bytes, all.bytes)),
+                format!(
+                    "{} <small>{}</small>",
+                    size(all.sent_bytes),
+                    percent(all.sent_bytes, all.bytes)
+                ),
             ),
             ("Not stored again", size(summary.repeated_bytes)),
             ("Archive", size(summary.archive_bytes)),

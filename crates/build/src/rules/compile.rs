@@ -11,10 +11,11 @@
 
 use std::collections::HashMap;
 
-use super::loops::leads_to_itself;
+use super::loops::{leads_around, leads_to_itself, next_path, without_slash};
 use super::matching::{covers, covers_path, matches};
 use super::redirects::{Part, Redirect, TargetPart};
 use crate::keys::Plan;
+use crate::limits::REDIRECTS_FOLLOWED_MAX;
 use crate::options::Options;
 
 /// What is told about a rule that did not fail the build.
@@ -26,6 +27,8 @@ pub(crate) enum Doubt {
     FileFirst,
     /// What it is to send is not in the site.
     Missing,
+    /// It leads to itself, in other words each time.
+    Around,
 }
 
 /// What becomes of the entry of a path that the site has.
@@ -55,6 +58,15 @@ impl<'s> Site<'s> {
         let mut aliases: Vec<&[u8]> = plan.aliases.iter().map(|&(_, alias)| alias).collect();
         aliases.sort_unstable();
         Site { files, plan, aliases, slash_redirects: options.slash_redirects }
+    }
+
+    /// Whether a path begins so.
+    pub(crate) fn has_below(&self, begin: &[u8]) -> bool {
+        let is_below = |paths: &[&[u8]]| {
+            let place = paths.partition_point(|path| *path < begin);
+            paths.get(place).is_some_and(|path| path.starts_with(begin))
+        };
+        is_below(self.files) || is_below(&self.aliases) || is_below(&self.plan.listings)
     }
 
     pub(crate) fn has(&self, path: &[u8]) -> bool {
@@ -134,8 +146,10 @@ impl<'r> Compiled<'r> {
     pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
         let mut placed = Placed::default();
         for (number, rule) in self.rules.iter().enumerate() {
-            if leads_to_itself(rule, |path| site.has(path)) {
+            if leads_to_itself(rule, |path| site.has(path)) || self.comes_back(number, site) {
                 placed.loops.push(number);
+            } else if leads_around(rule, |begin| site.has_below(begin)) {
+                placed.doubts.push((number, Doubt::Around));
             }
             if let Some(earlier) = self.covered_by(number) {
                 placed.doubts.push((number, Doubt::Covered(earlier)));
@@ -153,6 +167,24 @@ impl<'r> Compiled<'r> {
             }
         }
         placed
+    }
+
+    /// Whether it is certain that who follows the rule comes to it again, by other rules.
+    fn comes_back(&self, number: usize, site: &Site<'_>) -> bool {
+        let mut rule = self.rules.get(number);
+        for _ in 0..REDIRECTS_FOLLOWED_MAX {
+            let Some(path) = rule.and_then(next_path) else { return false };
+            let Some(&next) = self.matching(&path).first() else { return false };
+            rule = self.rules.get(next);
+            let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));
+            if !rule.is_some_and(|rule| rule.is_unconditional() && (rule.force || !is_file())) {
+                return false;
+            }
+            if next == number {
+                return true;
+            }
+        }
+        false
     }
 
     /// Makes entries of a rule about one path; false when it has to be walked.
@@ -325,7 +357,7 @@ mod tests {
         assert_eq!(placed("/a /file 404"), "/a=0, /a/=0");
         assert_eq!(placed("/a/ /b\n/b /c 302!"), "/a=0, /a/=0, /b=1, /b/=1");
         assert_eq!(placed("/* /file\n/a /b"), "walk 0, 1 Covered(0)");
-        assert_eq!(placed("/a /b\n/* /x/:splat"), "/a=0, /a/=0, walk 1");
+        assert_eq!(placed("/a /b\n/* /x/:splat"), "/a=0, /a/=0, walk 1, 1 Around");
         assert_eq!(placed("/a x=1 /b\n/a /c"), "walk 0, walk 1");
         assert_eq!(placed("http://h/* /file\n/a /c"), "walk 0, walk 1");
         assert_eq!(placed("/a /b\n/a /c"), "/a=0, /a/=0, 1 Covered(0)");
@@ -385,8 +417,36 @@ mod tests {
             ("/:x /:x", true),
             ("/a /a 200", false),
             ("/a%20b /a%20b#c", true),
+            ("/a /b\n/b /a", true),
+            ("/a /b\n/b/ /c/?x#y\n/c /a", true),
+            ("/a /b\n/b /file", false),
+            ("/a /file\n/file /a", false),
+            ("/a /file\n/file /a 302!", true),
+            ("/a /b\n/b /a 200", false),
+            ("/a /b\n/b x=1 /a", false),
+            ("/a /b\nhttp://h/b /c\n/b /a", false),
+            ("/a /b\n/* /a", true),
+            ("/a /b\n/b /b", false),
+            ("/a /b\n/b https://example.org/a", false),
         ] {
             assert_eq!(placed(text).contains("loop 0"), is_loop, "{text}: {}", placed(text));
+        }
+    }
+
+    #[test]
+    fn rules_that_lead_around() {
+        for (text, is_around) in [
+            ("/a/* /a/b/:splat", true),
+            ("/dir/* /dir/x/:splat", true),
+            ("/* /dir/:splat", false),
+            ("/* /d/:splat", true),
+            ("/:x /x-:x", true),
+            ("/a/* /b/:splat", false),
+            ("/a/* x=1 /a/b/:splat", false),
+            ("/a/* /a/b/:splat 200", false),
+            ("/a/* https://example.org/a/:splat", false),
+        ] {
+            assert_eq!(placed(text).contains("0 Around"), is_around, "{text}: {}", placed(text));
         }
     }
 }

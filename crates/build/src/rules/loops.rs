@@ -31,6 +31,29 @@ pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> b
     matches(&rule.path, &to) && (same || comes_back)
 }
 
+/// Whether who follows the rule is sent on by it again unless a file comes first, and there is
+/// none: `/a/* /a/b/:splat` without a file below `/a/b/`. `has_below` tells whether a path of the
+/// site begins with what is given.
+pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -> bool {
+    let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
+    if !is_plain || rule.only_target().is_some() {
+        return false;
+    }
+    let (_, captures) = sample(&rule.path);
+    let Some(to) = target_path(rule, &captures) else { return false };
+    // No path has the bytes that stand for captures.
+    let known = to.iter().position(|&byte| byte <= 2).unwrap_or(to.len());
+    let begin = to.get(..known).unwrap_or_default();
+    matches(&rule.path, &to) && !has_below(begin)
+}
+
+/// The path that a redirect of one path leads to on the same host, whoever asks.
+pub(crate) fn next_path(rule: &Redirect) -> Option<Vec<u8>> {
+    let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
+    rule.only_target().filter(|_| is_plain)?;
+    target_path(rule, &[])
+}
+
 /// A path that the parts stand for, and what the captures in it are.
 fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut path, mut captures) = (Vec::new(), Vec::new());
@@ -77,6 +100,6 @@ fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     decode_path(path, &mut Vec::new()).ok().map(<[u8]>::to_vec)
 }
 
-fn without_slash(path: &[u8]) -> &[u8] {
+pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(path)
 }

@@ -54,7 +54,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Write a page that shows where the bytes are",
         long: "One HTML file that needs no network: a map of the folders, bytes by type, what each \
-               coding saves, equal files, the largest pages with what they load.",
+               coding saves, equal files, the largest pages with what they load. It replaces an \
+               earlier report or an empty file, and any other file only with --force.",
     },
     Directive {
         name: "codings",

@@ -3,7 +3,7 @@
 use super::id::Id;
 use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -145,6 +145,17 @@ impl ReleaseFolder {
 /// have files of these names is none.
 pub(crate) fn is_release_folder(path: &Path) -> bool {
     current_of(path).is_some() && path.join(RELEASES).is_dir()
+}
+
+/// Whether a folder that is served as it is becomes a release folder: the first release is there,
+/// and the link not yet.
+pub(crate) fn becomes_release_folder(path: &Path) -> bool {
+    let releases = path.join(RELEASES);
+    let is_release = |entry: io::Result<DirEntry>| {
+        entry.is_ok_and(|entry| Id::of_file(&entry.file_name()).is_some())
+    };
+    let has_one = || fs::read_dir(&releases).is_ok_and(|mut entries| entries.any(is_release));
+    has_one() && holds_releases_alone(&releases)
 }
 
 fn current_of(path: &Path) -> Option<Id> {

@@ -5,7 +5,8 @@ use super::watch::LinkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
-use crate::releases::{folder::CURRENT, served};
+use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
+use crate::releases::served;
 use crate::settings::{Content, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -46,14 +47,14 @@ impl Loader {
         let mut held = None;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
-            Source::Folder(path) => self.build_folder(path)?,
-            Source::Releases(folder) => {
-                let path = folder.join(CURRENT);
-                let file = archive_file::open(&path)?;
-                served::hold(&file);
-                held = file.try_clone().ok();
-                self.map_archive(file, &path)?
+            // Somebody has published to a folder that was empty when it was first served: what a
+            // release folder holds is nobody's to see.
+            Source::Folder(path) if is_release_folder(path) => self.map_current(path, &mut held)?,
+            Source::Folder(path) if becomes_release_folder(path) => {
+                return Err(anyhow!("{} has no current release yet", path.display()).into());
             }
+            Source::Folder(path) => self.build_folder(path)?,
+            Source::Releases(folder) => self.map_current(folder, &mut held)?,
         };
         if self.memory == Memory::Preload {
             mapping.preload();
@@ -61,6 +62,15 @@ impl Loader {
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
         Ok(generation.holding(held))
+    }
+
+    /// The current release of a release folder, which is held as long as it is served.
+    fn map_current(&self, folder: &Path, held: &mut Option<File>) -> Result<Mapping, Failure> {
+        let path = folder.join(CURRENT);
+        let file = archive_file::open(&path)?;
+        served::hold(&file);
+        *held = file.try_clone().ok();
+        self.map_archive(file, &path)
     }
 
     fn map_archive(&self, mut file: File, path: &Path) -> Result<Mapping, Failure> {

@@ -8,11 +8,15 @@ use crate::failure::Failure;
 use crate::progress::Watcher;
 use crate::settings::Build;
 use crate::terminal::Style;
-use anyhow::Context as _;
-use pinion_build::{Earlier, Globs, Options, Summary, build_file_after};
-use std::fs;
-use std::io::{self, Write as _};
+use anyhow::{Context as _, anyhow};
+use pinion_build::{Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+
+/// Bytes at the front of a report that have its mark: more than the language, the charset and the
+/// viewport take, which stand before it.
+const REPORT_HEAD_BYTES: u64 = 1024;
 
 /// Builds, and tells what was built.
 pub(crate) fn run(build: &Build) -> Result<(), Failure> {
@@ -26,6 +30,9 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     };
     let also = Globs::new(&build.previous_for)
         .map_err(|error| Failure::usage(format!("--previous-for: {error}")))?;
+    if let Some(path) = &build.report {
+        check_report(path, build)?;
+    }
     let watcher = Watcher::new(build.json)?;
     let opened: Result<Vec<_>, _> = build.previous.iter().map(|p| ArchiveFile::open(p)).collect();
     let opened = opened?;
@@ -47,6 +54,41 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         }
         Err(error) => Err(build_options::failure(error)),
     }
+}
+
+/// A report replaces a report, an empty file, or by force another file: a slip of the pen must not
+/// cost a page of the site or an archive.
+fn check_report(path: &Path, build: &Build) -> Result<(), Failure> {
+    let shown = path.display();
+    if is_same_place(path, &build.output) {
+        return Err(Failure::usage(format!("--report: {shown} is where the archive goes")));
+    }
+    // Nothing there, or nothing that has content to lose.
+    let is_free = fs::metadata(path).map_or(true, |found| !found.is_file() || found.len() == 0);
+    if is_free || build.force {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    file.take(REPORT_HEAD_BYTES).read_to_end(&mut head).with_context(|| format!("{shown}"))?;
+    if head.windows(REPORT_MARK.len()).any(|bytes| bytes == REPORT_MARK.as_bytes()) {
+        return Ok(());
+    }
+    Err(anyhow!(
+        "{shown}: will not replace a file that is no report; give --report another name, or --force"
+    )
+    .into())
+}
+
+/// Whether two paths lead to one name, which need not be there yet.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
+        let in_place = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(in_place)
+    };
+    place(one).is_some_and(|place_of_one| Some(place_of_one) == place(other))
 }
 
 /// The archive is there already; without its report something was asked for and not done.

@@ -63,6 +63,7 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
             "single-page" => style.dim("any other page"),
             "listing" => format!("{}{}", listed.path, style.dim("  list of what is in it")),
             "variant" => format!("{}{}", listed.path, style.dim("  for clients of JSON")),
+            "private" => format!("{}{}", listed.path, style.dim("  which no client is sent")),
             _ if listed.previous.is_some() => {
                 format!("{}{}", listed.path, style.dim("  of an earlier release"))
             }

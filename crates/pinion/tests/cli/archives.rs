@@ -184,7 +184,10 @@ fn rules_fallbacks_and_variants_are_shown() {
     assert_eq!(kinds, expected.iter().map(|(kind, path)| (kind, path)).collect::<Vec<_>>());
     let rule = &list["rules"][0];
     assert_eq!(members(rule), ["force", "host", "path", "query", "status", "target"]);
-    assert_eq!((&rule["path"], &rule["target"]), (&"/blog/:1/*".into(), &"/:splat/:1?id=:3".into()));
+    assert_eq!(
+        (&rule["path"], &rule["target"]),
+        (&"/blog/:1/*".into(), &"/:splat/:1?id=:3".into())
+    );
     let text = run(&folder, "ls rules.pinion");
     for line in [
         "302!  //*.example.org/blog/:1/* k=v w id=:3  -> /:splat/:1?id=:3",

@@ -108,6 +108,37 @@ fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
     assert_eq!(folder.names(), ["site"]);
 }
 
+#[test]
+fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
+    let folder = Folder::with_site();
+    let build = |flags: &str| run(&folder, &format!("build site -o site.pinion {flags}"));
+    assert_eq!(build("--report report.html").code, 0);
+    assert_eq!(build("--report report.html").code, 0, "a report is replaced");
+    folder.write("empty", "");
+    assert_eq!(build("--report empty").code, 0);
+    assert_eq!(folder.read("empty"), folder.read("report.html"));
+
+    let (page, archive) = (folder.read("site/index.html"), folder.read("site.pinion"));
+    folder.write("other.pinion", &archive);
+    for (report, code, hint) in [
+        ("site.pinion", 2, "is where the archive goes"),
+        ("./site/../site.pinion", 2, "is where the archive goes"),
+        ("site/index.html", 1, "give --report another name, or --force"),
+        ("other.pinion", 1, "give --report another name, or --force"),
+        ("site", 1, "cannot write the report site: Is a directory"),
+    ] {
+        let failed = build(&format!("--report {report}"));
+        assert_eq!((failed.code, failed.stdout.as_slice()), (code, &b""[..]), "{report}");
+        assert!(failed.stderr.contains(hint), "{report}: {}", failed.stderr);
+    }
+    let nowhere = run(&folder, "build site -o new.pinion --report new.pinion");
+    assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
+    assert_eq!(folder.read("site/index.html"), page);
+    assert_eq!(folder.read("other.pinion"), archive);
+    assert_eq!(build("--report other.pinion --force").code, 0);
+    assert_eq!(folder.read("other.pinion").len(), folder.read("report.html").len());
+}
+
 /// What the system refuses to root as well: a link that is longer than a name may be.
 #[test]
 fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
