@@ -132,7 +132,7 @@ fn is_dir(path: &Path) -> bool {
 }
 
 /// Whether a regular file begins with the archive's magic. A file that does not exist does not.
-fn is_archive(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_archive(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         // Opening a pipe would wait for its other end.
         Ok(metadata) if !metadata.is_file() => return Ok(false),

@@ -1,4 +1,5 @@
-//! `pinion check [PATH]`: everything that is wrong with a configuration or a folder, in one go.
+//! `pinion check [PATH]`: everything that is wrong with a configuration, or with what a site is
+//! made of, in one go.
 
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
@@ -33,10 +34,8 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             "there is no {CONFIGURATION} here; name a file or a folder: pinion check PATH"
         )));
     }
-    let checked = match path.is_dir() {
-        true => folder(path)?,
-        false => configuration(path),
-    };
+    let is_site = path.is_dir() || source::is_archive(path).unwrap_or(false);
+    let checked = if is_site { site(path)? } else { configuration(path) };
     let mut out = io::stdout().lock();
     match check.json {
         true => writeln!(out, "{}", document(&checked))?,
@@ -60,8 +59,8 @@ fn configuration(path: &Path) -> Checked<'_> {
     }
 }
 
-/// A folder as it is served without any flag.
-fn folder(path: &Path) -> Result<Checked<'_>, Failure> {
+/// A folder or an archive, as it is served without any flag.
+fn site(path: &Path) -> Result<Checked<'_>, Failure> {
     if let Some(archive) = source::recognise(path)?.archive() {
         let wrong = ArchiveFile::open(&archive).err().and_then(|failure| failure.reason());
         let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();

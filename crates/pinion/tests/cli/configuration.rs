@@ -268,3 +268,16 @@ fn what_means_nothing_for_an_archive_is_wrong_in_a_file_too() {
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[log]\nformat = \"json\"\n");
     run(&folder, "serve").refused(2, "pinion.toml:4:10: format: has no effect without access");
 }
+
+#[test]
+fn an_archive_is_checked_as_it_would_be_served() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    let sound = run(&folder, "check site.pinion");
+    assert_eq!((sound.code, sound.stderr.as_str()), (0, ""), "{}", sound.text());
+    let bytes = folder.read("site.pinion");
+    folder.write("site.pinion", &bytes[..bytes.len() - 1]);
+    let cut = run(&folder, "check site.pinion");
+    assert_eq!(cut.code, 2);
+    assert!(cut.text().starts_with("site.pinion: "), "{}", cut.text());
+}
