@@ -176,7 +176,7 @@ pub enum RuleDoubt {
     FileFirst,
     /// What it is to send is not in the site.
     Missing,
-    /// It leads to paths that it is about itself, where the site has no file.
+    /// Who follows it is led to it again.
     Around,
     /// Its pattern names a host.
     OtherHost,
@@ -245,9 +245,7 @@ impl RuleDoubt {
             }
             RuleDoubt::FileFirst => f.write_str("never applies, there is a file; ! forces a rule"),
             RuleDoubt::Missing => f.write_str("what it leads to is not in the site"),
-            RuleDoubt::Around => {
-                f.write_str("what it leads to is not in the site, and leads to it again")
-            }
+            RuleDoubt::Around => f.write_str("who follows it is led to it again"),
             RuleDoubt::OtherHost => f.write_str("applies to another host, left out"),
             RuleDoubt::NoFields => f.write_str("has no fields; the next pattern's are its own"),
         }

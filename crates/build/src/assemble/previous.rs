@@ -77,11 +77,11 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let is_taken = |path: &[u8]| {
             // `/a` leads to a folder `/a/` that answers.
             let folder = [path, b"/"].concat();
+            // Those that are hidden too.
             keys.binary_search(&path).is_ok()
                 || by_rules.contains(path)
                 || site.has(path)
-                || site.has(&folder)
-                || pages.contains(folder.as_slice())
+                || site.slash_redirects && (site.has(&folder) || pages.contains(folder.as_slice()))
         };
         let mut assets = BTreeMap::new();
         // Read once for each archive: the section is hashed as a whole.

@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 use std::fmt;
 use std::path::Path;
 
+use pinion_archive::layout::FALLBACK_PREFIX;
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role, Scratch, SharedBlock, SharedId};
 use pinion_http::coding::Coding;
 
-use crate::extract::layout::{is_error_page, is_fallback, is_page};
+use crate::extract::layout::is_page;
 use crate::extract::redirects::from_text;
 use crate::fields::{NEVER_CACHED, Purpose, usual, usual_without_content};
 use crate::fingerprint::is_fingerprinted;
-use crate::limits::EXTRACTED_PATTERNS_MAX;
+use crate::limits::{EXTRACTED_PATTERNS_MAX, RULES_FILE_MAX_BYTES};
 use crate::media::{MediaType, is_packed};
 use crate::rules::headers::parse;
 use crate::rules::{Changes, ChangesId, FieldList};
@@ -114,6 +115,7 @@ impl Answers {
                 let fields = Sort { shared, purpose: None, varies: false };
                 self.add(entry.path(), false, fields, None);
                 let other = match entry.path() {
+                    b"/" => return Ok(()),
                     [without @ .., b'/'] => without.to_vec(),
                     path => [path, b"/"].concat(),
                 };
@@ -139,13 +141,8 @@ impl Answers {
         };
         let fields =
             Sort { shared: form.shared(), purpose: Some(purpose), varies: entry.has_choice() };
-        let below = is_fallback(entry) || is_error_page(entry);
-        let path = match below {
-            true => entry.path().iter().position(|&byte| byte == b'/'),
-            false => Some(0),
-        };
-        let path = entry.path().get(path.unwrap_or_default()..).unwrap_or_default();
-        self.add(path, below, fields, Some(media));
+        let folder = entry.path().strip_prefix(FALLBACK_PREFIX);
+        self.add(folder.unwrap_or(entry.path()), folder.is_some(), fields, Some(media));
         Ok(())
     }
 
@@ -169,8 +166,11 @@ impl Answers {
         let patterns = lines.iter().take(EXTRACTED_PATTERNS_MAX);
         let all = ("/*".to_owned(), everywhere);
         for (pattern, lines) in std::iter::once((&all.0, &all.1)).chain(patterns) {
-            if !lines.is_empty() {
-                text.push_str(&format!("{pattern}\n  {}\n", lines.join("\n  ")));
+            let block = format!("{pattern}\n  {}\n", lines.join("\n  "));
+            // A path can be too long for a line. What is not written is told as a difference.
+            let fits = (text.len() + block.len()) as u64 <= RULES_FILE_MAX_BYTES;
+            if !lines.is_empty() && fits && parse(Path::new("_headers"), block.as_bytes()).is_ok() {
+                text.push_str(&block);
             }
         }
         self.compare(archive, &blocks, &text)?;

@@ -34,7 +34,7 @@ pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'
                 layout::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
             })
     };
-    match rules.iter().any(|rule| leads_to_itself(rule, is_file)) {
+    match rules.iter().any(|rule| leads_to_itself(rule, is_file).is_some()) {
         true => Err("a redirect that leads back to itself"),
         false => Ok(line),
     }

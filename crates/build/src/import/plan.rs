@@ -256,7 +256,8 @@ impl<'a> Gathered<'a> {
                     self.leave_out(&[&path], LeftoverReason::Circular);
                 }
                 let left_out = self.plan.answers.get(answer);
-                self.plan.slash_cache_control = left_out.and_then(|answer| answer.cache_control);
+                let cache_control = left_out.and_then(|answer| answer.cache_control);
+                self.plan.slash_cache_control = self.plan.slash_cache_control.or(cache_control);
                 continue;
             }
             let Some(key) = decoded(&path) else {
@@ -316,14 +317,16 @@ impl<'a> Gathered<'a> {
     /// itself where no rule comes before the page.
     fn folder_pages(&mut self) {
         let rules = self.plan.rules.iter().filter(|rule| rule.host.is_none());
-        let ruled: Vec<Vec<u8>> = rules.map(|rule| [&rule.path[..], b"/"].concat()).collect();
+        let ruled: BTreeSet<Vec<u8>> = rules.map(|rule| [&rule.path[..], b"/"].concat()).collect();
         for (folder, &answer) in &self.plan.fallbacks {
             let found = self.plan.answers.get(answer).is_some_and(|answer| answer.status == 200);
             let without_slash = folder.strip_suffix(b"/").unwrap_or_default();
             let taken = [&folder[..], without_slash].iter().any(|path| {
                 self.plan.moved.contains_key(*path) || self.plan.pages.contains_key(*path)
             });
-            let is_ruled = ruled.iter().any(|top| folder.starts_with(top));
+            let mut above = folder.iter().zip(1..).filter(|(byte, _)| **byte == b'/');
+            let is_ruled =
+                above.any(|(_, end)| folder.get(..end).is_some_and(|top| ruled.contains(top)));
             if found && !taken && is_ruled && folder.len() > 1 {
                 self.plan.pages.insert(folder.clone(), Page { answer, alias_of: None });
             }

@@ -27,7 +27,7 @@ pub(crate) enum Doubt {
     FileFirst,
     /// What it is to send is not in the site.
     Missing,
-    /// It leads to itself, in other words each time.
+    /// Who follows it is led to it again.
     Around,
 }
 
@@ -145,15 +145,22 @@ impl<'r> Compiled<'r> {
     /// Finds the place of every rule.
     pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
         let mut placed = Placed::default();
+        let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
-            if leads_to_itself(rule, |path| site.has(path)) || self.comes_back(number, site) {
+            let is_certain = |to: &Vec<u8>| !self.is_taken_before(number, to);
+            let is_loop =
+                leads_to_itself(rule, |path| site.has(path)).is_some_and(|to| is_certain(&to));
+            if is_loop {
                 placed.loops.push(number);
-            } else if leads_around(rule, |begin| site.has_below(begin)) {
-                placed.doubts.push((number, Doubt::Around));
             }
             if let Some(earlier) = self.covered_by(number) {
                 placed.doubts.push((number, Doubt::Covered(earlier)));
                 continue;
+            }
+            let around = leads_around(rule, |begin| site.has_below(begin));
+            if !is_loop && (around.is_some_and(|to| is_certain(&to)) || is_in_circle(&next, number))
+            {
+                placed.doubts.push((number, Doubt::Around));
             }
             if !rule.is_redirect() && rule.only_target().is_some_and(|target| !site.has(target)) {
                 placed.doubts.push((number, Doubt::Missing));
@@ -169,22 +176,22 @@ impl<'r> Compiled<'r> {
         placed
     }
 
-    /// Whether it is certain that who follows the rule comes to it again, by other rules.
-    fn comes_back(&self, number: usize, site: &Site<'_>) -> bool {
-        let mut rule = self.rules.get(number);
-        for _ in 0..REDIRECTS_FOLLOWED_MAX {
-            let Some(path) = rule.and_then(next_path) else { return false };
-            let Some(&next) = self.matching(&path).first() else { return false };
-            rule = self.rules.get(next);
+    /// Whether a rule before that one always takes a path.
+    fn is_taken_before(&self, number: usize, path: &[u8]) -> bool {
+        let mut about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
+        about.any(|earlier| self.rules.get(earlier).is_some_and(Redirect::is_unconditional))
+    }
+
+    /// For each redirect to one path the rule that certainly sends on whoever follows it.
+    fn next_rules(&self, site: &Site<'_>) -> Vec<Option<usize>> {
+        let next = |rule: &Redirect| {
+            let path = next_path(rule)?;
+            let &next = self.matching(&path).first()?;
+            let rule = self.rules.get(next).filter(|rule| rule.is_unconditional())?;
             let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));
-            if !rule.is_some_and(|rule| rule.is_unconditional() && (rule.force || !is_file())) {
-                return false;
-            }
-            if next == number {
-                return true;
-            }
-        }
-        false
+            (rule.force || !is_file()).then_some(next)
+        };
+        self.rules.iter().map(next).collect()
     }
 
     /// Makes entries of a rule about one path; false when it has to be walked.
@@ -284,6 +291,13 @@ impl<'r> Compiled<'r> {
             self.patterns.iter().copied().take_while(|&earlier| earlier < number).find(covers);
         same_path.into_iter().chain(pattern).min()
     }
+}
+
+/// Whether who follows a rule, and the rules behind it, comes to it again.
+fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
+    let follow = |&at: &usize| next.get(at).copied().flatten();
+    let mut followed = std::iter::successors(follow(&number), follow).take(REDIRECTS_FOLLOWED_MAX);
+    followed.any(|at| at == number)
 }
 
 /// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
@@ -417,19 +431,12 @@ mod tests {
             ("/:x /:x", true),
             ("/a /a 200", false),
             ("/a%20b /a%20b#c", true),
-            ("/a /b\n/b /a", true),
-            ("/a /b\n/b/ /c/?x#y\n/c /a", true),
-            ("/a /b\n/b /file", false),
-            ("/a /file\n/file /a", false),
-            ("/a /file\n/file /a 302!", true),
-            ("/a /b\n/b /a 200", false),
-            ("/a /b\n/b x=1 /a", false),
-            ("/a /b\nhttp://h/b /c\n/b /a", false),
-            ("/a /b\n/* /a", true),
-            ("/a /b\n/b /b", false),
-            ("/a /b\n/b https://example.org/a", false),
+            ("/a x=1 /b\n/a /a", true),
+            // An earlier rule answers.
+            ("/soon /index.html 200\n/* /soon 302", false),
+            ("/a/b/* /b/:splat 301!\n/a/* /a/b/:splat 301!", false),
         ] {
-            assert_eq!(placed(text).contains("loop 0"), is_loop, "{text}: {}", placed(text));
+            assert_eq!(placed(text).contains("loop "), is_loop, "{text}: {}", placed(text));
         }
     }
 
@@ -441,12 +448,23 @@ mod tests {
             ("/* /dir/:splat", false),
             ("/* /d/:splat", true),
             ("/:x /x-:x", true),
+            ("/a/b/* /dir/:splat 200\n/a/* /a/b/:splat", false),
+            ("/a /b\n/b /a", true),
+            ("/a /b\n/b/ /c/?x#y\n/c /a", true),
+            ("/a /file\n/file /a 302!", true),
+            ("/a /b\n/* /a", true),
+            ("/a /b\n/b /file", false),
+            ("/a /file\n/file /a", false),
+            ("/a /b\n/b /a 200", false),
+            ("/a /b\n/b x=1 /a", false),
+            ("/a /b\nhttp://h/b /c\n/b /a", false),
+            ("/a /b\n/b https://example.org/a", false),
             ("/a/* /b/:splat", false),
             ("/a/* x=1 /a/b/:splat", false),
             ("/a/* /a/b/:splat 200", false),
             ("/a/* https://example.org/a/:splat", false),
         ] {
-            assert_eq!(placed(text).contains("0 Around"), is_around, "{text}: {}", placed(text));
+            assert_eq!(placed(text).contains("Around"), is_around, "{text}: {}", placed(text));
         }
     }
 }

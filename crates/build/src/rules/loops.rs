@@ -6,12 +6,13 @@ use super::compile::forms;
 use super::matching::{covers_host, matches};
 use super::redirects::{Part, Redirect, TargetPart};
 
-/// Whether it is certain that who follows the rule is sent on by it again.
+/// Where the rule leads to, if it is certain that who follows it is sent on by it again; unless an
+/// earlier rule takes that path, which is for the caller to see.
 ///
 /// What `/docs/* /docs/latest/:splat` leads to may be a file, which comes first unless the rule is
 /// forced; `has` tells the paths of the site. What no path can have stands for the captures, so
 /// that what holds for it holds for all.
-pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> bool {
+pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let same_host = match (&rule.target_host, &rule.host) {
         (None, _) => true,
         (Some(target), Some(host)) => covers_host(Some(host), Some(target)),
@@ -21,30 +22,30 @@ pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> b
     // A target with a query of its own may not have what the rule asks for.
     let same_query = rule.query.is_empty() || rule.keeps_query;
     if !rule.is_redirect() || !same_host || !same_query {
-        return false;
+        return None;
     }
     let (from, captures) = sample(&rule.path);
-    let Some(to) = target_path(rule, &captures) else { return false };
+    let to = target_path(rule, &captures)?;
     let same = without_slash(&to) == without_slash(&from);
     let is_file = || forms(without_slash(&to)).iter().any(|form| has(form));
     let comes_back = rule.force || (rule.only_target().is_some() && !is_file());
-    matches(&rule.path, &to) && (same || comes_back)
+    (matches(&rule.path, &to) && (same || comes_back)).then_some(to)
 }
 
-/// Whether who follows the rule is sent on by it again unless a file comes first, and there is
-/// none: `/a/* /a/b/:splat` without a file below `/a/b/`. `has_below` tells whether a path of the
-/// site begins with what is given.
-pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -> bool {
+/// Where the rule leads to, if who follows it is sent on by it again unless a file comes first, and
+/// there is none: `/a/* /a/b/:splat` without a file below `/a/b/`. `has_below` tells whether a path
+/// of the site begins with what is given.
+pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
     if !is_plain || rule.only_target().is_some() {
-        return false;
+        return None;
     }
     let (_, captures) = sample(&rule.path);
-    let Some(to) = target_path(rule, &captures) else { return false };
+    let to = target_path(rule, &captures)?;
     // No path has the bytes that stand for captures.
     let known = to.iter().position(|&byte| byte <= 2).unwrap_or(to.len());
     let begin = to.get(..known).unwrap_or_default();
-    matches(&rule.path, &to) && !has_below(begin)
+    (matches(&rule.path, &to) && !has_below(begin)).then_some(to)
 }
 
 /// The path that a redirect of one path leads to on the same host, whoever asks.

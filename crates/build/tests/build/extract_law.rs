@@ -83,7 +83,9 @@ fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
     for file in &files {
         let content = fs::read(file).expect("a file");
         let below = file.strip_prefix(out).expect("below it").as_os_str().as_encoded_bytes();
-        if below == b"_redirects" && done.redirects > 0 {
+        let is_made = below == b"_redirects" && done.redirects > 0
+            || below == b"_headers" && !contents.iter().any(|(key, _)| key == b"file:/_headers");
+        if is_made {
             continue;
         }
         bytes += content.len() as u64;

@@ -70,14 +70,18 @@ fn check_archive(imported: &Imported, bytes: &[u8], cdb: &[u8]) {
     let (mut contents, mut is_plain, mut references) = (HashSet::new(), true, 0);
     for reference in theirs.references() {
         let reference = reference.expect("it was read");
-        let fields = theirs.fields(&reference).expect("it was read");
-        let coding = fields.iter().find(|field| field.name == "Content-Encoding");
-        is_plain &= coding.is_none_or(|coding| coding.value == b"identity");
         contents.insert(theirs.content(&reference).expect("it was read").to_vec());
         references += 1;
+        // Those of an empty file may be lost: the archiver's own fault.
+        let Ok(fields) = theirs.fields(&reference) else { continue };
+        let is_coding = |name: &str| name.eq_ignore_ascii_case("Content-Encoding");
+        let coding = fields.iter().find(|field| is_coding(field.name));
+        is_plain &= coding.is_none_or(|coding| coding.value == b"identity");
     }
     let entries = imported.pages + imported.fallback_pages;
-    assert!(entries <= references, "{imported:?}");
+    // A page of a whole folder is one for what is missing, and has the path with the `*` and that
+    // of the folder.
+    assert!(entries <= 3 * references, "{imported:?}");
     let layout = Layout::open(bytes).expect("an archive");
     let archive = layout.view(bytes);
     let mut entries = archive.entries();

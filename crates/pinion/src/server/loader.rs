@@ -50,10 +50,18 @@ impl Loader {
             // Somebody has published to a folder that was empty when it was first served: what a
             // release folder holds is nobody's to see.
             Source::Folder(path) if is_release_folder(path) => self.map_current(path, &mut held)?,
-            Source::Folder(path) if becomes_release_folder(path) => {
-                return Err(anyhow!("{} has no current release yet", path.display()).into());
+            Source::Folder(path) => {
+                let built = self.build_folder(path)?;
+                // It may have become one since.
+                match becomes_release_folder(path) {
+                    true if is_release_folder(path) => self.map_current(path, &mut held)?,
+                    true => {
+                        let shown = path.display();
+                        return Err(anyhow!("{shown} has no current release yet").into());
+                    }
+                    false => built,
+                }
             }
-            Source::Folder(path) => self.build_folder(path)?,
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
         };
         if self.memory == Memory::Preload {

@@ -41,6 +41,8 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     let result = build_file_after(earlier, &build.source, &options, &build.output, &watcher);
     watcher.clear();
     if let (Ok(summary), Some(path)) = (&result, &build.report) {
+        // Once more: links may lead to what is there only now.
+        check_report(path, build)?;
         write_report(summary, &build.output, path)?;
     }
     match result {
