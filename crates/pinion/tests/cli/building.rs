@@ -132,7 +132,7 @@ fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
         assert!(failed.stderr.contains(hint), "{report}: {}", failed.stderr);
     }
     // By a link that leads to it only when it is there.
-    std::os::unix::fs::symlink("later.pinion", folder.join("link.pinion")).expect("a link");
+    symlink("later.pinion", folder.join("link.pinion")).expect("a link");
     let linked = run(&folder, "build site -o link.pinion --report later.pinion");
     assert_eq!(linked.code, 2, "{}", linked.stderr);
     assert_eq!(run(&folder, "verify later.pinion").code, 0);
