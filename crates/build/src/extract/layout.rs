@@ -11,7 +11,7 @@ use pinion_http::target;
 
 use crate::keys;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
-use crate::media;
+use crate::media::{self, MediaType};
 use crate::names::{Names, RulesFile, rules_file};
 use crate::walk::relative;
 
@@ -223,10 +223,30 @@ impl Reader<'_> {
         if entry.status() == 404
             && self.archive.load(&usual, scratch)?
             && self.is_same(scratch, entry)?
+            && self.is_page_of(&usual, scratch, entry)?
         {
             return Ok(None);
         }
         Ok(Some([folder, self.name_of(entry)?.as_bytes()].concat()))
+    }
+
+    /// Whether a page for what is missing, whose content is that of the file in the scratch, is that
+    /// very file: as old, and of a type that the file has by its name or its fields.
+    fn is_page_of(&self, file: &[u8], scratch: &Scratch, page: &Entry<'_>) -> Result<bool, Damage> {
+        let Some(found) = scratch.entry().filter(|found| found.modified() == page.modified())
+        else {
+            return Ok(false);
+        };
+        let (Some(of_file), Some(of_page)) = (found.representation(0), page.representation(0))
+        else {
+            return Ok(false);
+        };
+        let shown = self.archive.shared(of_page.shared())?.media_type();
+        if self.archive.shared(of_file.shared())?.media_type() == shown {
+            return Ok(true);
+        }
+        let body = self.archive.body(&of_page)?.unwrap_or_default();
+        Ok(MediaType::of(file, body).field().as_bytes() == shown)
     }
 
     /// The name of a page that answers with its status in place of others: `_404.html`.

@@ -154,6 +154,24 @@ proptest! {
     }
 }
 
+/// The page for what is missing may have the content of a `404.html` and be another file.
+#[test]
+fn a_page_for_what_is_missing_that_is_like_another_comes_back() {
+    for (name, modified) in [("_404.txt", 1), ("_404.html", 2), ("_404.html", 1)] {
+        let folder = Folder::with(&[("404.html", "missing"), (name, "missing")]);
+        folder.file("_headers", "/404.html\n  Content-Type: a/b\n");
+        folder.modified("404.html", 1);
+        folder.modified(name, modified);
+        let (site, out) = (built(&folder), Folder::new());
+        extracted(&site.bytes, out.path(), false).expect("a folder");
+        assert_eq!(built(&out).entries, site.entries, "{name} of {modified}");
+    }
+    // The same file under both, with fields of one path.
+    let folder = Folder::with(&[("404.html", "missing")]);
+    folder.file("_headers", "/404.html\n  Content-Type: a/b\n");
+    comes_back(&folder);
+}
+
 /// An archive with one small page under each of these keys.
 fn pages(keys: &[&[u8]]) -> Vec<u8> {
     let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
