@@ -172,7 +172,8 @@ impl Extraction<'_> {
         while let Some(entry) = entries.next_entry()? {
             if redirects::is_line(&entry) {
                 let line = redirects::line_of_entry(&self.archive, &entry)?;
-                self.line(entry.path(), line);
+                let line = self.line(entry.path(), line);
+                self.lines.text.push_str(&line);
                 if imported {
                     answers.take(&self.archive, &entry, None)?;
                 }
@@ -203,18 +204,13 @@ impl Extraction<'_> {
             (self.headers, self.extracted.differences) = (text, differences);
         }
         // Of a file the first line that matches counts, so what comes before entries stands first.
-        let below = std::mem::take(&mut self.lines.text);
-        let mut leads = true;
+        let mut is_first = true;
         for rule in self.archive.rules().iter() {
-            if leads && !rule.is_forced() {
-                leads = false;
-                self.lines.first = std::mem::replace(&mut self.lines.text, below.clone());
-            }
-            let line = redirects::line_of_rule(&rule);
-            self.line(format!("rule {}", rule.number()).as_bytes(), Some(line));
-        }
-        if leads {
-            self.lines.first = std::mem::replace(&mut self.lines.text, below);
+            is_first &= rule.is_forced();
+            let line = Some(redirects::line_of_rule(&rule));
+            let line = self.line(format!("rule {}", rule.number()).as_bytes(), line);
+            let lines = if is_first { &mut self.lines.first } else { &mut self.lines.text };
+            lines.push_str(&line);
         }
         if has_file {
             // The redirects are those of files that the archive has kept.
@@ -229,18 +225,20 @@ impl Extraction<'_> {
         Ok(())
     }
 
-    fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) {
+    /// The line, counted; empty if there is none, or if no build would take it, which is noted.
+    fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) -> String {
         let archive = self.archive;
         match line.map(|line| line.and_then(|line| redirects::readable(&archive, line))) {
             Some(Ok(line)) => {
-                self.lines.text.push_str(&line);
                 self.extracted.redirects += 1;
+                line
             }
             Some(Err(what)) => {
                 let path = path.escape_ascii().to_string();
                 self.lines.refused.push(Refusal { path, reason: RefusalReason::Line(what) });
+                String::new()
             }
-            None => {}
+            None => String::new(),
         }
     }
 

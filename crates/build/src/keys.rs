@@ -35,7 +35,7 @@ const CLEAN_SUFFIXES: [&[u8]; 5] = [b".html", b".htm", b".xhtml", b".xht", b".tx
 pub(crate) const FAVICON: &[u8] = b"/favicon.ico";
 
 /// The files that answer for it where it is missing, best first: what browsers of this decade take.
-const FAVICON_FILES: [&[u8]; 2] = [b"/favicon.svg", b"/favicon.png"];
+pub(crate) const FAVICON_FILES: [&[u8]; 2] = [b"/favicon.svg", b"/favicon.png"];
 
 /// The page for what does not exist.
 pub(crate) const NOT_FOUND_NAME: &[u8] = b"404.html";

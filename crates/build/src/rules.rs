@@ -48,6 +48,7 @@ pub use files::in_place;
 use compile::{is_of_folder, of_whole_folders};
 use files::Collector;
 use headers::FieldRule;
+use loops::Circles;
 use redirects::{Part, QueryValue, Redirect, TargetPart};
 
 /// What the rules files of a site say.
@@ -94,20 +95,24 @@ impl Rules {
     /// # Errors
     /// [`BuildError::Rules`]: redirects that lead to themselves.
     pub(crate) fn check(&mut self, site: &Site<'_>) -> Result<(), BuildError> {
-        let placed = Compiled::new(&self.redirects).place(site);
+        let compiled = Compiled::new(&self.redirects);
+        let Circles { certain, around } = compiled.circles(site);
+        let mut doubts = compiled.place(site).doubts;
+        doubts.extend(around.into_iter().map(|number| (number, Doubt::Around)));
+        doubts.sort_by_key(|&(number, _)| number);
         let error = |rule: &Redirect| RuleError {
             file: rule.file.to_path_buf(),
             line: rule.line,
             column: rule.target_column,
             expected: "another target: this one leads back to the rule".to_owned(),
         };
-        let loops = placed.loops.iter().filter_map(|&number| self.redirects.get(number));
+        let loops = certain.iter().filter_map(|&number| self.redirects.get(number));
         let mut errors: Vec<RuleError> = loops.map(error).collect();
         if !errors.is_empty() {
             errors.sort();
             return Err(BuildError::Rules(errors));
         }
-        for (number, doubt) in placed.doubts {
+        for (number, doubt) in doubts {
             let Some(rule) = self.redirects.get(number) else { continue };
             let doubt = match doubt {
                 Doubt::FileFirst => RuleDoubt::FileFirst,

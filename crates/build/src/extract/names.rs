@@ -4,7 +4,8 @@
 use pinion_archive::{Archive, Damage, Scratch};
 
 use crate::extract::fields::{Answers, DifferenceReason};
-use crate::keys::{FAVICON, clean_url, files_of, index_url};
+use crate::extract::layout::is_page;
+use crate::keys::{FAVICON, FAVICON_FILES, clean_url, index_url};
 
 /// The further names of files.
 #[derive(Default)]
@@ -29,9 +30,11 @@ impl Names {
         for (found, url) in [(&mut self.index, index_url(file)), (&mut self.clean, clean_url(file))]
         {
             let Some((url, _)) = url else { continue };
-            match archive.load(url, &mut self.scratch)? {
-                true => found.some = true,
-                false => found.missing.push(url.to_vec()),
+            if !archive.load(url, &mut self.scratch)? {
+                found.missing.push(url.to_vec());
+            } else if let Some(entry) = self.scratch.entry() {
+                // A file of its own says nothing about further names of others.
+                found.some |= is_page(&entry) && entry.target().is_some();
             }
         }
         Ok(())
@@ -56,8 +59,8 @@ impl Names {
             flags.push("--no-slash-redirects");
         }
         if !archive.load(FAVICON, &mut self.scratch)? {
-            for icon in files_of(FAVICON).filter(|icon| icon.ends_with(b"g")) {
-                if archive.load(&icon, &mut self.scratch)? {
+            for icon in FAVICON_FILES {
+                if archive.load(icon, &mut self.scratch)? {
                     answers.differs(FAVICON, false, DifferenceReason::Added);
                     break;
                 }

@@ -11,11 +11,9 @@
 
 use std::collections::HashMap;
 
-use super::loops::{leads_around, leads_to_itself, next_path, without_slash};
 use super::matching::{covers, covers_path, matches};
 use super::redirects::{Part, Redirect, TargetPart};
 use crate::keys::Plan;
-use crate::limits::REDIRECTS_FOLLOWED_MAX;
 use crate::options::Options;
 
 /// What is told about a rule that did not fail the build.
@@ -79,7 +77,7 @@ impl<'s> Site<'s> {
 
 /// All rules, ready to be asked about paths.
 pub(crate) struct Compiled<'r> {
-    rules: &'r [Redirect],
+    pub(super) rules: &'r [Redirect],
     /// Rules for one path only, by it.
     exact: HashMap<Vec<u8>, Vec<usize>>,
     patterns: Vec<usize>,
@@ -98,8 +96,6 @@ pub(crate) struct Placed {
     pub(crate) walked: Vec<usize>,
     /// Rules and what is to be told about them.
     pub(crate) doubts: Vec<(usize, Doubt)>,
-    /// Rules that lead to themselves.
-    pub(crate) loops: Vec<usize>,
 }
 
 impl<'r> Compiled<'r> {
@@ -145,22 +141,10 @@ impl<'r> Compiled<'r> {
     /// Finds the place of every rule.
     pub(crate) fn place(&self, site: &Site<'_>) -> Placed {
         let mut placed = Placed::default();
-        let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
-            let is_certain = |to: &Vec<u8>| !self.is_taken_before(number, to);
-            let is_loop =
-                leads_to_itself(rule, |path| site.has(path)).is_some_and(|to| is_certain(&to));
-            if is_loop {
-                placed.loops.push(number);
-            }
             if let Some(earlier) = self.covered_by(number) {
                 placed.doubts.push((number, Doubt::Covered(earlier)));
                 continue;
-            }
-            let around = leads_around(rule, |begin| site.has_below(begin));
-            if !is_loop && (around.is_some_and(|to| is_certain(&to)) || is_in_circle(&next, number))
-            {
-                placed.doubts.push((number, Doubt::Around));
             }
             if !rule.is_redirect() && rule.only_target().is_some_and(|target| !site.has(target)) {
                 placed.doubts.push((number, Doubt::Missing));
@@ -174,24 +158,6 @@ impl<'r> Compiled<'r> {
             }
         }
         placed
-    }
-
-    /// Whether a rule before that one always takes a path.
-    fn is_taken_before(&self, number: usize, path: &[u8]) -> bool {
-        let mut about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
-        about.any(|earlier| self.rules.get(earlier).is_some_and(Redirect::is_unconditional))
-    }
-
-    /// For each redirect to one path the rule that certainly sends on whoever follows it.
-    fn next_rules(&self, site: &Site<'_>) -> Vec<Option<usize>> {
-        let next = |rule: &Redirect| {
-            let path = next_path(rule)?;
-            let &next = self.matching(&path).first()?;
-            let rule = self.rules.get(next).filter(|rule| rule.is_unconditional())?;
-            let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));
-            (rule.force || !is_file()).then_some(next)
-        };
-        self.rules.iter().map(next).collect()
     }
 
     /// Makes entries of a rule about one path; false when it has to be walked.
@@ -237,7 +203,7 @@ impl<'r> Compiled<'r> {
     }
 
     /// The rules that can match a path, in order, up to the first that always does.
-    fn matching(&self, path: &[u8]) -> Vec<usize> {
+    pub(super) fn matching(&self, path: &[u8]) -> Vec<usize> {
         let mut about = self.about(path);
         let always =
             |&number: &usize| self.rules.get(number).is_some_and(Redirect::is_unconditional);
@@ -248,7 +214,7 @@ impl<'r> Compiled<'r> {
     }
 
     /// The rules whose path a path is, in order.
-    fn about(&self, path: &[u8]) -> Vec<usize> {
+    pub(super) fn about(&self, path: &[u8]) -> Vec<usize> {
         let mut about = self.exact_at(path).to_vec();
         let patterns = self.patterns.iter().copied();
         about.extend(patterns.filter(|&number| {
@@ -278,7 +244,7 @@ impl<'r> Compiled<'r> {
     }
 
     /// The first rule before this one that applies to everything it is about.
-    fn covered_by(&self, number: usize) -> Option<usize> {
+    pub(super) fn covered_by(&self, number: usize) -> Option<usize> {
         let rule = self.rules.get(number)?;
         let covers = |&earlier: &usize| {
             earlier < number && self.rules.get(earlier).is_some_and(|other| covers(other, rule))
@@ -291,13 +257,6 @@ impl<'r> Compiled<'r> {
             self.patterns.iter().copied().take_while(|&earlier| earlier < number).find(covers);
         same_path.into_iter().chain(pattern).min()
     }
-}
-
-/// Whether who follows a rule, and the rules behind it, comes to it again.
-fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
-    let follow = |&at: &usize| next.get(at).copied().flatten();
-    let mut followed = std::iter::successors(follow(&number), follow).take(REDIRECTS_FOLLOWED_MAX);
-    followed.any(|at| at == number)
 }
 
 /// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
@@ -337,6 +296,7 @@ pub(super) fn forms(path: &[u8]) -> Vec<Vec<u8>> {
 mod tests {
     use std::path::Path;
 
+    use super::super::loops::Circles;
     use super::super::redirects::parse;
     use super::*;
 
@@ -350,17 +310,20 @@ mod tests {
         files.sort_unstable();
         let site = Site { files: &files, plan: &plan, aliases: Vec::new(), slash_redirects: true };
         let compiled = Compiled::new(&rules);
-        let Placed { entries, walked, doubts, loops } = compiled.place(&site);
+        let Placed { entries, walked, doubts } = compiled.place(&site);
+        let Circles { certain, around } = compiled.circles(&site);
         let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
         let entries = entries.iter().map(|(path, rule)| format!("{}={rule}", name(path)));
         let walked = walked.iter().map(|rule| format!("walk {rule}"));
         let doubts = doubts.iter().map(|(rule, doubt)| format!("{rule} {doubt:?}"));
-        let loops = loops.iter().map(|rule| format!("loop {rule}"));
+        let certain = certain.iter().map(|rule| format!("loop {rule}"));
+        let around = around.iter().map(|rule| format!("{rule} Around"));
+        let circles = certain.chain(around);
         let verdicts = FILES.iter().filter_map(|path| match compiled.verdict(path, &site) {
             Verdict::Keep => None,
             verdict => Some(format!("{} {verdict:?}", name(path))),
         });
-        let all: Vec<String> = entries.chain(walked).chain(doubts).chain(loops).collect();
+        let all: Vec<String> = entries.chain(walked).chain(doubts).chain(circles).collect();
         [all, verdicts.collect()].concat().join(", ")
     }
 

@@ -2,9 +2,66 @@
 
 use pinion_http::target::decode_path;
 
-use super::compile::forms;
+use super::compile::{Compiled, Site, forms};
 use super::matching::{covers_host, matches};
 use super::redirects::{Part, Redirect, TargetPart};
+use crate::limits::REDIRECTS_FOLLOWED_MAX;
+
+/// Rules by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Circles {
+    /// They lead to themselves whatever is asked for.
+    pub(crate) certain: Vec<usize>,
+    /// They lead to themselves in other words each time, or by way of other rules.
+    pub(crate) around: Vec<usize>,
+}
+
+impl Compiled<'_> {
+    /// Finds the redirects that a client who follows them comes back to.
+    pub(crate) fn circles(&self, site: &Site<'_>) -> Circles {
+        let mut circles = Circles::default();
+        let next = self.next_rules(site);
+        for (number, rule) in self.rules.iter().enumerate() {
+            let comes_there = |to: Vec<u8>| !self.is_taken_before(number, &to);
+            if leads_to_itself(rule, |path| site.has(path)).is_some_and(comes_there) {
+                circles.certain.push(number);
+                continue;
+            }
+            let around = leads_around(rule, |begin| site.has_below(begin)).is_some_and(comes_there)
+                || is_in_circle(&next, number);
+            // One that never applies leads nowhere.
+            if around && self.covered_by(number).is_none() {
+                circles.around.push(number);
+            }
+        }
+        circles
+    }
+
+    /// Whether a rule before that one always takes a path.
+    fn is_taken_before(&self, number: usize, path: &[u8]) -> bool {
+        let mut about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
+        about.any(|earlier| self.rules.get(earlier).is_some_and(Redirect::is_unconditional))
+    }
+
+    /// For each redirect to one path the rule that certainly sends on whoever follows it.
+    fn next_rules(&self, site: &Site<'_>) -> Vec<Option<usize>> {
+        let next = |rule: &Redirect| {
+            let path = next_path(rule)?;
+            let &next = self.matching(&path).first()?;
+            let rule = self.rules.get(next).filter(|rule| rule.is_unconditional())?;
+            let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));
+            (rule.force || !is_file()).then_some(next)
+        };
+        self.rules.iter().map(next).collect()
+    }
+}
+
+/// Whether who follows a rule, and the rules behind it, comes to it again.
+fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
+    let follow = |&at: &usize| next.get(at).copied().flatten();
+    let mut followed = std::iter::successors(follow(&number), follow).take(REDIRECTS_FOLLOWED_MAX);
+    followed.any(|at| at == number)
+}
 
 /// Where the rule leads to, if it is certain that who follows it is sent on by it again; unless an
 /// earlier rule takes that path, which is for the caller to see.
@@ -49,7 +106,7 @@ pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -
 }
 
 /// The path that a redirect of one path leads to on the same host, whoever asks.
-pub(crate) fn next_path(rule: &Redirect) -> Option<Vec<u8>> {
+fn next_path(rule: &Redirect) -> Option<Vec<u8>> {
     let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
     rule.only_target().filter(|_| is_plain)?;
     target_path(rule, &[])
@@ -101,6 +158,6 @@ fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     decode_path(path, &mut Vec::new()).ok().map(<[u8]>::to_vec)
 }
 
-pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
+fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
