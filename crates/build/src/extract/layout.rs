@@ -230,8 +230,8 @@ impl Reader<'_> {
         Ok(Some([folder, self.name_of(entry)?.as_bytes()].concat()))
     }
 
-    /// Whether a page for what is missing, with the content of the file in the scratch, is that very
-    /// file: as old, and of a type that the file has by its name or its fields.
+    /// Whether a page for what is missing, with the content of the file in the scratch, is that
+    /// very file: as old, and of a type that the file has by its name or its fields.
     fn is_page_of(&self, file: &[u8], scratch: &Scratch, page: &Entry<'_>) -> Result<bool, Damage> {
         let Some(found) = scratch.entry().filter(|found| found.modified() == page.modified())
         else {
