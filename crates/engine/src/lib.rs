@@ -19,6 +19,7 @@
 //! | `shortage` | sends that found no memory in the kernel |
 //! | `drain` | how a worker ends |
 //! | `backlog` | what stands in the kernel when a worker ends, or was held up |
+//! | [`tls`] | what stands between a connection and its protocol when it is encrypted |
 //! | `tables` | how what grows with connections grows |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
@@ -66,6 +67,7 @@ pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
 mod tables;
+pub mod tls;
 mod wheel;
 pub mod worker;
 

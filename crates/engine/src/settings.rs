@@ -3,6 +3,7 @@
 use pinion_http::limits::Limits;
 
 use crate::limits::{HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+use crate::tls::TlsConfig;
 
 /// What a listener speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,15 @@ pub struct ListenerSettings {
     pub protocol: Protocol,
     /// Whole field lines (`Name: value\r\n`) sent with every answer, such as `Server`.
     pub fields: Vec<u8>,
+    /// TLS, if its connections are encrypted.
+    pub tls: Option<TlsConfig>,
+}
+
+impl ListenerSettings {
+    /// A listener that is not encrypted and adds no fields.
+    pub fn plain(protocol: Protocol) -> Self {
+        Self { protocol, fields: Vec::new(), tls: None }
+    }
 }
 
 /// Settings of a worker; all workers have the same.
@@ -50,7 +60,7 @@ impl Default for Settings {
             connections: 1024,
             requests_per_connection: None,
             buffer_bytes: 64 << 20,
-            listeners: vec![ListenerSettings { protocol: Protocol::Http, fields: Vec::new() }],
+            listeners: vec![ListenerSettings::plain(Protocol::Http)],
         }
     }
 }

@@ -406,10 +406,8 @@ impl TestServer {
         let raw = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
         let address = |socket: &Arc<_>| local_address(socket).expect("address");
         let (http_at, raw_at) = (address(&http), address(&raw));
-        let listener = |socket, protocol| Listener {
-            socket,
-            settings: ListenerSettings { protocol, fields: Vec::new() },
-        };
+        let listener =
+            |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
         let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
         let kit = Kit { listeners, settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();

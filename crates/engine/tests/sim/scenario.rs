@@ -361,7 +361,7 @@ fn settings(random: &mut Random, poor: bool) -> Settings {
 }
 
 pub(crate) fn settings_of_two_listeners() -> Settings {
-    let listener = |protocol| ListenerSettings { protocol, fields: Vec::new() };
+    let listener = |protocol| ListenerSettings::plain(protocol);
     Settings {
         listeners: vec![listener(Protocol::Http), listener(Protocol::Raw)],
         ..Settings::default()

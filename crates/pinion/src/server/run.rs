@@ -117,7 +117,7 @@ fn engine_kit(
     };
     let listeners = listeners.into_iter().map(|bound| Listener {
         socket: Arc::new(bound.socket),
-        settings: ListenerSettings { protocol: Protocol::Http, fields: fields.clone() },
+        settings: ListenerSettings { protocol: Protocol::Http, fields: fields.clone(), tls: None },
     });
     EngineKit {
         listeners: listeners.collect(),

@@ -1,0 +1,7 @@
+//! TLS 1.2 and 1.3 (RFC 8446) on rustls and aws-lc-rs.
+
+use std::sync::Arc;
+
+/// What the connections of a TLS listener have in common: certificates, protocols, tickets.
+#[derive(Debug, Clone)]
+pub struct TlsConfig(pub(crate) Arc<rustls::ServerConfig>);
