@@ -141,14 +141,17 @@ impl Core {
     /// Bytes that wait to be sent.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        self.outputs.bytes(self.conns.get(slot).output)
+        let conn = self.conns.get(slot);
+        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        self.outputs.bytes(conn.output) + sealed_bytes as u64
     }
 
     /// Bytes of the budget for buffers that a connection holds.
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
         let conn = self.conns.get(slot);
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
-        conn.stash.held_bytes() + output_bytes
+        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        conn.stash.held_bytes() + output_bytes + sealed_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0

@@ -45,7 +45,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
                 0
             }
             Phase::Body => body(app, core, slot, rest),
-            Phase::Answer => return at,
+            Phase::Handshake | Phase::Answer => return at,
             Phase::Raw => raw(app, core, slot, rest),
             Phase::Linger => {
                 drop_input(core, slot, rest.len() as u64);
