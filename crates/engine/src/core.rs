@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
+use pinion_http::prepared::{Piece, PreparedBody};
 
 use crate::address::Address;
 use crate::app::Gone;
@@ -197,6 +198,40 @@ impl Core {
             }
         };
         if queued { Ok(()) } else { Err(Gone::Overload) }
+    }
+
+    /// Queues the content of a prepared answer. False when that is not possible.
+    pub(crate) fn queue_body(
+        &mut self,
+        slot: Slot,
+        body: PreparedBody<'_>,
+        mapping: Option<MappingId>,
+    ) -> bool {
+        let pieces = match body {
+            PreparedBody::None => return true,
+            PreparedBody::Bytes(bytes) => {
+                let (output, pool) = self.output(slot);
+                return output.append_bytes(pool, bytes);
+            }
+            PreparedBody::Archive(pieces) => pieces,
+        };
+        pieces.iter().all(|piece| match (*piece, mapping) {
+            (Piece::Bytes(bytes), _) => {
+                let (output, pool) = self.output(slot);
+                output.append_bytes(pool, bytes)
+            }
+            (Piece::Archive(range), Some(mapping)) => {
+                self.queue_mapped(slot, mapping, range.offset, range.bytes).is_ok()
+            }
+            (Piece::External(range), Some(mapping)) => {
+                let (output, pool, mappings) = self.output_and_mappings(slot);
+                output.push_external(pool, mappings, mapping, range)
+            }
+            (Piece::Archive(_) | Piece::External(_), None) => {
+                debug_assert!(false, "archive ranges need their mapping");
+                false
+            }
+        })
     }
 
     /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
