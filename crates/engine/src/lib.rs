@@ -22,6 +22,7 @@
 //! | `backlog` | what stands in the kernel when a worker ends, or was held up |
 //! | [`tls`] | what stands between a connection and its protocol when it is encrypted |
 //! | `tables` | how what grows with connections grows |
+//! | [`quic`] | QUIC: datagrams, endpoints, connections |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`residency`] | memory given back after a build |
@@ -55,6 +56,7 @@ mod output;
 mod places;
 mod pool;
 mod preface;
+pub mod quic;
 pub mod raw;
 mod relief;
 pub mod residency;

@@ -153,3 +153,32 @@ pub const MESSAGES_PER_PASS: usize = 256;
 
 /// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
 pub const WORKER_STACK_BYTES: usize = 1024 * 1024;
+
+/// Datagrams, or runs of them, received in one call: as many as the library takes.
+pub(crate) const DATAGRAM_BATCH: usize = 32;
+
+/// Bytes of one receive buffer for datagrams: what the kernel puts together at most (GRO).
+pub(crate) const DATAGRAM_MAX_BYTES: usize = 64 * 1024;
+
+/// Bytes asked for as buffers of a UDP socket: some thousand datagrams, where the usual default
+/// holds a hundred and loses the rest.
+pub(crate) const UDP_BUFFER_BYTES: usize = 4 << 20;
+
+/// Requests that one QUIC connection may have open: as many as over HTTP/2.
+pub(crate) const QUIC_STREAMS: u32 = 128;
+
+/// Streams of one direction that the peer may open: the control stream and two of QPACK (RFC 9114
+/// §6.2), and some of kinds that nobody knows.
+pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
+
+/// Bytes of a request's content that may come before it is wanted.
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+
+/// Bytes of all contents of a connection that may come before they are wanted.
+pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Bytes sent on a connection and not acknowledged: what a fast path over half the world holds.
+pub(crate) const QUIC_SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Bytes kept of a client that is not accepted yet: its first flight, with a large key exchange.
+pub(crate) const QUIC_INCOMING_MAX_BYTES: u64 = 16 * 1024;

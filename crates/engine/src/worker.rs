@@ -228,6 +228,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Completion::Sent { slot, result } => self.sent(slot, result),
             Completion::Released { slot } => self.released(slot),
+            Completion::Datagrams { .. } => {}
             Completion::Woken => self.woken(),
         }
     }

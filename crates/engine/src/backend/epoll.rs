@@ -29,6 +29,7 @@ pub(crate) const CONNECTION_BYTES: usize = size_of::<Watched>();
 
 const LISTENER_BIT: u64 = 1 << 63;
 const WAKE_BIT: u64 = 1 << 62;
+const DATAGRAM_BITS: u64 = LISTENER_BIT | WAKE_BIT;
 
 /// One watched socket.
 #[derive(Default)]
@@ -59,6 +60,8 @@ pub struct Epoll {
     /// The event at `position` was writable too and its input is still to be looked at.
     input_next: bool,
     input: Box<[u8]>,
+    /// The numbers of the sockets for datagrams that are watched.
+    datagrams: Vec<u32>,
 }
 
 impl Epoll {
@@ -84,6 +87,7 @@ impl Epoll {
             accept_from: None,
             input_next: false,
             input: vec![0; CHUNK_BYTES].into_boxed_slice(),
+            datagrams: Vec::new(),
         })
     }
 
@@ -159,6 +163,10 @@ impl Epoll {
     fn look(&mut self) -> Option<Completion<OwnedFd>> {
         let event = self.events[self.position];
         let (data, flags) = (event.data.u64(), event.flags);
+        if data & DATAGRAM_BITS == DATAGRAM_BITS {
+            self.position += 1;
+            return Some(Completion::Datagrams { number: data as u32 });
+        }
         if data & LISTENER_BIT != 0 {
             self.position += 1;
             let listener = (data & !LISTENER_BIT) as usize;
@@ -287,6 +295,16 @@ impl Backend for Epoll {
 
     #[inline]
     fn give_back(&mut self, _lent: Lent) {}
+
+    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+        // Level-triggered: it is watched until it is closed.
+        if !self.datagrams.contains(&number) {
+            let data = EventData::new_u64(DATAGRAM_BITS | u64::from(number));
+            epoll::add(&self.poll, socket, data, EventFlags::IN)?;
+            self.datagrams.push(number);
+        }
+        Ok(())
+    }
 
     fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
         let index = slot as usize;

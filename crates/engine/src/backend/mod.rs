@@ -98,6 +98,11 @@ pub enum Completion<S> {
         /// The connection.
         slot: Slot,
     },
+    /// Datagrams stand in a socket; see [`Backend::await_datagrams`].
+    Datagrams {
+        /// Its number.
+        number: u32,
+    },
     /// Another thread called [`Waker::wake`].
     Woken,
 }
@@ -150,6 +155,13 @@ pub trait Backend: Sized {
 
     /// Returns a lent buffer to the backend.
     fn give_back(&mut self, lent: Lent);
+
+    /// Tells when datagrams stand in a non-blocking socket. Asked again each time some of them were
+    /// read: whether more stand there is told then.
+    ///
+    /// # Errors
+    /// When the system cannot watch one more socket.
+    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()>;
 
     /// Takes a socket over as `slot` and starts to receive.
     ///

@@ -277,6 +277,7 @@ impl Backend for Uring {
                     failed => failed,
                 },
                 Some(Op::Poll) => self.writable(data),
+                Some(Op::Datagrams) => Some(Completion::Datagrams { number: data as u32 }),
                 Some(Op::Wake) => {
                     self.arm_wake();
                     Some(Completion::Woken)
@@ -297,6 +298,12 @@ impl Backend for Uring {
     #[inline]
     fn give_back(&mut self, lent: Lent) {
         self.lent.give_back(lent);
+    }
+
+    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+        let poll = opcode::PollAdd::new(Fd(socket.as_raw_fd()), libc::POLLIN as u32).build();
+        self.push(&poll.user_data(user_data(Op::Datagrams, 0, number)));
+        Ok(())
     }
 
     fn attach(&mut self, slot: Slot, socket: Socket) -> io::Result<()> {

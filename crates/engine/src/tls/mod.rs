@@ -6,6 +6,15 @@ use std::sync::Arc;
 
 pub(crate) use session::{Fault, Inside, TlsSession};
 
+/// Fills `bytes` with randomness of the system.
+///
+/// # Panics
+/// When the system has none: there is no security without it.
+#[expect(clippy::expect_used, reason = "there is nothing to go on with")]
+pub(crate) fn fill_random(bytes: &mut [u8]) {
+    aws_lc_rs::rand::fill(bytes).expect("the system has no randomness");
+}
+
 /// What the connections of a TLS listener have in common: certificates, protocols, tickets.
 #[derive(Debug, Clone)]
 pub struct TlsConfig(pub(crate) Arc<rustls::ServerConfig>);

@@ -349,6 +349,11 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         self.buffers.give_back(lent);
     }
 
+    fn await_datagrams(&mut self, _: BorrowedFd<'_>, _: u32) -> io::Result<()> {
+        // QUIC is tested against real peers (design §7).
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn attach(&mut self, slot: Slot, socket: SimSocket) -> io::Result<()> {
         let index = slot as usize;
         if index >= self.entries.len() {

@@ -13,13 +13,22 @@ pub(super) enum Op {
     Cancel = 5,
     Poll = 6,
     Close = 7,
+    Datagrams = 8,
 }
 
 impl Op {
     #[inline]
     pub(super) fn of(user_data: u64) -> Option<Self> {
-        const ALL: [Op; 7] =
-            [Op::Accept, Op::Receive, Op::Send, Op::Wake, Op::Cancel, Op::Poll, Op::Close];
+        const ALL: [Op; 8] = [
+            Op::Accept,
+            Op::Receive,
+            Op::Send,
+            Op::Wake,
+            Op::Cancel,
+            Op::Poll,
+            Op::Close,
+            Op::Datagrams,
+        ];
         ALL.into_iter().find(|op| *op as u64 == user_data >> 56)
     }
 }

@@ -1,0 +1,201 @@
+//! A QUIC listener of one worker: datagrams of its socket, of other workers and of a take-over come
+//! in by one function, and reach the connection they are for.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use bytes::BytesMut;
+use quinn_proto::{
+    Connection, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
+    EndpointEvent, Incoming, Transmit,
+};
+
+use super::config::QuicConfig;
+use super::ids::{ID_BYTES, IdKey, Place};
+use super::socket::{Inlet, UdpSocket};
+use crate::backend::Slot;
+
+/// A datagram, wherever it came in.
+#[derive(Debug)]
+pub(crate) struct Datagram<B> {
+    pub(crate) from: SocketAddr,
+    /// The address it was sent to.
+    pub(crate) to: Option<IpAddr>,
+    pub(crate) ecn: Option<EcnCodepoint>,
+    pub(crate) bytes: B,
+}
+
+/// What a datagram was.
+pub(crate) enum Received {
+    /// Nothing to act upon, or answered already.
+    Nothing,
+    /// It is for a connection of this worker.
+    For(Slot, ConnectionEvent),
+    /// It is for a connection of another worker of this process.
+    Elsewhere(u16),
+    /// Somebody wants to connect.
+    Newcomer(Incoming),
+}
+
+/// See the module's head.
+pub(crate) struct Door {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    key: IdKey,
+    place: Place,
+    /// By handle of the connection.
+    slots: Vec<Slot>,
+    /// Index of the listener.
+    pub(crate) listener: u16,
+    /// What goes out next; kept for its memory.
+    outlet: Vec<u8>,
+    segments_max: usize,
+}
+
+impl Door {
+    /// A door of `worker` over a bound, non-blocking UDP socket.
+    ///
+    /// # Errors
+    /// When the socket cannot be used.
+    pub(crate) fn new(
+        socket: OwnedFd,
+        config: &QuicConfig,
+        worker: u16,
+        listener: u16,
+    ) -> io::Result<Self> {
+        let socket = UdpSocket::new(socket)?;
+        let endpoint = Endpoint::new(
+            config.endpoint(worker),
+            Some(config.server()),
+            !socket.may_fragment(),
+            None,
+        );
+        Ok(Self {
+            segments_max: socket.segments_max(),
+            socket,
+            endpoint,
+            key: config.id_key(),
+            place: config.place(worker),
+            slots: Vec::new(),
+            listener,
+            outlet: Vec::new(),
+        })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+
+    /// Receives what stands in the socket, up to a batch. False when nothing does.
+    pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
+        self.socket.receive(inlet)
+    }
+
+    /// Looks at a datagram. What the endpoint answers by itself (version negotiation, a stateless
+    /// reset) is sent.
+    pub(crate) fn enter(&mut self, datagram: &Datagram<&[u8]>, now: Instant) -> Received {
+        if let Some(place) = self.place_of(datagram.bytes)
+            && place.worker != self.place.worker
+            && place.epoch == self.place.epoch
+        {
+            return Received::Elsewhere(place.worker);
+        }
+        let Datagram { from, to, ecn, bytes } = *datagram;
+        self.outlet.clear();
+        let event =
+            self.endpoint.handle(now, from, to, ecn, BytesMut::from(bytes), &mut self.outlet);
+        match event {
+            None => Received::Nothing,
+            Some(DatagramEvent::Response(transmit)) => {
+                self.send(&transmit);
+                Received::Nothing
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => Received::Newcomer(incoming),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => self
+                .slots
+                .get(handle.0)
+                .map_or(Received::Nothing, |&slot| Received::For(slot, event)),
+        }
+    }
+
+    /// Where the connection of a datagram with a short header lives (RFC 9000 §17.3). Long headers
+    /// come before the client has seen an id of ours, or from the address that it began with, which
+    /// the kernel brings to the same worker.
+    fn place_of(&self, bytes: &[u8]) -> Option<Place> {
+        const LONG_HEADER: u8 = 0x80;
+        let (first, rest) = bytes.split_first()?;
+        if first & LONG_HEADER != 0 {
+            return None;
+        }
+        self.key.place(rest.get(..ID_BYTES)?)
+    }
+
+    /// Takes a newcomer, who gets `slot`.
+    pub(crate) fn accept(
+        &mut self,
+        incoming: Incoming,
+        slot: Slot,
+        now: Instant,
+    ) -> Option<(ConnectionHandle, Connection)> {
+        self.outlet.clear();
+        match self.endpoint.accept(incoming, now, &mut self.outlet, None) {
+            Ok((handle, connection)) => {
+                if handle.0 >= self.slots.len() {
+                    self.slots.resize(handle.0 + 1, Slot::MAX);
+                }
+                self.slots[handle.0] = slot;
+                Some((handle, connection))
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    self.send(&transmit);
+                }
+                None
+            }
+        }
+    }
+
+    /// Has a newcomer prove its address first (RFC 9000 §8.1.2), if that was not asked before.
+    pub(crate) fn retry(&mut self, incoming: Incoming) {
+        self.outlet.clear();
+        match self.endpoint.retry(incoming, &mut self.outlet) {
+            Ok(transmit) => self.send(&transmit),
+            Err(error) => self.endpoint.ignore(error.into_incoming()),
+        }
+    }
+
+    /// Sends a newcomer away.
+    pub(crate) fn refuse(&mut self, incoming: Incoming) {
+        self.outlet.clear();
+        let transmit = self.endpoint.refuse(incoming, &mut self.outlet);
+        self.send(&transmit);
+    }
+
+    /// What a connection has to say to its endpoint, and back.
+    pub(crate) fn tell(
+        &mut self,
+        handle: ConnectionHandle,
+        event: EndpointEvent,
+    ) -> Option<ConnectionEvent> {
+        self.endpoint.handle_event(handle, event)
+    }
+
+    /// Sends what a connection has to send. False when the kernel has no room at the moment.
+    pub(crate) fn transmit(&mut self, connection: &mut Connection, now: Instant) -> bool {
+        loop {
+            self.outlet.clear();
+            let next = connection.poll_transmit(now, self.segments_max, &mut self.outlet);
+            let Some(transmit) = next else { return true };
+            if !self.socket.send(&transmit, &self.outlet[..transmit.size]) {
+                return false;
+            }
+        }
+    }
+
+    fn send(&self, transmit: &Transmit) {
+        // What is lost here, the peer asks for again.
+        let _sent = self.socket.send(transmit, &self.outlet[..transmit.size]);
+    }
+}

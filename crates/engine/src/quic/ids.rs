@@ -1,0 +1,119 @@
+//! Connection ids that say which worker has the connection, and in which process it lives, to whom
+//! knows the key; to all others they are random (RFC 9000 §5.1).
+//!
+//! An id is eight random bytes, then worker and epoch of the process, masked by a keyed hash of the
+//! random bytes, then two bytes of that hash, by which foreign ids are known at sight.
+
+use std::time::Duration;
+
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
+use siphasher::sip::SipHasher24;
+
+const RANDOM_BYTES: usize = 8;
+/// Worker, then epoch.
+const PLACE_BYTES: usize = 4;
+const CHECK_BYTES: usize = 2;
+/// Bytes of every connection id of ours.
+pub(crate) const ID_BYTES: usize = RANDOM_BYTES + PLACE_BYTES + CHECK_BYTES;
+
+/// Where a connection lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) worker: u16,
+    /// Of the process; another one after a take-over.
+    pub(crate) epoch: u16,
+}
+
+/// The key of the ids of a server; a take-over hands it on.
+#[derive(Clone)]
+pub struct IdKey(SipHasher24);
+
+impl IdKey {
+    /// From random bytes.
+    pub fn new(bytes: &[u8; 16]) -> Self {
+        Self(SipHasher24::new_with_key(bytes))
+    }
+
+    fn mask(&self, random: &[u8]) -> [u8; PLACE_BYTES + CHECK_BYTES] {
+        let [mask @ .., _, _] = self.0.hash(random).to_le_bytes();
+        mask
+    }
+
+    /// An id for a connection in `place`.
+    fn id(&self, random: [u8; RANDOM_BYTES], place: Place) -> [u8; ID_BYTES] {
+        let mut id = [0; ID_BYTES];
+        let (front, back) = id.split_at_mut(RANDOM_BYTES);
+        front.copy_from_slice(&random);
+        back.copy_from_slice(&self.mask(&random));
+        let [worker, epoch] = [place.worker, place.epoch].map(u16::to_be_bytes);
+        back.iter_mut().zip(worker.into_iter().chain(epoch)).for_each(|(to, from)| *to ^= from);
+        id
+    }
+
+    /// Where the connection with an id lives; `None` when the id is none of ours.
+    pub(crate) fn place(&self, id: &[u8]) -> Option<Place> {
+        let (random, masked) = id.split_at_checked(RANDOM_BYTES)?;
+        let mask = self.mask(random);
+        let masked: &[u8; PLACE_BYTES + CHECK_BYTES] = masked.try_into().ok()?;
+        if masked[PLACE_BYTES..] != mask[PLACE_BYTES..] {
+            return None;
+        }
+        let part =
+            |at: usize| u16::from_be_bytes([masked[at] ^ mask[at], masked[at + 1] ^ mask[at + 1]]);
+        Some(Place { worker: part(0), epoch: part(2) })
+    }
+}
+
+/// Makes the ids of one worker.
+pub(crate) struct Ids {
+    pub(crate) key: IdKey,
+    pub(crate) place: Place,
+}
+
+impl ConnectionIdGenerator for Ids {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut random = [0; RANDOM_BYTES];
+        crate::tls::fill_random(&mut random);
+        ConnectionId::new(&self.key.id(random, self.place))
+    }
+
+    fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
+        self.key.place(id).map(|_| ()).ok_or(InvalidCid)
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_id_leads_to_its_place_and_only_with_its_key(
+            key in any::<[u8; 16]>(),
+            other in any::<[u8; 16]>(),
+            random in any::<[u8; RANDOM_BYTES]>(),
+            worker in any::<u16>(),
+            epoch in any::<u16>(),
+            changed in 0..ID_BYTES,
+        ) {
+            let place = Place { worker, epoch };
+            let mut id = IdKey::new(&key).id(random, place);
+            prop_assert_eq!(IdKey::new(&key).place(&id), Some(place));
+            prop_assert_eq!(IdKey::new(&key).place(&id[1..]), None);
+            if key != other {
+                prop_assert_ne!(IdKey::new(&other).place(&id), Some(place));
+            }
+            id[changed] ^= 1;
+            prop_assert_ne!(IdKey::new(&key).place(&id), Some(place));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! QUIC (RFC 9000) on quinn-proto: datagrams in, streams out, and back.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`config`] | what the connections of a listener have in common; keys |
+//! | `ids` | connection ids that say who has the connection |
+//! | `socket` | a UDP socket |
+//! | `door` | a listener of one worker: its socket and its endpoint |
+
+pub mod config;
+pub(crate) mod door;
+mod ids;
+mod socket;

@@ -1,0 +1,115 @@
+//! A UDP socket with what QUIC needs of it: many datagrams in one call (GSO, GRO), marks of
+//! congestion (ECN), and the address a datagram was sent to.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use quinn_proto::{EcnCodepoint, Transmit};
+use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+
+use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
+
+/// See the module's head.
+pub(crate) struct UdpSocket {
+    fd: OwnedFd,
+    state: UdpSocketState,
+}
+
+/// One or more datagrams of one peer, all of `stride` bytes but the last, which may be shorter.
+pub(crate) struct Arrived<'b> {
+    pub(crate) from: SocketAddr,
+    /// The address they were sent to.
+    pub(crate) to: Option<IpAddr>,
+    pub(crate) ecn: Option<EcnCodepoint>,
+    pub(crate) bytes: &'b [u8],
+    pub(crate) stride: usize,
+}
+
+/// Where datagrams are received: one buffer for each of a batch, each large enough for what the
+/// kernel may have put together.
+pub(crate) struct Inlet {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; DATAGRAM_BATCH],
+    filled: usize,
+}
+
+const _: () = assert!(DATAGRAM_BATCH <= BATCH_SIZE);
+
+impl Inlet {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; DATAGRAM_BATCH * DATAGRAM_MAX_BYTES].into_boxed_slice(),
+            metas: [RecvMeta::default(); DATAGRAM_BATCH],
+            filled: 0,
+        }
+    }
+
+    /// What the last [`UdpSocket::receive`] brought.
+    pub(crate) fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
+        let buffers = self.bytes.chunks(DATAGRAM_MAX_BYTES);
+        self.metas[..self.filled].iter().zip(buffers).map(|(meta, buffer)| Arrived {
+            from: meta.addr,
+            to: meta.dst_ip,
+            ecn: meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
+            bytes: &buffer[..meta.len.min(buffer.len())],
+            stride: meta.stride.max(1),
+        })
+    }
+}
+
+impl UdpSocket {
+    /// Takes a bound socket and sets the options that QUIC wants, as far as the system has them.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
+        let state = UdpSocketState::new((&fd).into())?;
+        // Larger than the default, which loses datagrams; the system caps it.
+        let _as_far_as_allowed = state.set_recv_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
+        let _as_far_as_allowed = state.set_send_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
+        Ok(Self { fd, state })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Datagrams that one send may be cut into.
+    pub(crate) fn segments_max(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Whether the system may cut datagrams apart on their way, so that their best size cannot be
+    /// found out.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+
+    /// Receives what stands in the socket, up to a batch. False when nothing does.
+    pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
+        let Inlet { bytes, metas, filled } = inlet;
+        let mut chunks = bytes.chunks_mut(DATAGRAM_MAX_BYTES);
+        let mut buffers: [IoSliceMut<'_>; DATAGRAM_BATCH] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        // An error belongs to one datagram of ours that somebody refused: nothing to act upon.
+        *filled = self.state.recv((&self.fd).into(), &mut buffers, metas).unwrap_or(0);
+        *filled > 0
+    }
+
+    /// Sends; false when the kernel has no room at the moment. What fails otherwise is lost, and
+    /// QUIC sends it again.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> bool {
+        let datagrams = quinn_udp::Transmit {
+            destination: transmit.destination,
+            ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+            contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.src_ip,
+        };
+        match self.state.try_send((&self.fd).into(), &datagrams) {
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+            Ok(()) => true,
+        }
+    }
+}
