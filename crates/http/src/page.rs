@@ -23,7 +23,7 @@ pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
 pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
     let page = page(status, text);
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: SharedFields::h1(fields),
         content_type: Some(page.content_type),
         content_length: Some(page.body.len() as u64),
         body: PreparedBody::Bytes(page.body),
@@ -38,7 +38,7 @@ pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
         This port speaks plain HTTP, and the request came over TLS (https).\n";
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: SharedFields::h1(fields),
         content_type: Some(b"text/plain; charset=utf-8"),
         content_length: Some(TEXT.len() as u64),
         body: PreparedBody::Bytes(TEXT),
