@@ -138,7 +138,7 @@ fn empty_redirect<'x>(
     let fields =
         shared.map_or(generated::generated_fields(&question.archive), |block| block.without_type());
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: SharedFields::h1(fields),
         location: Some(location),
         content_length: Some(0),
         ..Prepared::empty(status)
@@ -161,7 +161,7 @@ fn redirect<'x>(
                 Some(id) => question.archive.shared(id)?.without_type(),
                 None => generated::generated_fields(&question.archive),
             };
-            let shared = SharedFields { h1: shared };
+            let shared = SharedFields::h1(shared);
             Prepared { shared, content_length: Some(0), ..Prepared::empty(entry.status()) }
         }
     };

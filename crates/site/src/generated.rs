@@ -28,7 +28,7 @@ pub(crate) fn error<'x>(
 pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepared<'x> {
     match archive.error_page(status) {
         Some(page) => Prepared {
-            shared: SharedFields { h1: page.fields },
+            shared: SharedFields::h1(page.fields),
             content_length: Some(page.body.len() as u64),
             body: PreparedBody::Bytes(page.body),
             ..Prepared::empty(status)
@@ -39,7 +39,7 @@ pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepare
 
 /// The answer to OPTIONS, of one resource or of the server (RFC 9110 §9.3.7).
 pub(crate) fn options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
-    let shared = SharedFields { h1: generated_fields(archive) };
+    let shared = SharedFields::h1(generated_fields(archive));
     Prepared { shared, allow: Some(ALLOW), ..Prepared::empty(204) }
 }
 

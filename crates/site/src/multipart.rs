@@ -48,7 +48,7 @@ pub(crate) fn answer<'x>(
     slots.iter_mut().zip(parts.chain([closing])).for_each(|(slot, piece)| *slot = piece);
     Prepared {
         status: 206,
-        shared: SharedFields { h1: selected.shared.without_type() },
+        shared: SharedFields::h1(selected.shared.without_type()),
         content_type: text.get(..type_end),
         content_length: Some(content_length),
         body: PreparedBody::Archive(slots.get(..count).unwrap_or_default()),

@@ -69,7 +69,7 @@ fn conditional_answer<'x>(
     match conditional::evaluate(head, validators, *now) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
-            let shared = SharedFields { h1: selected.shared.not_modified };
+            let shared = SharedFields::h1(selected.shared.not_modified);
             let content_location = entry.target();
             let Validators { etag, last_modified } = *validators;
             let empty = Prepared::empty(304);
@@ -171,7 +171,7 @@ fn without_body<'x>(
     selected: &Selected<'x>,
 ) -> Prepared<'x> {
     Prepared {
-        shared: SharedFields { h1: selected.shared.full },
+        shared: SharedFields::h1(selected.shared.full),
         etag: validators.etag,
         last_modified: validators.last_modified,
         content_location: entry.target(),

@@ -477,7 +477,7 @@ fn no_fields() -> std::iter::Empty<Field<'static>> {
 
 fn ok(bytes: u64) -> Prepared<'static> {
     Prepared {
-        shared: SharedFields { h1: b"Content-Type: text/plain\r\n" },
+        shared: SharedFields::h1(b"Content-Type: text/plain\r\n"),
         content_length: Some(bytes),
         ..Prepared::empty(200)
     }

@@ -155,7 +155,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
             return Prepared { allow: Some(b"GET, HEAD"), ..answer };
         }
     };
-    let shared = SharedFields { h1: HEALTH_FIELDS };
+    let shared = SharedFields::h1(HEALTH_FIELDS);
     let content_length = Some(body.len() as u64);
     Prepared { shared, content_length, body: PreparedBody::Bytes(body), ..Prepared::empty(status) }
 }
