@@ -9,15 +9,18 @@ use pinion_http::request::Framing;
 
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
-use crate::limits::{BODY_STALL_MS, LINGER_MS, SEND_STALL_MS};
+use crate::limits::{BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS};
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
 use crate::stash::Stash;
 use crate::tables::has_places;
+use crate::tls::TlsSession;
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// A handshake of TLS, or nothing yet on a listener that speaks it.
+    Handshake,
     /// Nothing has been decided: see `preface.rs`.
     Preface,
     /// Waiting for a request head, or in the middle of one.
@@ -39,6 +42,8 @@ pub(crate) enum Phase {
 pub(crate) enum Watch {
     /// Nothing; the application's own deadline may be set all the same.
     Nothing,
+    /// A handshake of TLS that must come to its end.
+    Handshake,
     /// A connection between requests.
     Idle,
     /// A head that must arrive whole.
@@ -59,6 +64,7 @@ impl Watch {
     pub(crate) fn patience_ms(self, settings: &Settings) -> u64 {
         match self {
             Watch::Nothing => u64::MAX,
+            Watch::Handshake => HANDSHAKE_TIMEOUT_MS,
             Watch::Idle => settings.idle_ms,
             Watch::Head => settings.head_ms,
             Watch::Body | Watch::Discard => BODY_STALL_MS,
@@ -113,6 +119,8 @@ pub(crate) struct Conn {
     pub(crate) body: BodyReader,
     pub(crate) exchange: ExchangeState,
     pub(crate) peer: Option<SocketAddr>,
+    /// What stands between the socket and the protocol, if that is encrypted and has begun.
+    pub(crate) tls: Option<Box<TlsSession>>,
 }
 
 impl Conn {
@@ -142,15 +150,23 @@ impl Conn {
             body: BodyReader::new(Framing::None, 0),
             exchange: ExchangeState::default(),
             peer: None,
+            tls: None,
         }
     }
 }
 
 impl Conn {
+    /// Whether its bytes are records of TLS, or are to be.
+    #[inline]
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.tls.is_some() || self.phase == Phase::Handshake
+    }
+
     /// What a deadline has to watch now.
     #[inline]
     pub(crate) fn wanted_watch(&self) -> Watch {
         match self.phase {
+            Phase::Handshake => Watch::Handshake,
             _ if self.blocked || self.sending => Watch::Send,
             Phase::Preface => Watch::Head,
             Phase::Head if !self.stash.is_empty() => Watch::Head,

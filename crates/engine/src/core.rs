@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
+use pinion_http::prepared::{Piece, PreparedBody};
 
 use crate::address::Address;
 use crate::app::Gone;
@@ -141,14 +142,17 @@ impl Core {
     /// Bytes that wait to be sent.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        self.outputs.bytes(self.conns.get(slot).output)
+        let conn = self.conns.get(slot);
+        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        self.outputs.bytes(conn.output) + sealed_bytes as u64
     }
 
     /// Bytes of the budget for buffers that a connection holds.
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
         let conn = self.conns.get(slot);
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
-        conn.stash.held_bytes() + output_bytes
+        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        conn.stash.held_bytes() + output_bytes + sealed_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0
@@ -194,6 +198,40 @@ impl Core {
             }
         };
         if queued { Ok(()) } else { Err(Gone::Overload) }
+    }
+
+    /// Queues the content of a prepared answer. False when that is not possible.
+    pub(crate) fn queue_body(
+        &mut self,
+        slot: Slot,
+        body: PreparedBody<'_>,
+        mapping: Option<MappingId>,
+    ) -> bool {
+        let pieces = match body {
+            PreparedBody::None => return true,
+            PreparedBody::Bytes(bytes) => {
+                let (output, pool) = self.output(slot);
+                return output.append_bytes(pool, bytes);
+            }
+            PreparedBody::Archive(pieces) => pieces,
+        };
+        pieces.iter().all(|piece| match (*piece, mapping) {
+            (Piece::Bytes(bytes), _) => {
+                let (output, pool) = self.output(slot);
+                output.append_bytes(pool, bytes)
+            }
+            (Piece::Archive(range), Some(mapping)) => {
+                self.queue_mapped(slot, mapping, range.offset, range.bytes).is_ok()
+            }
+            (Piece::External(range), Some(mapping)) => {
+                let (output, pool, mappings) = self.output_and_mappings(slot);
+                output.push_external(pool, mappings, mapping, range)
+            }
+            (Piece::Archive(_) | Piece::External(_), None) => {
+                debug_assert!(false, "archive ranges need their mapping");
+                false
+            }
+        })
     }
 
     /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.

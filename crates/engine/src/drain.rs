@@ -127,8 +127,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
             let conn = self.core.conns.get(slot);
-            let between =
-                matches!(conn.phase, Phase::Preface | Phase::Head) && conn.stash.is_empty();
+            let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
+                && conn.stash.is_empty();
             if !between || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }

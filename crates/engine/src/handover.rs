@@ -31,7 +31,7 @@ pub(crate) fn hand_over<B: Backend>(
         }
         Next::Memory { parts, large_behind } => match parts.as_slice() {
             // The peer can start on the head while the kernel takes the content.
-            [front] if large_behind => backend.send_now(slot, front),
+            [front] if large_behind => backend.send_now(slot, &[*front]),
             // SAFETY: as above; mappings are held by the count of their slices.
             parts => unsafe { backend.send(slot, parts) },
         },
@@ -79,7 +79,7 @@ fn send_read<B: Backend>(
     buffer.resize(EXTERNAL_READ_BYTES, 0);
     let piece = &mut buffer[..bytes.min(EXTERNAL_READ_BYTES as u64) as usize];
     fill(piece).ok()?;
-    Some(backend.send_now(slot, piece))
+    Some(backend.send_now(slot, &[IoSlice::new(piece)]))
 }
 
 /// Whose fault it is that a send failed.

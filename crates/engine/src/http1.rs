@@ -1,6 +1,8 @@
 //! HTTP/1 on one connection: bytes in, exchanges with the application, bytes queued. The wire
 //! machine itself is `pinion_http::h1`; here it meets the connection.
 
+pub(crate) mod answer;
+
 use pinion_http::field::KnownField;
 use pinion_http::h1::body::{BodyReader, Step};
 use pinion_http::h1::encode::{self, ConnectionFields};
@@ -20,7 +22,7 @@ use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::exchange::{Exchange, ExchangeState, HEAD_FIXED_BYTES, Stage};
+use crate::exchange::{Exchange, ExchangeState, Stage};
 use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::preface;
 use crate::raw::RawStream;
@@ -45,7 +47,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
                 0
             }
             Phase::Body => body(app, core, slot, rest),
-            Phase::Answer => return at,
+            Phase::Handshake | Phase::Answer => return at,
             Phase::Raw => raw(app, core, slot, rest),
             Phase::Linger => {
                 drop_input(core, slot, rest.len() as u64);
@@ -308,7 +310,7 @@ fn answer_last<A: App>(
     let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
     let (output, pool, tail) = core.output_and_tail(slot);
-    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
+    let room = answer::HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
     let wrote = output.append(pool, room, |out| {
         encode::prepared(out, &answer, ConnectionFields::Close, tail);
     });

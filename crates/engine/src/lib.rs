@@ -9,6 +9,7 @@
 //! | [`server`] | threads, restart after a panic, draining |
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
+//! | `sealed` | … over TLS |
 //! | `preface` | how a connection begins: what the peer speaks |
 //! | `http1` | HTTP/1 on one connection |
 //! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
@@ -57,6 +58,7 @@ mod preface;
 pub mod raw;
 mod relief;
 pub mod residency;
+mod sealed;
 pub mod server;
 mod service;
 pub mod settings;

@@ -71,6 +71,9 @@ pub const CLOSE_AT_ONCE_MAX_BYTES: u64 = 10 * 1400;
 /// Milliseconds for a request head to arrive whole, from its first byte (design §5).
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 
+/// Milliseconds for a handshake of TLS, from accept (design §5).
+pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
+
 /// Milliseconds an idle keep-alive connection is kept (design §5).
 pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 

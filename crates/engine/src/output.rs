@@ -13,7 +13,7 @@ use bytes::Bytes;
 use pinion_http::prepared::ExternalRange;
 
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
-use crate::mapping::{ExternalFile, MappingId, Mappings};
+use crate::mapping::{ExternalFile, Mapping, MappingId, Mappings};
 use crate::pool::Pool;
 use crate::tables::has_places;
 
@@ -313,6 +313,16 @@ impl Output {
             0 => Next::Nothing,
             _ => Next::Memory { parts, large_behind: false },
         }
+    }
+
+    /// Whether a mapping of what is queued has lost a part.
+    pub(crate) fn is_damaged(&self, mappings: &Mappings) -> bool {
+        self.segments.iter().any(|segment| match segment {
+            Segment::Mapped { mapping, .. } => {
+                mappings.get(*mapping).is_none_or(Mapping::is_damaged)
+            }
+            _ => false,
+        })
     }
 
     /// Bytes of the budget for buffers that the queue holds.

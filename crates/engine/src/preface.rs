@@ -5,20 +5,31 @@ use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
 use pinion_http::refusal::Refusal;
 
-use crate::app::App;
+use crate::app::{App, RawEvent};
 use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
+use crate::exchange::ExchangeState;
 use crate::http1;
+use crate::raw::RawStream;
 use crate::settings::Protocol;
+use crate::tls::Inside;
 
-/// Where a connection of a listener begins. A byte stream begins without a byte of the peer, who
-/// may be waiting for ours.
-pub(crate) fn first_phase(protocol: Protocol) -> Phase {
-    match protocol {
-        Protocol::Http => Phase::Preface,
-        Protocol::Raw => Phase::Raw,
+/// Begins what a connection is for: at once, or behind its handshake, which may have said what is
+/// spoken `inside`. A byte stream begins without a byte of the peer, who may be waiting for ours.
+pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
+    let conn = core.conns.get(slot);
+    match core.settings.listeners[usize::from(conn.listener)].protocol {
+        Protocol::Http => conn.phase = Phase::Preface,
+        Protocol::Raw => {
+            conn.phase = Phase::Raw;
+            conn.begun += 1;
+            conn.exchange = ExchangeState::of_stream(conn.ended);
+            app.raw(RawEvent::Open, &mut RawStream { core, slot });
+            http1::after_raw(core, slot);
+        }
     }
+    let _http2_comes_later = inside;
 }
 
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None

@@ -77,7 +77,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn is_among(&mut self, slot: Slot, holders: Holders) -> bool {
         match holders {
             Holders::Stalled => self.core.stalled_ms(slot) >= RELIEF_STALL_MS,
-            Holders::Heads => self.core.conns.get(slot).watch == Watch::Head,
+            Holders::Heads => {
+                matches!(self.core.conns.get(slot).watch, Watch::Head | Watch::Handshake)
+            }
             Holders::All => true,
         }
     }

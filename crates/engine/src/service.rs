@@ -16,12 +16,13 @@ use crate::http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::output::Next;
 use crate::raw::RawStream;
+use crate::sealed;
 use crate::shortage::is_shortage;
 use crate::worker::Worker;
 
 /// How far [`Worker::flush`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flush {
+pub(crate) enum Flush {
     Empty,
     Waits,
     Broken(Gone),
@@ -32,13 +33,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
         let Self { backend, app, core, .. } = self;
         let input = backend.input(&lent);
-        if core.conns.get(slot).stash.is_empty() {
-            let used = http1::drive(app, core, slot, input);
-            keep(app, core, slot, &input[used..]);
-        } else if keep(app, core, slot, input) {
-            drive_stash(app, core, slot);
+        let mut has_ended = false;
+        if core.conns.get(slot).is_sealed() {
+            has_ended = sealed::received(app, core, slot, input);
+        } else {
+            take_in(app, core, slot, input);
         }
         backend.give_back(lent);
+        if has_ended && !self.core.conns.get(slot).ended {
+            return self.ended(slot);
+        }
         self.settle(slot);
     }
 
@@ -91,6 +95,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
         match conn.phase {
+            Phase::Handshake => self.cut(slot, Gone::Peer),
             Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
             Phase::Raw if conn.exchange.owes_end && !unused => {
                 conn.exchange.owes_end = false;
@@ -113,6 +118,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// turn of the connection.
     #[inline]
     fn flush(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
+        if self.core.conns.get(slot).tls.is_some() {
+            return self.flush_sealed(slot, turn_bytes);
+        }
         let Self { backend, app, core, .. } = self;
         let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
         let conn = conns.get(slot);
@@ -221,6 +229,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let takes = match conn.phase {
             // Nothing is read after the last answer of a connection that does not linger.
             Phase::Linger if conn.close_when_sent && !conn.linger => false,
+            Phase::Handshake => true,
             Phase::Preface | Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
             Phase::Body if conn.exchange.stage != Stage::None => {
                 conn.takes_body() || conn.stash.is_empty() && !conn.exchange.waiting
@@ -247,7 +256,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Body if conn.exchange.stage == Stage::None => conn.end(false),
             Phase::Linger if conn.close_when_sent => conn.linger = false,
             Phase::Linger => return self.cut(slot, Gone::Peer),
-            Phase::Preface | Phase::Head | Phase::Body | Phase::Answer | Phase::Closing => {}
+            Phase::Handshake | Phase::Preface | Phase::Head => {}
+            Phase::Body | Phase::Answer | Phase::Closing => {}
         }
         self.settle(slot);
     }
@@ -265,6 +275,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let unfinished = matches!(stage, Stage::Streaming | Stage::Aborted) || raw;
         let abruptly = unfinished || gone == Gone::Broken || self.core.queued_bytes(slot) > 0;
         self.notify_gone(slot, raw, gone);
+        if !abruptly {
+            self.say_goodbye(slot);
+        }
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Closing;
         let stash = std::mem::take(&mut conn.stash);
@@ -298,6 +311,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             unsent_bytes = output.bytes;
             output.clear(pool, mappings);
             outputs.free(&mut conn.output);
+        }
+        if let Some(mut session) = conn.tls.take() {
+            let sealed_bytes = session.emptied();
+            unsent_bytes += sealed_bytes as u64;
+            pool.release(sealed_bytes);
         }
         conns.release(slot);
         self.shared.places.leave(self.core.worker);
@@ -342,7 +360,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
         match watch {
             Watch::Nothing => {}
-            Watch::Idle | Watch::Linger => return self.cut(slot, Gone::Stalled),
+            Watch::Handshake | Watch::Idle | Watch::Linger => {
+                return self.cut(slot, Gone::Stalled);
+            }
             Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => {
                 let form = glance(conn.stash.unused());
@@ -402,6 +422,17 @@ impl Notice {
             Self::Deadline => RawEvent::Deadline,
             Self::Stopping => RawEvent::Stopping,
         }
+    }
+}
+
+/// Uses input as far as that is possible and keeps the rest.
+#[inline]
+pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+    if core.conns.get(slot).stash.is_empty() {
+        let used = http1::drive(app, core, slot, input);
+        keep(app, core, slot, &input[used..]);
+    } else if keep(app, core, slot, input) {
+        drive_stash(app, core, slot);
     }
 }
 

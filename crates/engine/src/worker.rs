@@ -9,19 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::app::{App, Gone, Message, RawEvent};
+use crate::app::{App, Gone, Message};
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Punctuality;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::exchange::ExchangeState;
-use crate::http1;
 use crate::inbox::{Inbox, Messages};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::places::Places;
-use crate::preface::first_phase;
-use crate::raw::RawStream;
+use crate::preface;
 use crate::service::Notice;
 use crate::settings::Settings;
 
@@ -213,11 +210,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         match completion {
             Completion::Received { slot, lent } => self.received(slot, lent),
             Completion::Accepted { listener, socket, peer } => {
-                let phase = first_phase(self.core.settings.listeners[listener].protocol);
                 if !self.core.make_room() {
                     return self.accept_failed(Errno::NOMEM);
                 }
-                let slot = self.core.conns.open(phase, listener as u16, peer);
+                let slot = self.core.conns.open(Phase::Handshake, listener as u16, peer);
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
@@ -245,13 +241,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.gone_before = 0;
         self.shared.places.fill(self.core.worker);
         self.balance();
-        let conn = self.core.conns.get(slot);
-        if conn.phase == Phase::Raw {
-            conn.begun += 1;
-            conn.exchange = ExchangeState::of_stream(false);
-            let Self { app, core, .. } = self;
-            app.raw(RawEvent::Open, &mut RawStream { core, slot });
-            http1::after_raw(core, slot);
+        let Self { app, core, .. } = self;
+        let listener = usize::from(core.conns.get(slot).listener);
+        if core.settings.listeners[listener].tls.is_none() {
+            preface::begin(app, core, slot, None);
+        }
+        if !matches!(core.conns.get(slot).phase, Phase::Handshake | Phase::Preface) {
             return self.settle(slot);
         }
         self.core.watch(slot);

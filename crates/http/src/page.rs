@@ -37,11 +37,24 @@ pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
 pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
         This port speaks plain HTTP, and the request came over TLS (https).\n";
+    text_answer(TEXT, fields)
+}
+
+/// The answer to a client that speaks plain HTTP where TLS is spoken: as plain text, for whoever
+/// looks at the bytes.
+#[must_use]
+pub const fn answer_to_plain(fields: &[u8]) -> Prepared<'_> {
+    const TEXT: &[u8] = b"400 Bad Request\n\
+        This port speaks TLS (https), and the request came as plain HTTP.\n";
+    text_answer(TEXT, fields)
+}
+
+const fn text_answer<'a>(text: &'static [u8], fields: &'a [u8]) -> Prepared<'a> {
     Prepared {
         shared: SharedFields { h1: fields },
         content_type: Some(b"text/plain; charset=utf-8"),
-        content_length: Some(TEXT.len() as u64),
-        body: PreparedBody::Bytes(TEXT),
+        content_length: Some(text.len() as u64),
+        body: PreparedBody::Bytes(text),
         ..Prepared::empty(400)
     }
 }

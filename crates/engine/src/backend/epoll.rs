@@ -331,9 +331,9 @@ impl Backend for Epoll {
         self.outcome(slot, result)
     }
 
-    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+    fn send_now(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         // SAFETY: a non-blocking send is over when it returns; it keeps nothing.
-        unsafe { self.send(slot, &[IoSlice::new(bytes)]) }
+        unsafe { self.send(slot, parts) }
     }
 
     fn await_writable(&mut self, slot: Slot) {

@@ -169,9 +169,9 @@ pub trait Backend: Sized {
     /// [`Completion::Sent`] or [`Completion::Released`] of this slot.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending;
 
-    /// Sends what the kernel takes at once of `bytes`: never [`Sending::Pending`], so their memory
+    /// Sends what the kernel takes at once of `parts`: never [`Sending::Pending`], so their memory
     /// is ours again. No other send of the slot may be in flight.
-    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending;
+    fn send_now(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending;
 
     /// Asks for one [`Completion::Writable`], as a send that was [`Sending::Blocked`] does.
     fn await_writable(&mut self, slot: Slot);

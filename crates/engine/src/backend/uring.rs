@@ -329,8 +329,8 @@ impl Backend for Uring {
         unsafe { self.send_parts(slot, parts) }
     }
 
-    fn send_now(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
-        self.send_at_once(slot, bytes)
+    fn send_now(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
+        self.send_at_once(slot, parts)
     }
 
     fn await_writable(&mut self, slot: Slot) {

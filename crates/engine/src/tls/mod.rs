@@ -14,7 +14,11 @@ pub mod config;
 pub mod resolver;
 pub mod tickets;
 
+mod session;
+
 use std::sync::Arc;
+
+pub(crate) use session::{Fault, Inside, TlsSession};
 
 /// What the connections of a TLS listener have in common: certificates, protocols, tickets.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
-use rustix::net::{self, SendFlags};
+use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 
 use super::super::{Completion, Sending, Slot};
 use super::entry::Message;
@@ -50,11 +50,16 @@ impl Uring {
     }
 
     /// Sends what the kernel takes at once, without the ring.
-    pub(super) fn send_at_once(&mut self, slot: Slot, bytes: &[u8]) -> Sending {
+    pub(super) fn send_at_once(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {
         let Some(fd) = &self.entries[slot as usize].fd else {
             return Sending::Failed(Errno::BADF);
         };
-        match net::send(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let result = match parts {
+            [one] => net::send(fd, one, flags),
+            many => net::sendmsg(fd, many, &mut SendAncillaryBuffer::default(), flags),
+        };
+        match result {
             Ok(sent) => Sending::Done(sent),
             Err(Errno::AGAIN) => {
                 self.arm_poll(slot);

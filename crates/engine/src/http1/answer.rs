@@ -1,0 +1,173 @@
+//! Answers of HTTP/1: a head, content behind it, chunks where it has no length. Each function says
+//! false when the budget for buffers is spent.
+
+use pinion_http::field::Field;
+use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
+use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
+use pinion_http::status::never_has_content;
+
+use crate::app::Gone;
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::exchange::Slice;
+use crate::limits::COPY_BODY_MAX_BYTES;
+use crate::mapping::MappingId;
+
+/// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
+/// connection's own fields. Checked by a test against the longest head.
+pub(crate) const HEAD_FIXED_BYTES: usize = 512;
+
+/// Queues a whole answer.
+#[inline]
+pub(crate) fn prepared(
+    core: &mut Core,
+    slot: Slot,
+    answer: &Prepared<'_>,
+    mapping: Option<MappingId>,
+) -> bool {
+    let head_only = core.conns.get(slot).exchange.head_only;
+    let connection = connection_fields(core, slot);
+    match (answer.body, mapping) {
+        (_, _) if head_only => prepared_head(core, slot, answer, connection, None),
+        (PreparedBody::Archive([Piece::Archive(range)]), Some(mapping))
+            if range.bytes <= COPY_BODY_MAX_BYTES =>
+        {
+            prepared_head(core, slot, answer, connection, Some((mapping, *range)))
+        }
+        _ => {
+            prepared_head(core, slot, answer, connection, None)
+                && core.queue_body(slot, answer.body, mapping)
+        }
+    }
+}
+
+/// Queues an interim response.
+pub(crate) fn interim<'f>(
+    core: &mut Core,
+    slot: Slot,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
+    append(core, slot, room, |out| encode::interim(out, status, fields))
+}
+
+/// Queues the answer that turns the connection into a byte stream.
+pub(crate) fn switch<'f>(
+    core: &mut Core,
+    slot: Slot,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    interim(core, slot, 101, fields)
+}
+
+/// Queues the head of an answer whose content follows.
+pub(crate) fn head<'f>(
+    core: &mut Core,
+    slot: Slot,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+    length: Option<u64>,
+) -> bool {
+    let bodiless = never_has_content(status);
+    let state = &mut core.conns.get(slot).exchange;
+    state.chunked = length.is_none() && !state.http10 && !bodiless;
+    if length.is_none() && state.http10 {
+        state.keep_alive = false;
+    }
+    let body = match length {
+        _ if bodiless => BodyLength::None,
+        Some(bytes) => BodyLength::Length(bytes),
+        None if state.chunked => BodyLength::Chunked,
+        None => BodyLength::UntilClose,
+    };
+    let connection = connection_fields(core, slot);
+    let (output, pool, tail) = core.output_and_tail(slot);
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+    output.append(pool, room, |out| encode::head(out, status, fields, body, connection, tail))
+}
+
+/// Queues content; at least one byte.
+///
+/// # Errors
+/// Why that is not possible.
+pub(crate) fn content(core: &mut Core, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
+    if !core.conns.get(slot).exchange.chunked {
+        return core.queue(slot, slice);
+    }
+    let bytes = slice.bytes();
+    if !append(core, slot, 32, |out| encode::chunk_prefix(out, bytes)) {
+        return Err(Gone::Overload);
+    }
+    core.queue(slot, slice)?;
+    let ended = append(core, slot, 2, |out| out.extend_from_slice(encode::CHUNK_END));
+    if ended { Ok(()) } else { Err(Gone::Overload) }
+}
+
+/// Queues the end of an answer.
+pub(crate) fn end<'f>(
+    core: &mut Core,
+    slot: Slot,
+    trailers: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    let state = core.conns.get(slot).exchange;
+    if !state.chunked || state.head_only {
+        return true;
+    }
+    let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
+    append(core, slot, room, |out| encode::last_chunk(out, trailers))
+}
+
+#[inline]
+fn append(core: &mut Core, slot: Slot, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    let (output, pool) = core.output(slot);
+    output.append(pool, room, write)
+}
+
+/// What the head says about the connection (RFC 9112 §9.3).
+#[inline]
+fn connection_fields(core: &mut Core, slot: Slot) -> ConnectionFields {
+    let conn = core.conns.get(slot);
+    let state = conn.exchange;
+    if !state.keep_alive || conn.must_end_behind_content() {
+        return ConnectionFields::Close;
+    }
+    if !state.http10 {
+        return ConnectionFields::Stay;
+    }
+    let settings = &core.settings;
+    let left = |max: u32| u64::from(max).saturating_sub(conn.begun) as u32;
+    let max_requests = settings.requests_per_connection.map(left);
+    ConnectionFields::KeepAlive { timeout_seconds: (settings.idle_ms / 1000) as u32, max_requests }
+}
+
+/// Queues the head and, in the same go, the `content` that is copied behind it.
+#[inline]
+fn prepared_head(
+    core: &mut Core,
+    slot: Slot,
+    answer: &Prepared<'_>,
+    connection: ConnectionFields,
+    content: Option<(MappingId, ArchiveRange)>,
+) -> bool {
+    let Core { conns, outputs, pool, mappings, tails, .. } = core;
+    let conn = conns.get(slot);
+    let tail = tails.line(conn.listener);
+    let content = match content {
+        None => Some(&b""[..]),
+        Some((mapping, range)) => {
+            mappings.get(mapping).and_then(|held| held.range(range.offset, range.bytes))
+        }
+    };
+    let Some(content) = content else { return false };
+    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len() + content.len();
+    outputs.of(&mut conn.output).append(pool, room, |out| {
+        encode::prepared(out, answer, connection, tail);
+        out.extend_from_slice(content);
+    })
+}
+
+/// Bytes that fields take at most.
+pub(crate) fn fields_bytes<'f>(fields: impl Iterator<Item = Field<'f>>) -> usize {
+    fields.map(|field| field.name.len() + field.value.len() + 4).sum()
+}

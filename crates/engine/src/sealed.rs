@@ -1,0 +1,216 @@
+//! A connection over TLS: what arrives is opened before its protocol sees it, what is queued is
+//! sealed before it leaves. Records are made only as the kernel takes them, so what waits is
+//! content, in the queue that every connection has.
+
+use std::io::IoSlice;
+use std::os::unix::fs::FileExt as _;
+
+use pinion_http::page;
+
+use crate::address::Address;
+use crate::app::{App, Gone};
+use crate::backend::{Backend, Sending, Slot};
+use crate::conn::{Conn, Phase, Watch};
+use crate::core::Core;
+use crate::exchange::Stage;
+use crate::handover::why_failed;
+use crate::http1;
+use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
+use crate::mapping::Mappings;
+use crate::output::{Next, Output};
+use crate::preface;
+use crate::service::{self, Flush};
+use crate::shortage::is_shortage;
+use crate::tls::{Fault, TlsSession};
+use crate::worker::Worker;
+
+/// Takes bytes of the peer. True when they say that it will send no more.
+pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+    let Some(mut session) = session(app, core, slot, input) else { return false };
+    let mut rest = input;
+    while !rest.is_empty() && core.conns.get(slot).exchange.stage != Stage::Aborted {
+        if let Err(Fault) = session.take(&mut rest) {
+            faulty(core, slot);
+            break;
+        }
+        if core.conns.get(slot).phase == Phase::Handshake && !session.is_handshaking() {
+            preface::begin(app, core, slot, Some(session.inside()));
+        }
+        loop {
+            let opened = session.opened();
+            if opened.is_empty() {
+                break;
+            }
+            let bytes = opened.len();
+            service::take_in(app, core, slot, opened);
+            session.used(bytes);
+        }
+    }
+    let is_ended = session.is_ended();
+    core.conns.get(slot).tls = Some(session);
+    is_ended
+}
+
+/// The session of a connection, made when its first byte says that the peer speaks TLS: a record of
+/// the type handshake (RFC 8446 §5.1).
+fn session<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    input: &[u8],
+) -> Option<Box<TlsSession>> {
+    const HANDSHAKE: u8 = 22;
+    let conn = core.conns.get(slot);
+    if let Some(session) = conn.tls.take() {
+        return Some(session);
+    }
+    let config = core.settings.listeners[usize::from(conn.listener)].tls.as_ref();
+    match input.first() {
+        Some(&HANDSHAKE) => {
+            let session = config.and_then(TlsSession::new);
+            if session.is_none() {
+                core.overloaded(slot);
+            }
+            return session;
+        }
+        Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, page::answer_to_plain),
+        // Nobody who could read an answer.
+        _ => core.give_up(slot, Gone::Refused),
+    }
+    None
+}
+
+/// The peer broke the rules of TLS. In a handshake nothing can be half done, and the alert says
+/// what was wrong.
+#[cold]
+fn faulty(core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    match conn.phase {
+        Phase::Handshake => conn.end(false),
+        _ => core.give_up(slot, Gone::Refused),
+    }
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// As [`Worker::flush`], for a connection over TLS.
+    pub(crate) fn flush_sealed(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
+        let conn = self.core.conns.get(slot);
+        if conn.blocked {
+            return Flush::Waits;
+        }
+        let Some(mut session) = conn.tls.take() else { return Flush::Empty };
+        let flush = self.flush_session(slot, &mut session, turn_bytes);
+        self.core.conns.get(slot).tls = Some(session);
+        flush
+    }
+
+    fn flush_session(
+        &mut self,
+        slot: Slot,
+        session: &mut TlsSession,
+        turn_bytes: &mut usize,
+    ) -> Flush {
+        let Self { backend, app, core, .. } = self;
+        let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
+        let conn = conns.get(slot);
+        loop {
+            if session.has_records() {
+                if *turn_bytes >= TURN_BYTES {
+                    backend.await_writable(slot);
+                    return blocked(backend, conn, slot);
+                }
+                match session.send(|parts| backend.send_now(slot, parts)) {
+                    Sending::Done(bytes) => {
+                        conn.sent(bytes);
+                        *turn_bytes += bytes;
+                    }
+                    Sending::Failed(error) if is_shortage(error) => {
+                        let flush = blocked(backend, conn, slot);
+                        core.await_memory(slot);
+                        return flush;
+                    }
+                    Sending::Failed(error) => return Flush::Broken(why_failed(error)),
+                    Sending::Blocked | Sending::Pending => return blocked(backend, conn, slot),
+                }
+                continue;
+            }
+            pool.release(session.emptied());
+            if let Some(output) = outputs.get(conn.output) {
+                match seal(session, output, mappings, external) {
+                    None => return Flush::Broken(Gone::Broken),
+                    Some(0) => {
+                        output.clear(pool, mappings);
+                        outputs.free(&mut conn.output);
+                        let (generation, exchange) = (conn.generation, conn.exchange_number());
+                        app.sent(Address { worker: *worker, slot, generation, exchange });
+                    }
+                    Some(bytes) => {
+                        output.advance(bytes, pool, mappings);
+                        pool.count(bytes);
+                        continue;
+                    }
+                }
+            }
+            if !conn.close_when_sent || !session.close() {
+                return Flush::Empty;
+            }
+        }
+    }
+
+    /// Tells the peer that the connection ends in good order, if the kernel takes it at once.
+    pub(crate) fn say_goodbye(&mut self, slot: Slot) {
+        let Self { backend, core, .. } = self;
+        let conn = core.conns.get(slot);
+        let is_blocked = conn.blocked;
+        if let Some(session) = &mut conn.tls
+            && !is_blocked
+            && session.close()
+        {
+            let _best_effort = session.send(|parts| backend.send_now(slot, parts));
+        }
+    }
+}
+
+/// The kernel takes nothing at the moment.
+fn blocked<B: Backend>(backend: &B, conn: &mut Conn, slot: Slot) -> Flush {
+    conn.blocked = true;
+    if conn.watch != Watch::Send {
+        conn.progress = backend.progress(slot).unwrap_or(0);
+    }
+    Flush::Waits
+}
+
+/// Seals what is queued, as much as there is room for; `None` when it is not what it was when the
+/// archive was made, or cannot be read. Bytes of files are looked at in `buffer`.
+fn seal(
+    session: &mut TlsSession,
+    output: &Output,
+    mappings: &Mappings,
+    buffer: &mut Vec<u8>,
+) -> Option<usize> {
+    let bytes = match output.next(mappings, false) {
+        Next::Nothing => return Some(0),
+        Next::Changed | Next::File { .. } => return None,
+        Next::One(bytes) => return Some(session.seal(&[IoSlice::new(bytes)])),
+        Next::Memory { parts, .. } => session.seal(parts.as_slice()),
+        Next::Read { file, offset, bytes } => {
+            let piece = piece(buffer, bytes)?;
+            file.read_exact_at(piece, offset).ok()?;
+            session.seal(&[IoSlice::new(piece)])
+        }
+        Next::External { file, range } => {
+            let piece = piece(buffer, range.bytes)?;
+            file.read_unchanged(&range, piece).ok()?;
+            session.seal(&[IoSlice::new(piece)])
+        }
+    };
+    // A page that its file has lost reads as zeros here, where a send would fail.
+    (!output.is_damaged(mappings)).then_some(bytes)
+}
+
+/// Room for the next of `bytes` in `buffer`.
+fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
+    buffer.try_reserve_exact(EXTERNAL_READ_BYTES.saturating_sub(buffer.len())).ok()?;
+    buffer.resize(EXTERNAL_READ_BYTES, 0);
+    buffer.get_mut(..bytes.min(EXTERNAL_READ_BYTES as u64) as usize)
+}
