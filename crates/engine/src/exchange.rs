@@ -47,6 +47,11 @@ impl Exchange<'_> {
         self.core.ending != Ending::No
     }
 
+    /// The number of the listener that the client came by, in the order of the kit.
+    pub fn listener(&mut self) -> usize {
+        self.core.conns.get(self.slot).listener.into()
+    }
+
     /// The client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
         self.core.conns.get(self.slot).peer

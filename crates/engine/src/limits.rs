@@ -153,3 +153,15 @@ pub const MESSAGES_PER_PASS: usize = 256;
 
 /// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
 pub const WORKER_STACK_BYTES: usize = 1024 * 1024;
+
+/// Seconds for which one key seals session tickets. What it sealed can be read by whoever gets hold
+/// of it, where the key exchange of the resumption does not forbid it (TLS 1.2), so not for long.
+pub(crate) const TICKET_KEY_SECONDS: u64 = 6 * 60 * 60;
+
+/// Keys that tickets are opened with: the newest, and the one before, so that every ticket is good
+/// for as long as one key seals.
+pub(crate) const TICKET_KEYS_MAX: usize = 2;
+
+/// Tickets that a client gets with a full handshake. Two: a browser opens more than one connection
+/// and uses each ticket once.
+pub(crate) const TLS13_TICKETS: usize = 2;

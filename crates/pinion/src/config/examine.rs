@@ -1,6 +1,7 @@
 //! A look at everything that a file names, without starting anything: what a start would stumble
 //! over, all of it at once.
 
+use super::clash::address_of;
 use super::fault::{Fault, Place};
 use super::load::{Loaded, LoadedSite};
 use crate::address::Address;
@@ -31,11 +32,10 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
         }
     }
     for listener in &loaded.listeners {
-        let text = listener.low.values("listen").next().and_then(|text| text.to_str());
-        if let Some(Ok(Address::Unix(socket))) = text.map(Address::parse)
+        if let Some((key, Address::Unix(socket), place)) = address_of(listener)
             && let Some(wrong) = no_folder(&socket)
         {
-            add(listener.place_of("listen"), format!("address: {wrong}"));
+            add(place, format!("{key}: {wrong}"));
         }
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)

@@ -3,6 +3,7 @@
 use super::generation::Generation;
 use super::journal::Journal;
 use super::published::{Published, Roster};
+use super::redirect::Redirect;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
@@ -29,6 +30,8 @@ pub(crate) struct StaticApp {
     journal: Journal,
     /// The path that tells whether the server is well.
     health: Option<String>,
+    /// What listeners that redirect answer; none without any.
+    redirect: Option<Redirect>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -48,9 +51,14 @@ struct Site {
 
 impl StaticApp {
     /// Serves whatever is published, and what will be.
-    pub(crate) fn new(published: Arc<Published>, journal: Journal, health: Option<String>) -> Self {
+    pub(crate) fn new(
+        published: Arc<Published>,
+        journal: Journal,
+        health: Option<String>,
+        redirect: Option<Redirect>,
+    ) -> Self {
         let work = Work::new();
-        Self { published, serving: None, work, journal, health, looked_unix_seconds: 0 }
+        Self { published, serving: None, work, journal, health, redirect, looked_unix_seconds: 0 }
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
@@ -62,6 +70,13 @@ impl StaticApp {
             && head.target.path == path.as_bytes()
         {
             let answer = health(head, exchange.is_stopping());
+            exchange.prepared(&answer, None);
+            return self.journal.answered(began, head, &answer, exchange);
+        }
+        if let Some(redirect) = &mut self.redirect
+            && redirect.is_for(exchange.listener(), head)
+        {
+            let answer = redirect.answer(head);
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         }
