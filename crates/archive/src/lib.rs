@@ -98,6 +98,7 @@ mod origins;
 mod outline;
 mod previous;
 mod records;
+mod rendered;
 mod rule;
 mod rules;
 mod shared;
