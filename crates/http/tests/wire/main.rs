@@ -7,6 +7,7 @@
 mod bodies;
 mod corpus;
 mod encoding;
+mod h2;
 mod heads;
 mod oracle;
 mod properties;
