@@ -9,6 +9,7 @@ mod compressed;
 mod corpus;
 mod encoding;
 mod forms_law;
+mod h2;
 mod heads;
 mod oracle;
 mod properties;
