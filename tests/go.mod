@@ -1,6 +1,6 @@
 // Programs of the Go world that tests run: every module with its version, also those that others
-// need. The versions are the last that Debian 12's Go (1.19) can build. Nothing imports them, so
-// `go mod tidy` would empty this file; `go get MODULE@VERSION` renews a line and `go.sum`.
+// need. Debian 12's Go (1.19) can build these versions. Nothing imports them, so `go mod tidy` would
+// empty this file; `go get MODULE@VERSION` renews a line and `go.sum`.
 module pinion.invalid/tests
 
 go 1.19

@@ -33,7 +33,7 @@ pub(crate) fn install() -> Result<()> {
     }
     let work = folder.join("work");
     process::output(&mut build(&folder, &work))?;
-    // What it was built from has 20 times the size of what was built.
+    // Sources and caches are many times as large as the programs.
     fs::remove_dir_all(&work).with_context(|| work.display().to_string())?;
     fs::write(&stamp, wanted).context("the mark of a whole installation")?;
     Ok(())
