@@ -100,6 +100,12 @@ impl<S: Default> Session<S> {
         true
     }
 
+    /// Whether the last frame of a stream's answer is written.
+    #[must_use]
+    pub fn is_ended(&self, stream: u32) -> bool {
+        self.streams.get(stream).is_none_or(|open| open.ended)
+    }
+
     /// Takes away a stream whose answer is complete, after its last frame is in the way of the
     /// connection; gives back what was kept with it. A client that still sends is told that nobody
     /// reads it (RFC 9113 §8.1); one whose answer is not complete learns so by an error.
