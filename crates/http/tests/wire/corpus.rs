@@ -48,3 +48,13 @@ fn range() {
 fn accept_encoding() {
     replay("accept_encoding", oracle::accept_encoding::check);
 }
+
+#[test]
+fn hpack() {
+    replay("hpack", oracle::hpack::check);
+}
+
+#[test]
+fn qpack() {
+    replay("qpack", oracle::qpack::check);
+}
