@@ -20,7 +20,7 @@ impl App for Hello {
         if let Event::Head(_) = event {
             let body = b"hello world!\n";
             let answer = Prepared {
-                shared: SharedFields { h1: b"Content-Type: text/plain; charset=utf-8\r\n" },
+                shared: SharedFields::h1(b"Content-Type: text/plain; charset=utf-8\r\n"),
                 content_length: Some(body.len() as u64),
                 body: PreparedBody::Bytes(body),
                 ..Prepared::empty(200)

@@ -284,7 +284,7 @@ impl Handlers {
 
 fn answer(body: &'static [u8]) -> Prepared<'static> {
     Prepared {
-        shared: SharedFields { h1: b"Content-Type: text/plain\r\n" },
+        shared: SharedFields::h1(b"Content-Type: text/plain\r\n"),
         content_length: Some(body.len() as u64),
         body: PreparedBody::Bytes(body),
         ..Prepared::empty(200)

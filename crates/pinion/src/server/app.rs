@@ -170,7 +170,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
             return Prepared { allow: Some(b"GET, HEAD"), ..answer };
         }
     };
-    let shared = SharedFields { h1: HEALTH_FIELDS };
+    let shared = SharedFields::h1(HEALTH_FIELDS);
     let content_length = Some(body.len() as u64);
     Prepared { shared, content_length, body: PreparedBody::Bytes(body), ..Prepared::empty(status) }
 }
@@ -229,7 +229,7 @@ impl App for StaticApp {
 
     fn page_fields(&self) -> &[u8] {
         match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
-            Some(generation) => generated_fields(&generation.archive()),
+            Some(generation) => generated_fields(&generation.archive()).h1,
             None => page::BUILT_IN_FIELDS,
         }
     }

@@ -51,7 +51,7 @@ impl Redirect {
             escape(&mut self.text, query.iter().copied(), is_uri_byte);
         }
         Prepared {
-            shared: SharedFields { h1: page::BUILT_IN_FIELDS },
+            shared: SharedFields::h1(page::BUILT_IN_FIELDS),
             location: Some(Location { path: &self.text, query: None }),
             content_length: Some(0),
             ..Prepared::empty(308)
