@@ -192,7 +192,11 @@ impl Reader {
 
     /// Puts a certificate and a key where a configuration or a command names them.
     fn certifies(&self, text: &str) {
-        let pair = Pair::new(&self.folder, "made", &["example.org"]);
+        let file = |end: &str| self.folder.join(format!("made.{end}"));
+        let mut pair = Pair { cert: file("crt"), key: file("key") };
+        if !pair.cert.exists() {
+            pair = Pair::new(&self.folder, "made", &["example.org"]);
+        }
         for (key, made) in [("cert", &pair.cert), ("key", &pair.key), ("client-ca", &pair.cert)] {
             let head = format!("{key} = \"");
             for file in text.lines().filter_map(|line| line.strip_prefix(&head)) {

@@ -59,7 +59,7 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
         [("first.test", &first), ("a.b.test", &exact), ("A.B.test", &exact), ("x.b.test", &wild)]
     {
         let got = curl(&server, host, "/", &pair.cert, &[]);
-        assert!(got.is_ok_and(|got| got.starts_with("HTTP/1.1 200")), "{host}");
+        assert!(got.is_ok_and(|got| got.ends_with("home")), "{host}");
     }
     // Whoever asks for another host, or for none, gets the first.
     let shown = openssl("x509").arg("-in").arg(&first.cert).output().expect("openssl");
@@ -146,7 +146,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
 fn a_key_that_may_not_be_read_is_named() {
     let (site, files) = (site(), Folder::new("rights"));
     let pair = Pair::new(&files, "a", &["a.test"]);
-    fs::set_permissions(&pair.key, fs::Permissions::from_mode(0)).expect("set");
+    fs::set_permissions(&pair.key, fs::Permissions::from_mode(0o0)).expect("set");
     if fs::read(&pair.key).is_ok() {
         // A user who may read everything sees no difference, and is served.
         serve(&site, &pair.flags()).stop();
