@@ -93,8 +93,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("h1,h2"),
         change: Change::Restart,
         brief: "What clients may speak",
-        long: "Over TLS the two sides agree on one of them (ALPN). HTTP/3 (`h3`) is not supported yet \
-               in this version.",
+        long: "Over TLS the two sides agree on one of them (ALPN). HTTP/3 (`h3`) is not supported \
+               yet in this version.",
     },
     Directive {
         name: "hsts",
