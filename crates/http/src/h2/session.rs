@@ -117,7 +117,7 @@ pub struct Session<S> {
 }
 
 // Most connections are idle most of the time.
-const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 480, "one per connection");
+const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 352, "one per connection");
 
 impl<S: Default> Session<S> {
     /// A connection of which nothing has come.
