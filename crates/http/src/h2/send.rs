@@ -120,7 +120,7 @@ impl<S: Default> Session<S> {
                 let leave = open.receive_window.max(0) as u64;
                 if open.content_left.is_some_and(|left| left <= leave) {
                     let gone = self.streams.remove(stream)?;
-                    self.ignore(stream);
+                    self.ignore(stream, gone.receive_window);
                     return Some(gone.own);
                 }
                 self.reset(stream, ErrorCode::NoError, out)
