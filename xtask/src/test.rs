@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{dist, fuzz, node, process, python, tidy};
+use crate::{dist, fuzz, go, node, process, python, tidy};
 use anyhow::{Context, Result, bail, ensure};
 use std::time::Instant;
 
@@ -11,7 +11,9 @@ const NEEDS: &[Need] = &[
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "fish", proof: Proof::Program("fish") },
+    Need { package: "golang-go", proof: Proof::Program("go") },
     Need { package: "man-db", proof: Proof::Program("man") },
+    Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
@@ -24,6 +26,7 @@ const NEEDS: &[Need] = &[
     },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
+    Need { package: "testssl.sh", proof: Proof::Program("testssl") },
     Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 
@@ -85,7 +88,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 fn needs() -> Result<()> {
     debian::install(NEEDS)?;
     python::install()?;
-    node::install()
+    node::install()?;
+    go::install()
 }
 
 /// Clippy over everything. The profile is that of the tests, so that both share what they can.

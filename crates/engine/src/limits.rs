@@ -68,6 +68,17 @@ pub const LINGER_MS: u64 = 2_000;
 /// sent anything at all.
 pub const CLOSE_AT_ONCE_MAX_BYTES: u64 = 10 * 1400;
 
+/// Bytes in frames of HTTP/2 that wait on a connection before content stays in the queues of its
+/// streams, where what is more urgent can pass it: what keeps a fast path busy between two turns.
+pub const FRAMED_MAX_BYTES: u64 = 128 * 1024;
+
+/// Bytes queued for one stream of HTTP/2 above which its handler is asked to stop. Less than for a
+/// whole connection, which may have a hundred of them.
+pub const STREAM_HIGH_WATER_BYTES: u64 = 64 * 1024;
+
+/// Bytes queued for one stream below which its handler is told `Writable` again.
+pub const STREAM_LOW_WATER_BYTES: u64 = 16 * 1024;
+
 /// Milliseconds for a request head to arrive whole, from its first byte (design §5).
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 

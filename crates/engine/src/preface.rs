@@ -1,9 +1,7 @@
 //! How a connection begins. What the peer speaks is decided here and nowhere else: by what its
 //! listener was declared to speak, and by the first bytes. Requests cost nothing for it.
 
-use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
-use pinion_http::refusal::Refusal;
 
 use crate::app::{App, RawEvent};
 use crate::backend::Slot;
@@ -11,6 +9,7 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::exchange::ExchangeState;
 use crate::http1;
+use crate::http2;
 use crate::raw::RawStream;
 use crate::settings::Protocol;
 use crate::tls::Inside;
@@ -20,6 +19,7 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
+        Protocol::Http if inside == Some(Inside::Http2) => http2::begin(core, slot),
         Protocol::Http => conn.phase = Phase::Preface,
         Protocol::Raw => {
             conn.phase = Phase::Raw;
@@ -29,7 +29,6 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
             http1::after_raw(core, slot);
         }
     }
-    let _http2_comes_later = inside;
 }
 
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
@@ -38,9 +37,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     match Opening::of(input) {
         Opening::Unclear => {}
         Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
-        Opening::Http2 => {
-            http1::refuse(app, core, slot, Refusal::Version.status(), PageForm::default());
-        }
+        Opening::Http2 => http2::begin(core, slot),
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
 }

@@ -6,6 +6,8 @@
 //! | In | Module | Out |
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
+//! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
 //! | a compressed field section | [`hpack`], [`qpack`] | [`section::FieldSection`] |
@@ -22,12 +24,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod binary_head;
 pub mod coding;
 pub mod conditional;
 pub mod date;
 pub mod field;
 pub mod grammar;
 pub mod h1;
+pub mod h2;
 pub mod host;
 pub mod hpack;
 pub mod limits;

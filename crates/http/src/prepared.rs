@@ -51,7 +51,7 @@ impl Prepared<'static> {
 }
 
 /// Field lines shared by many answers, in each protocol's own form.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedFields<'a> {
     /// Whole lines: `Name: value\r\n` each.
     pub h1: &'a [u8],

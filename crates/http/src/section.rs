@@ -80,6 +80,12 @@ impl FieldSection {
         &self.lines
     }
 
+    /// Leaves out the lines whose names are not to be kept.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&[u8]) -> bool) {
+        let text = self.text.get(..self.used).unwrap_or_default();
+        self.lines.retain(|line| keep(line.name_in(text)));
+    }
+
     /// Forgets what was there. What comes now is held against `limits`.
     #[inline]
     pub(crate) fn begin(&mut self, limits: &Limits) {

@@ -45,10 +45,9 @@ pub(crate) fn files(
     let file = folder.join(format!("self-signed-{}.pem", key.name()));
     let files = CertificateFiles { cert: file.clone(), key: file };
     if files.cert.try_exists().unwrap_or(true) {
-        let kept = files.load().map_err(|failure| {
-            let why = failure.reason().unwrap_or_default();
-            anyhow!("{why}; remove the file, and another certificate is made")
-        })?;
+        let kept = files
+            .load()
+            .map_err(|bad| anyhow!("{bad}; remove the file, and another certificate is made"))?;
         if is_valid_for_long(&kept) {
             return Ok(files);
         }

@@ -16,7 +16,7 @@ use super::tickets::{Realm, Tickets};
 use crate::limits::TLS13_TICKETS;
 
 /// Whether the engine speaks HTTP/2. Until it does, no client is offered it.
-pub const SPEAKS_HTTP2: bool = false;
+pub const SPEAKS_HTTP2: bool = true;
 
 /// What clients may speak on a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

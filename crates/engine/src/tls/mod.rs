@@ -15,6 +15,8 @@ pub mod resolver;
 pub mod tickets;
 
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ impl Tickets {
         keys.iter().map(|ready| ready.key.clone()).collect()
     }
 
-    fn at(keys: Vec<TicketKey>, now: fn() -> u64) -> Result<Self, Unspecified> {
+    pub(super) fn at(keys: Vec<TicketKey>, now: fn() -> u64) -> Result<Self, Unspecified> {
         let keys: Result<Vec<_>, _> = keys.into_iter().map(Ready::new).collect();
         let mut keys = keys?;
         if keys.is_empty() {
@@ -105,7 +105,7 @@ impl Tickets {
         Ok(Self { keys: RwLock::new(keys), now })
     }
 
-    fn seal(&self, realm: &[u8; 32], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    pub(super) fn seal(&self, realm: &[u8; 32], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
         self.rotate();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let Ready { key, cipher } = keys.first().ok_or(Unspecified)?;
@@ -121,7 +121,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    fn open(&self, realm: &[u8; 32], ticket: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn open(&self, realm: &[u8; 32], ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let now = (self.now)();

@@ -237,7 +237,7 @@ impl Handlers {
                 let length = match framing {
                     Framing::Length(bytes) => Some(bytes),
                     Framing::None => Some(0),
-                    Framing::Chunked => None,
+                    Framing::Chunked | Framing::Frames => None,
                 };
                 exchange.head(200, no_fields(), length);
                 Job::Echo

@@ -30,6 +30,11 @@ fn h1_body() {
 }
 
 #[test]
+fn h2() {
+    replay("h2", oracle::h2::check);
+}
+
+#[test]
 fn target_decode() {
     replay("target_decode", oracle::target_decode::check);
 }

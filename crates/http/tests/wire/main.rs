@@ -5,8 +5,11 @@
 //! corpora and the fuzz targets themselves (`/fuzz`) all call the same checks.
 
 mod bodies;
+mod compressed;
 mod corpus;
 mod encoding;
+mod forms_law;
+mod h2;
 mod heads;
 mod oracle;
 mod properties;

@@ -229,7 +229,7 @@ impl App for StaticApp {
 
     fn page_fields(&self) -> &[u8] {
         match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
-            Some(generation) => generated_fields(&generation.archive()),
+            Some(generation) => generated_fields(&generation.archive()).h1,
             None => page::BUILT_IN_FIELDS,
         }
     }

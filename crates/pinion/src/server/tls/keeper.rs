@@ -6,7 +6,7 @@
 
 use super::{Tls, tell};
 use crate::calendar;
-use crate::failure::Failure;
+use crate::certificate_files::BadFile;
 use crate::self_signed;
 use crate::settings::{CertificateFiles, SelfSignedKey};
 use pinion_engine::stderr;
@@ -142,7 +142,7 @@ impl Kept {
                     *certificate = next;
                     is_another = true;
                 }
-                Err(failure) => tell_kept(files, &failure),
+                Err(bad) => tell_kept(files, &bad),
             }
         }
         if is_another {
@@ -160,7 +160,7 @@ impl Kept {
             looks.push(look(&files));
             match files.load() {
                 Ok(certificate) => loaded.push((files, certificate)),
-                Err(failure) => return tell_kept(&files, &failure),
+                Err(bad) => return tell_kept(&files, &bad),
             }
         }
         for (files, certificate) in &loaded {
@@ -186,8 +186,7 @@ fn tell_taken(files: &CertificateFiles, certificate: &Certificate) {
     ));
 }
 
-fn tell_kept(files: &CertificateFiles, failure: &Failure) {
-    let why = failure.reason().unwrap_or_default();
+fn tell_kept(files: &CertificateFiles, why: &BadFile) {
     let file = files.cert.display();
     stderr::line(format_args!(
         "pinion: cannot reload certificate {file}, what was there stays: {why}"
