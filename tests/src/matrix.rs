@@ -128,7 +128,8 @@ impl<'a> Matrix<'a> {
         Matrix { speaks: |protocol| protocol != Protocol::Http3, ..self }
     }
 
-    /// Over every protocol in every corner, plain HTTP/1 first.
+    /// Over every protocol in every corner, plain HTTP/1 first: what it answers there is what others
+    /// are compared with.
     #[must_use]
     pub fn full(self) -> Matrix<'a> {
         Matrix { is_full: true, ..self }
@@ -138,10 +139,13 @@ impl<'a> Matrix<'a> {
     /// stays the same however often it runs.
     fn ways(&self, test: &str, wanted: Option<&str>) -> Vec<Way> {
         let is_full = self.is_full || wanted.is_some();
-        let protocols = match wanted {
+        let mut protocols: Vec<Protocol> = match wanted {
             None | Some("full") => Protocol::SPOKEN.to_vec(),
             Some(words) => words.split(',').map(Protocol::named).collect(),
         };
+        if self.is_full && !protocols.contains(&Protocol::Http1) {
+            protocols.insert(0, Protocol::Http1);
+        }
         let corners: Vec<(Io, Form)> =
             CORNERS.into_iter().filter(|(_, form)| self.forms.contains(form)).collect();
         let turn: usize = test.bytes().map(usize::from).sum();
@@ -158,7 +162,8 @@ impl<'a> Matrix<'a> {
         ways
     }
 
-    fn ways_of_this_test(&self) -> Vec<Way> {
+    /// The ways, for a test that starts its servers itself.
+    pub fn list(&self) -> Vec<Way> {
         let wanted = std::env::var(OVERRIDE).ok();
         // Tests run on threads that have their names.
         let current = std::thread::current();
@@ -180,7 +185,7 @@ impl<'a> Matrix<'a> {
         let workshop = Folder::new("matrix");
         let archive = workshop.join("site.pinion");
         build(self.site, &archive, self.build);
-        for way in self.ways_of_this_test() {
+        for way in self.list() {
             // Shown when the case fails: cargo captures what passes.
             eprintln!("{way:?}");
             let start = match way.form {
@@ -197,7 +202,7 @@ impl<'a> Matrix<'a> {
 /// one of them over each other protocol, where `speaks` has it.
 pub fn ways(speaks: fn(Protocol) -> bool) -> Vec<Way> {
     let matrix = Matrix { speaks, ..Matrix::of(Path::new("")).archive_only("no folder is given") };
-    matrix.ways_of_this_test()
+    matrix.list()
 }
 
 /// Runs a case over a folder in every way, without flags.

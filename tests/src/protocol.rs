@@ -18,7 +18,8 @@ pub enum Protocol {
 impl Protocol {
     /// Those that the server speaks in this version. A protocol that comes is added here, and every
     /// case that does not say otherwise is run over it.
-    pub const SPOKEN: &[Protocol] = &[Protocol::Http1, Protocol::Http1Tls];
+    pub const SPOKEN: &[Protocol] =
+        &[Protocol::Http1, Protocol::Http1Tls, Protocol::Http2, Protocol::Http2Clear];
 
     /// The protocol of this word.
     ///
