@@ -122,14 +122,14 @@ impl<'a> Matrix<'a> {
         Matrix { speaks: |protocol| protocol == Protocol::Http1, ..self }
     }
 
-    /// Not over HTTP/3, because of `_why`.
+    /// Over those protocols alone that `speaks` has, because of `_why`.
     #[must_use]
-    pub fn over_tcp(self, _why: &str) -> Matrix<'a> {
-        Matrix { speaks: |protocol| protocol != Protocol::Http3, ..self }
+    pub fn over(self, speaks: fn(Protocol) -> bool, _why: &str) -> Matrix<'a> {
+        Matrix { speaks, ..self }
     }
 
-    /// Over every protocol in every corner, plain HTTP/1 first: what it answers there is what others
-    /// are compared with.
+    /// Over every protocol in every corner, plain HTTP/1 first: its answers are the measure of the
+    /// others.
     #[must_use]
     pub fn full(self) -> Matrix<'a> {
         Matrix { is_full: true, ..self }
@@ -237,6 +237,9 @@ mod tests {
         assert_eq!(archive.ways("a", Some("h1,h1s,h2,h3")).len(), 4);
         assert!(archive.ways("a", None).iter().all(|way| way.form == Form::Archive));
         assert!(matrix.http1_only("").ways("a", Some("h2")).is_empty());
-        assert_eq!(matrix.over_tcp("").ways("a", Some("h2,h3")).len(), 4);
+        assert_eq!(
+            matrix.over(|protocol| protocol != Protocol::Http3, "").ways("a", Some("h2,h3")).len(),
+            4
+        );
     }
 }

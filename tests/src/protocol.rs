@@ -49,6 +49,11 @@ impl Protocol {
         matches!(self, Protocol::Http1 | Protocol::Http1Tls)
     }
 
+    /// Whether Debian's curl speaks it.
+    pub fn is_known_to_curl(self) -> bool {
+        self != Protocol::Http3
+    }
+
     /// Whether nobody between the two can read it.
     pub fn is_encrypted(self) -> bool {
         !matches!(self, Protocol::Http1 | Protocol::Http2Clear)

@@ -96,8 +96,8 @@ pub fn parse_head(
     Ok(Some((response, framing, end + 4)))
 }
 
-/// An answer of HTTP/2 or HTTP/3 without its content, from its field section (RFC 9113 §8.2, §8.3.2,
-/// RFC 9114 §4.2, §4.3.2).
+/// An answer of HTTP/2 or HTTP/3 without its content, from its field section (RFC 9113 §8.2,
+/// §8.3.2, RFC 9114 §4.2, §4.3.2).
 ///
 /// # Errors
 /// What is wrong with it.

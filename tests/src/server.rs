@@ -224,7 +224,7 @@ impl Server {
             Protocol::Http1Tls => curl.arg("--http1.1"),
             Protocol::Http2 => curl.arg("--http2"),
             Protocol::Http2Clear => curl.arg("--http2-prior-knowledge"),
-            Protocol::Http3 => panic!("a case with curl has to say `over_tcp`"),
+            Protocol::Http3 => panic!("a case with curl has to say `is_known_to_curl`"),
         };
         if let Some(certificate) = self.certificate() {
             curl.arg("--cacert").arg(certificate);

@@ -5,6 +5,7 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::peers;
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, build, run};
 use std::fs::File;
@@ -31,7 +32,7 @@ fn site() -> Folder {
 #[test]
 fn an_archive_above_4_gib_is_served_like_any_other() {
     let site = site();
-    Matrix::of(site.path()).over_tcp("curl").run(|server| {
+    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").run(|server| {
         assert_eq!(server.get("/a.txt").text(), "before");
         assert_eq!(server.get("/z.txt").text(), "behind");
         let mut connection = server.client();
