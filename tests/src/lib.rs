@@ -17,6 +17,7 @@
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
+//! | [`tls`] | certificates made by openssl, and its client |
 //! | [`browser`] | Chromium, and what it complains about |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an
@@ -39,6 +40,7 @@ pub mod request;
 pub mod response;
 pub mod seccomp;
 pub mod server;
+pub mod tls;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

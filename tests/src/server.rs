@@ -232,6 +232,15 @@ impl Server {
         curl
     }
 
+    /// The address of the first listener that it tells of with this scheme.
+    #[track_caller]
+    pub fn address_of(&self, scheme: &str) -> SocketAddr {
+        let head = format!("listening {scheme}://");
+        let url = self.wait_for_line(0, |line| line.starts_with(&head));
+        let address = url.strip_prefix(&head).expect("a URL");
+        address.trim_end_matches('/').parse().expect("an address")
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

@@ -18,6 +18,7 @@ const NEEDS: &[Need] = &[
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
     Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
+    Need { package: "openssl", proof: Proof::Program("openssl") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {

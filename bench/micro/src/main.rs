@@ -2,8 +2,8 @@
 //!
 //! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
 //! or `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or
-//! does one thing alone (see [`compressed`]), and prints nanoseconds per request and a hash of what it made, so that no
-//! work can be left out. A case is a site and a request, see [`CASES`]. Under
+//! does one thing alone (see `compressed.rs`). It prints nanoseconds per request and a hash of what
+//! it made, so that no work can be left out. A case is a site and a request, see [`CASES`]. Under
 //! `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not depend on
 //! what else the machine does; docs/profiling.md has the commands.
 

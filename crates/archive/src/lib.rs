@@ -12,7 +12,7 @@
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
-//! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields that many representations have in common |
+//! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: what a site says in place of built-in pages |
 //! | `entries` | every entry in file order, for listings |

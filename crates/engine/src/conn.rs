@@ -170,6 +170,11 @@ impl Conn {
         self.http2.as_ref().is_none_or(|http2| http2.queued_bytes == 0)
     }
 
+    /// Whether it speaks HTTP/2 and waits for the peer alone.
+    pub(crate) fn http2_rests(&self) -> bool {
+        self.http2.as_ref().is_some_and(|http2| http2.rests())
+    }
+
     /// Whether its bytes are records of TLS, or are to be.
     #[inline]
     pub(crate) fn is_sealed(&self) -> bool {

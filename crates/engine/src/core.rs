@@ -172,13 +172,19 @@ impl Core {
         (self.outputs.of(&mut conn.output), &mut self.pool, tail)
     }
 
-    /// Bytes that wait to be sent.
+    /// Bytes that wait to be sent, of exchanges that share the connection too.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
+        let waiting_bytes = self.conns.get(slot).http2.as_ref().map_or(0, |h2| h2.queued_bytes);
+        self.framed_bytes(slot) + waiting_bytes
+    }
+
+    /// Bytes that wait to be sent on the connection, whatever exchanges have beside.
+    #[inline]
+    pub(crate) fn framed_bytes(&mut self, slot: Slot) -> u64 {
         let conn = self.conns.get(slot);
         let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        let framed_bytes = self.outputs.bytes(conn.output) + sealed_bytes as u64;
-        framed_bytes + conn.http2.as_ref().map_or(0, |http2| http2.queued_bytes)
+        self.outputs.bytes(conn.output) + sealed_bytes as u64
     }
 
     /// Bytes of the budget for buffers that a connection holds.

@@ -64,6 +64,12 @@ impl Exchange<'_> {
         self.core.conns.get(self.slot).peer
     }
 
+    /// Whether the connection is encrypted.
+    pub fn is_secured(&mut self) -> bool {
+        let listener = self.core.conns.get(self.slot).listener;
+        self.core.settings.listeners[usize::from(listener)].tls.is_some()
+    }
+
     /// Bytes that wait to be sent on the connection, of this answer and those before it.
     pub fn queued_bytes(&mut self) -> u64 {
         self.core.queued_bytes(self.slot)

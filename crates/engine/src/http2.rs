@@ -30,11 +30,10 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Whether nothing can be sent any more without the peer's doing; `queued` is what waits on the
-    /// connection and its streams.
-    pub(crate) fn rests(&self, queued: u64) -> bool {
-        let is_stuck = self.queued_bytes > 0 || self.session.open_streams() == 0;
-        is_stuck && queued == self.queued_bytes
+    /// Whether nothing more comes of its exchanges without the peer's doing, once what is in frames
+    /// has left.
+    pub(crate) fn rests(&self) -> bool {
+        self.queued_bytes > 0 || self.session.open_streams() == 0
     }
 
     /// Bytes of the budget for buffers that streams hold.

@@ -77,7 +77,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
             let stuck = drive_stash(app, core, slot) == 0;
-            if stuck && (flush == Flush::Waits || self.core.queued_bytes(slot) == 0) {
+            if stuck && (flush == Flush::Waits || self.core.framed_bytes(slot) == 0) {
                 break;
             }
         }
@@ -92,13 +92,14 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// was moved on.
     #[cold]
     fn after_end(&mut self, slot: Slot) -> bool {
+        let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
         match conn.phase {
             Phase::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Phase::Http2 if conn.http2.as_ref().is_none_or(|http2| http2.rests(queued)) => {
+            Phase::Http2 if framed == 0 && conn.http2_rests() => {
                 self.cut(slot, Gone::Peer);
             }
             Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),

@@ -49,13 +49,37 @@ pub(crate) fn files(
             .load()
             .map_err(|bad| anyhow!("{bad}; remove the file, and another certificate is made"))?;
         if is_valid_for_long(&kept) {
+            publish(&folder, &lock, &files.cert)?;
             return Ok(files);
         }
     }
     let cannot = || format!("cannot write {}", files.cert.display());
     let pem = make(key).context("cannot make a self-signed certificate")?;
     write(&folder, &lock, &files.cert, &pem).with_context(cannot)?;
+    publish(&folder, &lock, &files.cert)?;
     Ok(files)
+}
+
+/// The file with the certificate alone, for clients that are to trust it: nobody has to pass a key
+/// around, and OpenSSL does not read every key that stands before a certificate.
+pub(crate) fn for_clients(file: &Path) -> PathBuf {
+    file.with_extension("crt")
+}
+
+/// Writes what is [`for_clients`] anew if it is not there, or that of another certificate.
+fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
+    let cannot = || format!("cannot read {}", file.display());
+    let both = std::fs::read_to_string(file).with_context(cannot)?;
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let inside = both.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
+    let certificate = inside.map(|(inside, _)| format!("{begin}{inside}{end}\n"));
+    let certificate = certificate.unwrap_or_default();
+    let public = for_clients(file);
+    if std::fs::read_to_string(&public).is_ok_and(|known| known == certificate) {
+        return Ok(());
+    }
+    let cannot = || format!("cannot write {}", public.display());
+    Ok(write(folder, lock, &public, &certificate).with_context(cannot)?)
 }
 
 fn is_valid_for_long(certificate: &Certificate) -> bool {

@@ -5,7 +5,7 @@ use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
 use pinion_http::prepared::{Location, Prepared};
 use pinion_http::request::RequestHead;
-use pinion_http::target::{Form, Scheme};
+use pinion_http::target::Form;
 
 use crate::generated;
 use crate::location;
@@ -39,10 +39,6 @@ pub fn answer<'x>(
     // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
     if head.method == Method::Connect {
         return generated::error(501, archive, head);
-    }
-    // RFC 9110 §7.4: no connection of this server is secured.
-    if head.target.scheme == Some(Scheme::Https) {
-        return generated::error(421, archive, head);
     }
     if head.target.form == Form::Asterisk {
         return generated::options(archive);

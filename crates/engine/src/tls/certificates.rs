@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use rustls::InconsistentKeys;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject, SectionKind, SliceIter};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -90,8 +91,11 @@ impl Certificate {
         let key = any_supported_type(&private_key(key)?);
         let key = key.map_err(|_| CertificateError::UnusableKey)?;
         let certified = CertifiedKey::new(chain, key);
-        if certified.keys_match().is_err() {
-            return Err(mismatch(&certified));
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(mismatch(&certified)),
+            // Of a version that no client of today takes.
+            Err(_) => return Err(CertificateError::BadCertificate(1)),
         }
         Ok(Self { key: Arc::new(certified), names, not_before, not_after })
     }

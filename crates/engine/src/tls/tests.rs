@@ -9,7 +9,7 @@ use rcgen::{
 };
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::crypto::{CryptoProvider, aws_lc_rs::kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs::kx_group};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
@@ -156,7 +156,7 @@ fn keys_are_exchanged_with_a_post_quantum_part_when_the_client_can() {
     let group = |provider| {
         let client = client(&[&made], &[&TLS13], provider, None);
         let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
-        client.negotiated_key_exchange_group().map(|group| group.name())
+        client.negotiated_key_exchange_group().map(SupportedKxGroup::name)
     };
     assert_eq!(group(default_provider()), Some(NamedGroup::X25519MLKEM768));
     let old = CryptoProvider { kx_groups: vec![kx_group::X25519], ..default_provider() };

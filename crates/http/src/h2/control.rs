@@ -28,7 +28,7 @@ impl<S: Default> Session<S> {
             Kind::ResetStream => self.reset_by_peer(header, payload, now_ms),
             Kind::Ping => self.ping(header, payload, now_ms, out),
             Kind::GoAway => self.go_away_of_peer(header, payload, now_ms),
-            Kind::Priority => self.priority(header, now_ms, out),
+            Kind::Priority => self.priority(header, payload, now_ms, out),
             Kind::PriorityUpdate => self.priority_update(header, payload, now_ms),
             // RFC 9113 §8.4: "A client cannot push."
             Kind::PushPromise => Err(ErrorCode::ProtocolError.into()),
@@ -231,7 +231,13 @@ impl<S: Default> Session<S> {
     }
 
     /// PRIORITY, which means nothing any more (RFC 9113 §5.3.2, §6.3).
-    fn priority(&mut self, header: &Header, now_ms: u64, out: &mut Vec<u8>) -> Handled<S> {
+    fn priority(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
         if header.stream == 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -245,6 +251,14 @@ impl<S: Default> Session<S> {
             };
         }
         self.budgets.spend(Budget::Trifles, now_ms)?;
+        if depends_on_itself(header.stream, payload) {
+            return match self.whereabouts(header.stream) {
+                Whereabouts::Open => {
+                    self.stream_error(header.stream, ErrorCode::ProtocolError, now_ms, out)
+                }
+                _ => Err(ErrorCode::ProtocolError.into()),
+            };
+        }
         Ok(Event::Nothing)
     }
 
@@ -293,4 +307,10 @@ impl<S: Default> Session<S> {
         self.early.retain(|(id, _)| *id > stream);
         priority
     }
+}
+
+/// Whether the priority of RFC 7540 that a payload begins with makes a stream depend on itself,
+/// which was an error of that stream (§5.3.1 there) and is a sign of a broken client still.
+pub(super) fn depends_on_itself(stream: u32, payload: &[u8]) -> bool {
+    payload.len() >= 5 && number(payload) & STREAM_MAX == stream
 }

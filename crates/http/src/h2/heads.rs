@@ -2,6 +2,7 @@
 //! content.
 
 use super::budget::Budget;
+use super::control::depends_on_itself;
 use super::event::{Event, Fault};
 use super::frame::{ErrorCode, Header, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
@@ -231,6 +232,9 @@ fn field_block<'p>(header: &Header, payload: &'p [u8]) -> Result<&'p [u8], Fault
         (true, []) => return Err(ErrorCode::FrameSizeError.into()),
     };
     if header.has(flag::PRIORITY) {
+        if depends_on_itself(header.stream, rest) {
+            return Err(ErrorCode::ProtocolError.into());
+        }
         rest = rest.get(5..).ok_or(ErrorCode::FrameSizeError)?;
     }
     let bytes = rest.len().checked_sub(padding).ok_or(ErrorCode::ProtocolError)?;

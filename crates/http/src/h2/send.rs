@@ -115,6 +115,14 @@ impl<S: Default> Session<S> {
             (false, _) => self.reset(stream, ErrorCode::InternalError, out),
             (true, false) => {
                 self.budgets.answered();
+                // What the client has leave to send it may have sent already, and some take a reset
+                // behind a complete answer for an error.
+                let leave = open.receive_window.max(0) as u64;
+                if open.content_left.is_some_and(|left| left <= leave) {
+                    let gone = self.streams.remove(stream)?;
+                    self.ignore(stream);
+                    return Some(gone.own);
+                }
                 self.reset(stream, ErrorCode::NoError, out)
             }
             (true, true) => {

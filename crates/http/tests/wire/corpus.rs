@@ -31,7 +31,7 @@ fn h1_body() {
 
 #[test]
 fn h2() {
-    replay("h2", oracle::h2::check);
+    replay("h2", |data| drop(oracle::h2::check(data)));
 }
 
 #[test]
@@ -47,4 +47,14 @@ fn range() {
 #[test]
 fn accept_encoding() {
     replay("accept_encoding", oracle::accept_encoding::check);
+}
+
+#[test]
+fn hpack() {
+    replay("hpack", oracle::hpack::check);
+}
+
+#[test]
+fn qpack() {
+    replay("qpack", oracle::qpack::check);
 }

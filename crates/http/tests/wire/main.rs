@@ -4,6 +4,7 @@
 //! one `check(bytes)` that compares the room with it. The properties here, the replay of the fuzz
 //! corpora and the fuzz targets themselves (`/fuzz`) all call the same checks.
 
+mod blocks;
 mod bodies;
 mod compressed;
 mod corpus;

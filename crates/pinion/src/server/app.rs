@@ -17,6 +17,7 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::target::Scheme;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields};
 use std::fmt;
 use std::sync::Arc;
@@ -90,9 +91,12 @@ impl StaticApp {
         let now = exchange.now();
         let archive = generation.archive();
         let mut pieces = Pieces::new();
-        let answer = match generation.is_damaged() {
-            false => answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces),
-            true => broken(&archive, head),
+        let answer = if generation.is_damaged() {
+            broken(&archive, head)
+        } else if is_unsecured(head, exchange) {
+            instead_of_site(421, &archive, head)
+        } else {
+            answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
         };
         let outdated = generation.is_outdated(&answer);
         // An answer is large: the one to be sent is pointed at.
@@ -185,10 +189,21 @@ fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     page::answer(421, text, page::BUILT_IN_FIELDS)
 }
 
+/// Whether a request is for what only a secured connection may have, and this one is not (RFC 9110
+/// §7.4).
+#[inline]
+fn is_unsecured(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
+    head.target.scheme == Some(Scheme::Https) && !exchange.is_secured()
+}
+
 /// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
 fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
+    instead_of_site(500, archive, head)
+}
+
+fn instead_of_site<'x>(status: u16, archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
     let text = prefers_text(head.values(KnownField::Accept));
-    error_page(500, text, archive)
+    error_page(status, text, archive)
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does

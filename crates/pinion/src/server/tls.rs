@@ -122,7 +122,7 @@ fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool) {
     if is_own {
         stderr::line(format_args!(
             "self-signed certificate {}, SHA-256 {}",
-            files.cert.display(),
+            self_signed::for_clients(&files.cert).display(),
             shown(certificate.fingerprint())
         ));
     }

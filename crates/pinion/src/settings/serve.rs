@@ -227,7 +227,8 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
     if low.given("PATH") {
         return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
     }
-    let mut about_a_site = ["watch", "memory", "health"].iter().chain(CONTENT_FLAGS);
+    let mut about_a_site =
+        ["watch", "memory", "health", "redirect-http"].iter().chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --dummy, which serves no site; leave out one of them"

@@ -153,6 +153,7 @@ fn wanted_content() {
     assert!(peer.ask(&data(1, 0, &[0; 16_000])).is_empty());
     assert_eq!(peer.ask(&data(1, 0, &[0; 9_000])), ["WINDOW_UPDATE 1 25000"]);
     // The end needs no window, and nothing is granted behind it.
+    assert!(peer.ask(&data(1, 0, &[0; 16_000])).is_empty());
     assert!(peer.ask(&data(1, END_STREAM, &[0; 16_000])).is_empty());
     peer.session.want(1, 1 << 40, &mut peer.out);
     assert!(peer.sent().is_empty());

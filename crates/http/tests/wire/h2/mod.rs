@@ -1,6 +1,7 @@
 //! HTTP/2 from outside: frames in, events and frames out.
 
 mod budgets;
+mod client;
 mod flow;
 mod frames;
 mod heads;

@@ -56,7 +56,112 @@ fn any_fields() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     (base, vec(more, 0..2)).prop_map(|(base, more)| [base, more].concat())
 }
 
+/// What a client does that keeps to the rules; `which` is one of the streams it has not ended.
+#[derive(Clone, Debug)]
+enum Act {
+    Request { fields: Vec<(&'static str, &'static str)>, end: bool, cut: usize },
+    Content { which: Index, bytes: usize, padding: u8, end: bool },
+    Trailers { which: Index },
+    Reset { which: Index },
+    Priority { which: Index, value: &'static str },
+    Window { which: Option<Index>, bytes: u32 },
+    Beside(Vec<u8>),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let which = || any::<Index>();
+    let beside = prop_oneof![
+        (0..100_000u32).prop_map(|bytes| settings(&[(4, bytes)])),
+        (0..5000u32).prop_map(|bytes| settings(&[(1, bytes), (5, 16_384 + bytes)])),
+        Just(frame(SETTINGS, ACK, 0, b"")),
+        Just(frame(PING, 0, 0, b"12345678")),
+        Just(frame(0x77, 3, 1, b"unknown")),
+    ];
+    prop_oneof![
+        4 => (any_fields(), any::<bool>(), 0..100usize)
+            .prop_map(|(fields, end, cut)| Act::Request { fields, end, cut }),
+        6 => (which(), 0..3000usize, 0..9u8, any::<bool>())
+            .prop_map(|(which, bytes, padding, end)| Act::Content { which, bytes, padding, end }),
+        1 => which().prop_map(|which| Act::Trailers { which }),
+        1 => which().prop_map(|which| Act::Reset { which }),
+        1 => (which(), select(vec!["u=0", "u=7, i", "i"]))
+            .prop_map(|(which, value)| Act::Priority { which, value }),
+        2 => (proptest::option::of(which()), 1..50_000u32)
+            .prop_map(|(which, bytes)| Act::Window { which, bytes }),
+        2 => beside.prop_map(Act::Beside),
+    ]
+}
+
+/// The acts as bytes.
+fn written(acts: &[Act]) -> Vec<u8> {
+    let (mut bytes, mut open, mut next) = (Vec::new(), Vec::new(), 1);
+    for act in acts {
+        let stream = |which: &Index| open.get(which.index(open.len().max(1))).copied();
+        let (frames, ended) = match act {
+            Act::Request { fields, end, cut } => {
+                let (block, flags) = (block(fields), u8::from(*end));
+                let (front, rest) = block.split_at(*cut.min(&block.len()));
+                let begin = frame(HEADERS, flags, next, front);
+                bytes.extend([begin, frame(CONTINUATION, END_HEADERS, next, rest)].concat());
+                if !end {
+                    open.push(next);
+                }
+                next += 2;
+                continue;
+            }
+            Act::Content { which, bytes, padding, end } => {
+                let Some(stream) = stream(which) else { continue };
+                let (flags, zeros) = (PADDED | u8::from(*end), vec![0; usize::from(*padding)]);
+                let payload = [&[*padding][..], &vec![b'x'; *bytes], &zeros].concat();
+                (data(stream, flags, &payload), end.then_some(stream))
+            }
+            Act::Trailers { which } => {
+                let Some(stream) = stream(which) else { continue };
+                (headers(stream, END_STREAM, &[("sum", "7")]), Some(stream))
+            }
+            Act::Reset { which } => {
+                let Some(stream) = stream(which) else { continue };
+                (reset(stream, 8), Some(stream))
+            }
+            Act::Priority { which, value } => {
+                let Some(stream): Option<u32> = stream(which) else { continue };
+                let payload = [&stream.to_be_bytes()[..], value.as_bytes()].concat();
+                (frame(PRIORITY_UPDATE, 0, 0, &payload), None)
+            }
+            Act::Window { which, bytes } => {
+                let stream = which.as_ref().map_or(Some(0), stream);
+                (stream.map_or(Vec::new(), |stream| window_update(stream, *bytes)), None)
+            }
+            Act::Beside(frame) => (frame.clone(), None),
+        };
+        bytes.extend(frames);
+        open.retain(|stream| Some(*stream) != ended);
+    }
+    bytes
+}
+
 proptest! {
+    /// A client that keeps to the rules of the connection is never told that it broke them.
+    #[test]
+    fn good_connections(acts in vec(act(), 0..60), how in any::<u8>()) {
+        let bytes = written(&acts);
+        let seen = oracle::h2::check(&[&[how & !1][..], &bytes].concat());
+        prop_assert!(!seen.iter().any(|seen| seen.contains("fatal")), "{seen:?}");
+    }
+
+    #[test]
+    fn spoiled_good_connections(
+        acts in vec(act(), 0..60),
+        how in any::<u8>(),
+        place in any::<Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut bytes = [&[how & !1][..], &written(&acts)].concat();
+        let place = place.index(bytes.len());
+        bytes[place] ^= byte & if place == 0 { 0xfe } else { 0xff };
+        oracle::h2::check(&bytes);
+    }
+
     #[test]
     fn connections(frames in vec(any_frame(), 0..40), how in any::<u8>()) {
         oracle::h2::check(&[&[how & !1][..], &frames.concat()].concat());

@@ -12,9 +12,9 @@ use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, Settings};
 use pinion_http::section::FieldSection;
 
 /// The first byte says how the bytes are cut and whether the preface was sent already, the rest is
-/// what the client sends.
-pub(crate) fn check(data: &[u8]) {
-    let [how, rest @ ..] = data else { return };
+/// what the client sends. Gives what happened, but for content, in words.
+pub(crate) fn check(data: &[u8]) -> Vec<String> {
+    let [how, rest @ ..] = data else { return Vec::new() };
     let mut bytes = Vec::new();
     if how & 1 == 0 {
         bytes.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
@@ -24,6 +24,11 @@ pub(crate) fn check(data: &[u8]) {
     let cut = run(&bytes, usize::from(how >> 1) + 1);
     assert_eq!(whole.seen, cut.seen, "cut every {}", (how >> 1) + 1);
     assert!(whole.frames == cut.frames, "cut every {}", (how >> 1) + 1);
+    let words = |seen| match seen {
+        Seen::Content(..) => None,
+        Seen::Other(words) => Some(words),
+    };
+    whole.seen.into_iter().filter_map(words).collect()
 }
 
 /// What happened: content, or something else in words.
