@@ -147,8 +147,11 @@ impl Request {
                 pseudo(":path", &self.target);
             }
         }
-        let own =
-            self.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        // White space around a value is framing of HTTP/1, and forbidden here (§8.2.1).
+        let own = self.fields.iter().map(|(name, value)| {
+            let value = value.trim_matches([' ', '\t']);
+            (name.to_ascii_lowercase(), value.to_owned())
+        });
         section.extend(own.filter(|(name, _)| !OF_HTTP1.contains(&name.as_str())));
         section
     }

@@ -174,7 +174,7 @@ impl Server {
 
     /// The file with its certificate, for programs that are to trust it.
     pub fn certificate(&self) -> Option<PathBuf> {
-        self.state.as_ref().map(|state| state.join("tls/self-signed-p256.pem"))
+        self.state.as_ref().map(|state| state.join("tls/self-signed-p256.crt"))
     }
 
     /// The number of its process.

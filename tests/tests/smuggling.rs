@@ -272,10 +272,9 @@ fn content_that_looks_like_a_request_is_content() {
 #[test]
 fn other_protocols_are_refused() {
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
-        // RFC 9113 §3.4, RFC 8446 §4.1.2: HTTP/2 with prior knowledge and TLS have no place here.
+        // RFC 8446 §4.1.2: TLS has no place here.
         for (bytes, statuses) in [
-            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), [400, 505]),
-            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", [400, 400]),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".as_slice(), [400, 400]),
             (b"SSH-2.0-OpenSSH_9.2\r\n", [400, 400]),
             (b"*1\r\n$4\r\nPING\r\n", [400, 400]),
         ] {
@@ -283,6 +282,14 @@ fn other_protocols_are_refused() {
             connection.send(bytes);
             let response = connection.receive();
             assert!(statuses.contains(&response.status), "{}: {response}", bytes.escape_ascii());
+            connection.expect_close();
+        }
+        // RFC 9113 §3.2: over TLS both sides say beforehand that it is HTTP/2, and here they have
+        // said that it is not.
+        if server.protocol().is_encrypted() {
+            let mut connection = server.connect();
+            connection.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+            assert_eq!(connection.receive().status, 505);
             connection.expect_close();
         }
     });
