@@ -34,9 +34,13 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
 /// is used up.
 pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+    let conn = core.conns.get(slot);
+    let is_sealed = core.settings.listeners[usize::from(conn.listener)].tls.is_some();
     match Opening::of(input) {
         Opening::Unclear => {}
-        Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
+        Opening::Http1 => conn.phase = Phase::Head,
+        // Inside of TLS a handshake has said what is spoken (RFC 9113 §3.2).
+        Opening::Http2 | Opening::Tls if is_sealed => conn.phase = Phase::Head,
         Opening::Http2 => http2::begin(core, slot),
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
