@@ -184,8 +184,11 @@ impl<'a> Matrix<'a> {
     pub fn run_and_stop(self, case: impl Fn(Server)) {
         let workshop = Folder::new("matrix");
         let archive = workshop.join("site.pinion");
-        build(self.site, &archive, self.build);
-        for way in self.list() {
+        let ways = self.list();
+        if ways.iter().any(|way| way.form == Form::Archive) {
+            build(self.site, &archive, self.build);
+        }
+        for way in ways {
             // Shown when the case fails: cargo captures what passes.
             eprintln!("{way:?}");
             let start = match way.form {

@@ -71,10 +71,11 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
         let requests = requests(server);
         let answers = answers(server, &requests);
         if measure.borrow().is_empty() {
-            let is_whole = |answer: &Result<Meaning, Broken>| answer.is_ok();
-            let none = requests.iter().zip(&answers).find(|(_, answer)| !is_whole(answer));
-            assert!(none.is_none(), "{none:?}");
-            *measure.borrow_mut() = answers.into_iter().flatten().collect();
+            let whole = requests.iter().zip(answers).map(|(request, answer)| match answer {
+                Ok(answer) => answer,
+                Err(broken) => panic!("{}: {broken:?}", shown(request)),
+            });
+            *measure.borrow_mut() = whole.collect();
             return;
         }
         for ((request, answer), wanted) in requests.iter().zip(answers).zip(&*measure.borrow()) {
@@ -82,6 +83,8 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
                 Ok(answer) => wanted.differs(&answer),
                 // RFC 9113 §8.1.1, RFC 9114 §4.1.2: what is malformed may be given up instead.
                 Err(Broken::GivenUp(0x1 | 0x10e)) if wanted.status == 400 => None,
+                // §10.5.1: so may a head that is several times too large.
+                Err(Broken::GivenUp(0xb | 0x107)) if wanted.status == 431 => None,
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
             let protocol = server.protocol();
@@ -99,7 +102,12 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
 fn answers(server: &Server, requests: &[Request]) -> Vec<Result<Meaning, Broken>> {
     let mut client = server.client();
     let answer = |request: &Request| {
-        let answer = client.try_exchange(request);
+        let mut answer = client.try_exchange(request);
+        if let Err(Broken::Closed | Broken::Failed(_)) = answer {
+            // HTTP/1 may have ended it behind the answer before, for its content in chunks.
+            client = server.client();
+            answer = client.try_exchange(request);
+        }
         if !answer.as_ref().is_ok_and(|answer| !answer.says_close()) {
             client = server.client();
         }
@@ -125,7 +133,9 @@ fn with(target: &str, name: &str, values: &[&str]) -> Vec<Request> {
 
 #[test]
 fn the_example_site() {
-    alike(Matrix::of(&source_root().join("examples/site")), |server| {
+    // By themselves a folder and an archive have other levels.
+    let levels = ["--codings", "gzip:6,br:5,zstd:3"];
+    alike(Matrix::of(&source_root().join("examples/site")).build(&levels), |server| {
         let mut requests = got(&[
             "/",
             "/index.html",
@@ -177,7 +187,6 @@ fn the_example_site() {
 fn a_site_with_rules_and_pages_of_its_own() {
     let redirects = "\
 /home              /
-/gone              /410.html 410
 /news/*            /blog/:splat 302
 /posts/:a/:b       /blog/:b/:a
 /articles id=:id   /posts/:id/x 301
@@ -187,7 +196,7 @@ fn a_site_with_rules_and_pages_of_its_own() {
 ";
     let headers = "/*\n  X-Frame-Options: DENY\n  Vary: Origin\n/a.css\n  X-Odd: a, b\n  \
                    Set-Cookie: a=1\n";
-    let files = ["index.html", "404.html", "410.html", "_405.html", "_416.html", "docs/404.html"];
+    let files = ["index.html", "404.html", "_405.html", "_416.html", "docs/404.html"];
     let files = files.into_iter().chain(["a.css", "docs/index.html", "blog/index.html"]);
     let site = Folder::with("one-meaning", files.map(|name| (name, name)));
     site.write("_redirects", redirects);
@@ -197,7 +206,6 @@ fn a_site_with_rules_and_pages_of_its_own() {
             "/",
             "/home",
             "/home?a=b",
-            "/gone",
             "/news/2024/x%20y?q=1",
             "/posts/1/2",
             "/articles?id=7",
