@@ -1,7 +1,9 @@
 //! How a connection begins. What the peer speaks is decided here and nowhere else: by what its
 //! listener was declared to speak, and by the first bytes. Requests cost nothing for it.
 
+use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
+use pinion_http::refusal::Refusal;
 
 use crate::app::{App, RawEvent};
 use crate::backend::Slot;
@@ -11,7 +13,7 @@ use crate::exchange::ExchangeState;
 use crate::http1;
 use crate::http2;
 use crate::raw::RawStream;
-use crate::settings::Protocol;
+use crate::settings::{Protocol, Protocols};
 use crate::tls::Inside;
 
 /// Begins what a connection is for: at once, or behind its handshake, which may have said what is
@@ -19,8 +21,9 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
-        Protocol::Http if inside == Some(Inside::Http2) => http2::begin(core, slot),
-        Protocol::Http => conn.phase = Phase::Preface,
+        Protocol::Http(_) if inside == Some(Inside::Http2) => http2::begin(core, slot),
+        Protocol::Http(Protocols { http1: false, .. }) => http2::begin(core, slot),
+        Protocol::Http(_) => conn.phase = Phase::Preface,
         Protocol::Raw => {
             conn.phase = Phase::Raw;
             conn.begun += 1;
@@ -34,16 +37,24 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
 /// is used up.
 pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
-    let conn = core.conns.get(slot);
-    let is_sealed = core.settings.listeners[usize::from(conn.listener)].tls.is_some();
     match Opening::of(input) {
         Opening::Unclear => {}
-        Opening::Http1 => conn.phase = Phase::Head,
-        // Inside of TLS a handshake has said what is spoken (RFC 9113 §3.2).
-        Opening::Http2 | Opening::Tls if is_sealed => conn.phase = Phase::Head,
-        Opening::Http2 => http2::begin(core, slot),
+        Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
+        Opening::Http2 if speaks_http2(core, slot) => http2::begin(core, slot),
+        Opening::Http2 => {
+            http1::refuse(app, core, slot, Refusal::Version.status(), PageForm::default());
+        }
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
+}
+
+/// Whether a connection may speak HTTP/2 by its first bytes alone. Over TLS it would have said so
+/// in its handshake (RFC 9113 §3.2).
+fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
+    let conn = core.conns.get(slot);
+    let listener = &core.settings.listeners[usize::from(conn.listener)];
+    let has_it = matches!(listener.protocol, Protocol::Http(Protocols { http2: true, .. }));
+    has_it && listener.tls.is_none()
 }
 
 /// What a peer of an HTTP listener speaks.

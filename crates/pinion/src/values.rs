@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::directives::Kind;
 use crate::settings::CanonicalHost;
 use pinion_build::{CodingsFor, Level, NamedCoding};
-use pinion_engine::tls::config::{Protocols, SPEAKS_HTTP2};
+use pinion_engine::settings::Protocols;
 use pinion_http::host;
 use pinion_site::hosts::HostPattern;
 
@@ -97,10 +97,7 @@ pub(crate) fn protocols(text: &str) -> Result<Protocols, String> {
             return Err(format!("{word:?} is given twice"));
         }
     }
-    match protocols.http1 || SPEAKS_HTTP2 {
-        true => Ok(protocols),
-        false => Err("h2 alone is not supported yet in this version; write h1,h2".to_owned()),
-    }
+    Ok(protocols)
 }
 
 /// The value of `Strict-Transport-Security` (RFC 6797 §6.1); none for `off`.
@@ -249,10 +246,10 @@ mod tests {
 
     #[test]
     fn what_is_not_spoken_yet_says_so() {
-        assert_eq!(protocols("h2,h1"), Ok(Protocols { http1: true, http2: true }));
+        assert_eq!(protocols("h2,h1"), Ok(Protocols::ALL));
         assert_eq!(protocols("h1"), Ok(Protocols { http1: true, http2: false }));
         assert!(protocols("h1,h3").is_err_and(|error| error.contains("not supported yet")));
-        assert_eq!(protocols("h2").is_ok(), SPEAKS_HTTP2);
+        assert_eq!(protocols("h2"), Ok(Protocols { http1: false, http2: true }));
         for text in ["", "h1,", "h1,h1", "H1", "http/1.1"] {
             assert!(protocols(text).is_err(), "{text}");
         }

@@ -14,18 +14,7 @@ use super::certificates::{CertificateError, certificates, sha256};
 use super::resolver::CertificateStore;
 use super::tickets::{Realm, Tickets};
 use crate::limits::TLS13_TICKETS;
-
-/// Whether the engine speaks HTTP/2. Until it does, no client is offered it.
-pub const SPEAKS_HTTP2: bool = true;
-
-/// What clients may speak on a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Protocols {
-    /// HTTP/1.0 and 1.1.
-    pub http1: bool,
-    /// HTTP/2.
-    pub http2: bool,
-}
+use crate::settings::Protocols;
 
 /// Who clients have to have a certificate from.
 #[derive(Debug, Clone)]
@@ -95,15 +84,15 @@ impl TlsConfig {
         let realm = clients.map_or([0; 32], |clients| clients.sum);
         config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
         config.send_tls13_tickets = TLS13_TICKETS;
-        config.alpn_protocols = alpn(protocols, SPEAKS_HTTP2);
+        config.alpn_protocols = alpn(protocols);
         Ok(Self(Arc::new(config)))
     }
 }
 
 /// By preference (RFC 7301).
-fn alpn(protocols: Protocols, speaks_http2: bool) -> Vec<Vec<u8>> {
+fn alpn(protocols: Protocols) -> Vec<Vec<u8>> {
     let mut offered = Vec::new();
-    if protocols.http2 && speaks_http2 {
+    if protocols.http2 {
         offered.push(b"h2".to_vec());
     }
     if protocols.http1 {

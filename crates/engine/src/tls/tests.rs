@@ -20,10 +20,11 @@ use rustls::{
 
 use super::TlsConfig;
 use super::certificates::{Certificate, CertificateError, Name};
-use super::config::{ClientAuthorities, Protocols, SPEAKS_HTTP2, TlsError};
+use super::config::{ClientAuthorities, TlsError};
 use super::resolver::CertificateStore;
 use super::tickets::{TicketKey, Tickets};
 use crate::limits::TICKET_KEY_SECONDS;
+use crate::settings::Protocols;
 
 const BOTH: Protocols = Protocols { http1: true, http2: true };
 
@@ -143,8 +144,7 @@ fn every_kind_of_key_is_served_in_both_versions() {
             let client = client(&[&made], &[version], default_provider(), None);
             let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
             assert_eq!(client.protocol_version(), Some(version.version));
-            let offered = if SPEAKS_HTTP2 { &b"h2"[..] } else { b"http/1.1" };
-            assert_eq!(client.alpn_protocol(), Some(offered));
+            assert_eq!(client.alpn_protocol(), Some(&b"h2"[..]));
         }
     }
 }

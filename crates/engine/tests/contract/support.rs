@@ -18,7 +18,7 @@ use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::mapping::{Mapping, MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Control, Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
@@ -408,7 +408,8 @@ impl TestServer {
         let (http_at, raw_at) = (address(&http), address(&raw));
         let listener =
             |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
-        let listeners = vec![listener(http, Protocol::Http), listener(raw, Protocol::Raw)];
+        let listeners =
+            vec![listener(http, Protocol::Http(Protocols::ALL)), listener(raw, Protocol::Raw)];
         let kit = Kit { listeners, settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();

@@ -93,8 +93,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("h1,h2"),
         change: Change::Restart,
         brief: "What clients may speak",
-        long: "Over TLS the two sides agree on one of them (ALPN). HTTP/2 and HTTP/3 are not \
-               supported yet in this version: `h2` may stand beside `h1` already, `h3` may not.",
+        long: "Over TLS the two sides agree on one of them (ALPN). Without it the first bytes of \
+               a client tell (HTTP/2 by prior knowledge), unless there is but one. HTTP/3 is not \
+               supported yet in this version.",
     },
     Directive {
         name: "hsts",

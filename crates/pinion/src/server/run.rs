@@ -124,7 +124,8 @@ fn engine_kit(
         let tls = tls.filter(|_| listen.kind == ListenKind::Tls);
         let tls = tls.map(|tls| tls.config(&listen)).transpose()?;
         let fields = fields(settings, tls.is_some());
-        let settings = ListenerSettings { protocol: Protocol::Http, fields, tls };
+        let protocol = Protocol::Http(listen.protocols);
+        let settings = ListenerSettings { protocol, fields, tls };
         listeners.push(Listener { socket: Arc::new(socket), settings });
     }
     Ok(EngineKit {

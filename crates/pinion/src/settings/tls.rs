@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
-use pinion_engine::tls::config::Protocols;
+use pinion_engine::settings::Protocols;
 use std::path::PathBuf;
 
 /// Where to listen, and what clients find there.
@@ -95,7 +95,7 @@ impl Listen {
     pub(crate) const UNCONFIGURED: Self = Self {
         address: Address::UNCONFIGURED,
         kind: ListenKind::Http,
-        protocols: Protocols { http1: true, http2: true },
+        protocols: Protocols::ALL,
         client_ca: None,
     };
 }
@@ -140,7 +140,7 @@ impl Tls {
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
     let protocols = single(low, "protocols", values::protocols)?;
-    let protocols = protocols.unwrap_or(Protocols { http1: true, http2: true });
+    let protocols = protocols.unwrap_or(Protocols::ALL);
     let mut listeners = Vec::new();
     for kind in LISTEN_KINDS {
         for text in low.values(kind.row()) {
