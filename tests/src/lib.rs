@@ -10,7 +10,8 @@
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`request`] | requests, as bytes |
-//! | [`client`] | one HTTP/1 connection: bytes in, answers out |
+//! | [`protocol`] | versions of HTTP, and what carries them |
+//! | [`client`] | clients: requests in, answers out |
 //! | [`response`] | answers, read with no mercy |
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
@@ -34,6 +35,7 @@ pub mod law;
 pub mod load;
 pub mod matrix;
 pub mod peers;
+pub mod protocol;
 pub mod request;
 pub mod response;
 pub mod seccomp;

@@ -97,6 +97,8 @@ fn alpn(protocols: Protocols) -> Vec<Vec<u8>> {
     }
     if protocols.http1 {
         offered.push(b"http/1.1".to_vec());
+        // What `curl --http1.0` offers, alone.
+        offered.push(b"http/1.0".to_vec());
     }
     offered
 }
