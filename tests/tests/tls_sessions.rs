@@ -58,6 +58,11 @@ fn protocols_are_agreed_on() {
     let told = |flags: &[&str]| s_client(&files, address, "a.test", flags);
     let both = told(&["-alpn", "h2,http/1.1"]);
     assert!(both.contains("ALPN protocol: http/1.1"), "{both}");
+    let default = serve(&files, &pair, &[]);
+    let flags = ["-alpn", "h2,http/1.1"];
+    let newer = s_client(&files, default.address_of("https"), "a.test", &flags);
+    assert!(newer.contains("ALPN protocol: h2"), "{newer}");
+    default.stop();
     let none = told(&[]);
     assert!(none.contains("No ALPN negotiated") && none.contains("HTTP/1.1 200"), "{none}");
     // RFC 7301 §3.2: nothing in common ends the handshake.

@@ -147,8 +147,8 @@ impl Output {
         true
     }
 
-    /// Lets `write` append a few bytes, at most `room`, between what is no chunk: as [`Self::append`],
-    /// but it takes no whole chunk for them.
+    /// As [`Self::append`], for a few bytes between what is no chunk: they get no whole chunk for
+    /// themselves.
     pub(crate) fn append_small(
         &mut self,
         pool: &mut Pool,

@@ -31,6 +31,8 @@ pub(super) struct Row {
     pub(super) per_answer: u16,
     /// Per DATA frame sent.
     pub(super) per_data: u16,
+    /// Per KiB of content sent.
+    pub(super) per_kib: u16,
 }
 
 /// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.
@@ -78,10 +80,11 @@ impl Budgets {
         self.fill(|row| u32::from(row.per_answer));
     }
 
-    /// A DATA frame was sent.
+    /// A DATA frame of so many bytes was sent.
     #[inline]
-    pub(super) fn sent_data(&mut self) {
-        self.fill(|row| u32::from(row.per_data));
+    pub(super) fn sent_data(&mut self, bytes: usize) {
+        let kib = (bytes / 1024) as u32;
+        self.fill(|row| u32::from(row.per_data) + u32::from(row.per_kib) * kib);
     }
 
     /// Counts the time since the last look. Looked at only when something is used up, so the usual
@@ -138,7 +141,7 @@ mod tests {
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), 2 * RESETS.per_second);
         budgets.answered();
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_answer);
-        budgets.sent_data();
+        budgets.sent_data(100_000);
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_data);
         assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
         for _ in 0..1000 {

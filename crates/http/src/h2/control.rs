@@ -125,6 +125,9 @@ impl<S: Default> Session<S> {
                 stream.receive_window = stream.receive_window.saturating_add(change);
                 renew(id, stream, window_max, out);
             }
+            for (_, window) in &mut self.ignored {
+                *window = window.saturating_add(change.max(0));
+            }
         }
         Event::Nothing
     }
@@ -189,7 +192,10 @@ impl<S: Default> Session<S> {
         if self.whereabouts(header.stream) == Whereabouts::Idle {
             return Err(ErrorCode::ProtocolError.into());
         }
-        self.budgets.spend(Budget::Trifles, now_ms)?;
+        // Clients go on opening the window of an answer that has left already.
+        let is_window = header.kind == Kind::WindowUpdate;
+        let budget = if is_window { Budget::Windows } else { Budget::Trifles };
+        self.budgets.spend(budget, now_ms)?;
         Ok(Event::Nothing)
     }
 

@@ -67,7 +67,7 @@ impl<S: Default> Session<S> {
         match whereabouts {
             Whereabouts::Idle => return Err(ErrorCode::ProtocolError.into()),
             Whereabouts::Closed => return Err(ErrorCode::StreamClosed.into()),
-            Whereabouts::Ignored => self.budgets.spend(Budget::Trifles, now_ms)?,
+            Whereabouts::Ignored => self.pass_over(stream, header.bytes, now_ms)?,
             Whereabouts::Open => {}
         }
         if i64::from(header.bytes) > i64::from(self.receive_window) {
@@ -91,6 +91,20 @@ impl<S: Default> Session<S> {
             part.end = false;
         }
         Ok(self.data_part(part, used, input, out))
+    }
+
+    /// Counts a DATA frame of a stream that this side has ended. What was on its way is within the
+    /// window that the stream had; more, or nothing, is work without end.
+    #[cold]
+    fn pass_over(&mut self, stream: u32, bytes: u32, now_ms: u64) -> Result<(), Fault> {
+        match self.ignored.iter_mut().find(|entry| entry.0 == stream) {
+            Some((_, window)) if bytes > 0 => {
+                let left = i64::from(*window) - i64::from(bytes);
+                *window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
+                if left < 0 { Err(ErrorCode::StreamClosed.into()) } else { Ok(()) }
+            }
+            _ => Ok(self.budgets.spend(Budget::Trifles, now_ms)?),
+        }
     }
 
     /// Counts a DATA frame of an open stream against what the stream may have.

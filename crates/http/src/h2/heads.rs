@@ -177,7 +177,7 @@ impl<S: Default> Session<S> {
         self.forget_early_priority(stream);
         super::frame::reset_stream(out, stream, code);
         if !end {
-            self.ignore(stream);
+            self.ignore(stream, self.first_receive_window());
         }
         Ok(Event::Nothing)
     }

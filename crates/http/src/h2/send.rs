@@ -92,7 +92,7 @@ impl<S: Default> Session<S> {
         // Whoever keeps a window so small that it is used up at once gets nothing for that.
         let dribble = bytes < DRIBBLE_BYTES && (open.send_window <= 0 || self.send_window <= 0);
         if !dribble {
-            self.budgets.sent_data();
+            self.budgets.sent_data(bytes);
         }
         self.streams.had_turn(stream);
         let flags = if end { flag::END_STREAM } else { 0 };
@@ -120,7 +120,7 @@ impl<S: Default> Session<S> {
                 let leave = open.receive_window.max(0) as u64;
                 if open.content_left.is_some_and(|left| left <= leave) {
                     let gone = self.streams.remove(stream)?;
-                    self.ignore(stream);
+                    self.ignore(stream, gone.receive_window);
                     return Some(gone.own);
                 }
                 self.reset(stream, ErrorCode::NoError, out)
@@ -137,7 +137,7 @@ impl<S: Default> Session<S> {
         let gone = self.streams.remove(stream)?;
         frame::reset_stream(out, stream, code);
         if !gone.peer_ended {
-            self.ignore(stream);
+            self.ignore(stream, gone.receive_window);
         }
         Some(gone.own)
     }
@@ -162,6 +162,13 @@ impl<S: Default> Session<S> {
             return None;
         }
         self.streams.next_ready()
+    }
+
+    /// Whether content waits for nothing but the client: streams are [ready](Self::set_ready), and
+    /// their windows are shut. For a deadline, since a client can leave it so for ever.
+    #[must_use]
+    pub fn is_held_up(&self) -> bool {
+        self.streams.has_ready() && self.next_ready().is_none()
     }
 
     /// Says that this side leaves (RFC 9113 §6.8). First the client is told to open no more

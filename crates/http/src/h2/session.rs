@@ -98,8 +98,9 @@ pub struct Session<S> {
     pub(super) accepted_max: u32,
     /// The last streams that the client has left out when it opened a higher one.
     pub(super) skipped: (u32, u32),
-    /// Streams that this side has ended, as a ring.
-    pub(super) ignored: Vec<u32>,
+    /// Streams that this side has ended and the client has not, as a ring, each with what the
+    /// client may still send on it.
+    pub(super) ignored: Vec<(u32, i32)>,
     pub(super) ignored_next: u16,
     /// Priorities of streams that have not begun.
     pub(super) early: Vec<(u32, Priority)>,
@@ -116,7 +117,7 @@ pub struct Session<S> {
 }
 
 // Most connections are idle most of the time.
-const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 480, "one per connection");
+const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 352, "one per connection");
 
 impl<S: Default> Session<S> {
     /// A connection of which nothing has come.
@@ -242,7 +243,7 @@ impl<S: Default> Session<S> {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let gathered = self.gathering.as_ref().map_or(0, Gathering::memory_bytes);
-        let ignored = self.ignored.capacity() * size_of::<u32>();
+        let ignored = self.ignored.capacity() * size_of::<(u32, i32)>();
         self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored
     }
 
@@ -322,7 +323,7 @@ impl<S: Default> Session<S> {
         } else if stream.is_multiple_of(2) || stream > self.last_stream {
             // The numbers of streams that a server opens are even, and this one opens none.
             Whereabouts::Idle
-        } else if stream > self.accepted_max || self.ignored.contains(&stream) {
+        } else if stream > self.accepted_max || self.ignored.iter().any(|entry| entry.0 == stream) {
             Whereabouts::Ignored
         } else {
             Whereabouts::Closed
@@ -331,15 +332,19 @@ impl<S: Default> Session<S> {
 
     /// Opens a stream for a request of the client.
     pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
-        let receive_window = if self.acknowledged {
-            self.settings.stream_window_bytes
-        } else {
-            // What the client takes for granted until it has read our settings.
-            WINDOW_DEFAULT_BYTES
-        };
-        let stream = Stream::new(id, self.peer.stream_window, receive_window as i32);
+        let stream = Stream::new(id, self.peer.stream_window, self.first_receive_window());
         self.streams.push(stream, priority);
         self.streams.get_mut(id)
+    }
+
+    /// What a client may send on a stream that begins.
+    pub(super) fn first_receive_window(&self) -> i32 {
+        if self.acknowledged {
+            self.settings.stream_window_bytes as i32
+        } else {
+            // What it takes for granted until it has read our settings.
+            WINDOW_DEFAULT_BYTES as i32
+        }
     }
 
     /// Ends an open stream for a fault of the client.
@@ -356,12 +361,12 @@ impl<S: Default> Session<S> {
         Ok(own.map_or(Event::Nothing, |own| Event::Reset { stream, code, by_peer: false, own }))
     }
 
-    /// What still comes for this stream is to be passed over.
-    pub(super) fn ignore(&mut self, stream: u32) {
+    /// What still comes for this stream is to be passed over, as far as its window goes.
+    pub(super) fn ignore(&mut self, stream: u32, window: i32) {
         if self.ignored.len() < limits::IGNORED_STREAMS_MAX {
-            self.ignored.push(stream);
+            self.ignored.push((stream, window));
         } else if let Some(oldest) = self.ignored.get_mut(usize::from(self.ignored_next)) {
-            *oldest = stream;
+            *oldest = (stream, window);
             self.ignored_next = (self.ignored_next + 1) % limits::IGNORED_STREAMS_MAX as u16;
         }
     }

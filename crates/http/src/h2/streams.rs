@@ -130,6 +130,12 @@ impl<S> Streams<S> {
         }
     }
 
+    /// Whether any stream is ready.
+    #[inline]
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready > 0
+    }
+
     /// This stream has had its turn.
     #[inline]
     pub(super) fn had_turn(&mut self, id: u32) {

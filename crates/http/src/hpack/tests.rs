@@ -343,3 +343,28 @@ fn memory() {
     }
     assert!((4096..=4096 + 2048).contains(&decoder.memory_bytes()), "{}", decoder.memory_bytes());
 }
+
+/// The table against a list of strings: every entry after every insertion, in tables that entries
+/// fill exactly, and across the end of the ring again and again.
+#[test]
+fn the_table_is_a_list() {
+    for size in [64, 128, 256, 320, 1000] {
+        let mut decoder = Decoder::new(size);
+        let mut list = std::collections::VecDeque::new();
+        for round in 0..500usize {
+            let letter = char::from(b'a' + (round % 26) as u8).to_string();
+            let value = letter.repeat([31, 0, 31, 31, 95, 7, 31, 150, 31, 300][round % 10]);
+            decode(&mut decoder, &kept(&letter, &value)).unwrap();
+            list.push_front(format!("{letter}: {value}"));
+            // A colon and a space more, so 30 for the 32 that an entry counts.
+            while list.iter().map(|line| line.len() + 30).sum::<usize>() > size {
+                list.pop_back();
+            }
+            let all: Vec<u8> = (0..list.len()).map(|place| 0x80 | (62 + place) as u8).collect();
+            let said = decode(&mut decoder, &all).unwrap();
+            assert_eq!(said, *list.make_contiguous(), "{size}, {round}");
+            let beyond = [0x80 | (62 + list.len()) as u8];
+            assert_eq!(decode(&mut decoder, &beyond), Err(CompressionError::Index));
+        }
+    }
+}

@@ -295,3 +295,18 @@ fn every_status() {
         assert_eq!(of_qpack(&out).0, expected);
     }
 }
+
+/// RFC 9113 §8.2.2: no field of a connection, whoever wrote the lines.
+#[test]
+fn lines_without_those_of_a_connection() {
+    let lines = b"Upgrade: h2c\r\nX: y\r\nConnection: close\r\nProxy-Connection: a\r\n\
+        KEEP-ALIVE: 5\r\nTransfer-Encoding: chunked\r\nUpgrades: z\r\n";
+    let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let expected = [pair("x", "y"), pair("upgrades", "z")];
+    let mut block = Vec::new();
+    hpack::encode::lines(&mut block, lines);
+    assert_eq!(of_hpack(&block).0, expected);
+    let mut section = qpack::encode::PREFIX.to_vec();
+    qpack::encode::lines(&mut section, lines);
+    assert_eq!(of_qpack(&section).0, expected);
+}

@@ -80,13 +80,12 @@ fn trifles() {
         frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x63u=1"),
         frame(0x77, 0, 0, b""),
         frame(GOAWAY, 0, 0, &[0; 8]),
-        window_update(3, 1),
         reset(3, 8),
     ] {
         assert_eq!(flood(bytes), (1024, TRIFLES.to_owned()));
     }
     // A stream that this side has ended.
-    for bytes in [data(1, 0, b"much of it"), headers(1, END_STREAM, &[])] {
+    for bytes in [data(1, 0, b""), headers(1, END_STREAM, &[])] {
         let mut peer = Peer::open();
         peer.send(&post(1));
         peer.answer(1);
@@ -141,7 +140,10 @@ fn dribble() {
         rounds += 1;
     };
     assert_eq!((rounds, fatal), (1024, vec![WINDOWS.to_owned()]));
-    // Who opens them without asking for content has no more.
+    // Who opens them without asking for content has no more, nor who opens those that are gone.
+    let mut peer = Peer::open();
+    peer.send(&[get(1), reset(1, 8)].concat());
+    assert_eq!(until_the_end(&mut peer, |_| window_update(1, 1)), (1024, WINDOWS.to_owned()));
     assert_eq!(flood(|_| window_update(0, 1)), (1024, WINDOWS.to_owned()));
 }
 
@@ -176,6 +178,12 @@ fn work_and_time_fill_the_budgets() {
         let more = [window_update(0, 16_384), window_update(9001, 16_384)];
         let seen = peer.send(&[more.concat(), frame(PING, 0, 0, &[0; 8])].concat());
         assert!(seen.iter().all(|seen| seen == "opened"), "{seen:?}");
+    }
+    // A client that opens its windows with each 4 KiB it reads.
+    for _ in 0..3000 {
+        assert!(peer.content(9001) > 1000);
+        let more = [window_update(0, 4096), window_update(9001, 4096)].concat();
+        assert!(peer.send(&more.repeat(4)).iter().all(|seen| seen == "opened"));
     }
     // A connection that is only kept alive.
     for _ in 0..3000 {

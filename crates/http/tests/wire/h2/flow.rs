@@ -137,6 +137,17 @@ fn before_our_settings_are_taken_up() {
     }
 }
 
+/// What was wanted before that may come nevertheless.
+#[test]
+fn wanted_before_our_settings_are_taken_up() {
+    let mut peer = Peer::new(&windows(1000, 200_000));
+    peer.send(&[PREFACE, &settings(&[]), &post(1)].concat());
+    peer.sent();
+    peer.session.want(1, 50_000, &mut peer.out);
+    assert!(peer.sent().is_empty());
+    assert_eq!(peer.ask(&frame(SETTINGS, ACK, 0, b"")), ["WINDOW_UPDATE 1 49000"]);
+}
+
 /// More content comes only against `want`, in few grants, and never more than the limit at once.
 #[test]
 fn wanted_content() {

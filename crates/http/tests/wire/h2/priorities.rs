@@ -71,7 +71,9 @@ fn one_after_the_other() {
     assert_eq!(turns(&mut peer, 3), [1, 1, 1]);
     peer.send(&settings(&[(4, 3)]));
     assert_eq!(turns(&mut peer, 9), [3, 3, 3, 5, 5, 5]);
+    assert!(peer.session.is_held_up());
     peer.send(&window_update(3, 1));
+    assert!(!peer.session.is_held_up());
     assert_eq!(turns(&mut peer, 9), [3]);
 }
 

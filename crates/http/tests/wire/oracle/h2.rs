@@ -186,7 +186,7 @@ impl Server {
         if end {
             self.open.remove(&stream);
             assert!(self.session.close(stream, &mut self.out).is_some());
-        } else if stream.is_multiple_of(7) {
+        } else if stream.is_multiple_of(7) && now > 0 {
             self.open.remove(&stream);
             assert!(self.session.reset(stream, ErrorCode::Cancel, &mut self.out).is_some());
         }

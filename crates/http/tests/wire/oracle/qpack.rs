@@ -93,9 +93,7 @@ fn string(data: &[u8], at: &mut usize, prefix: u32) -> Option<Vec<u8>> {
     if is_coded { HuffmanDecoder::new().decode(text).ok() } else { Some(text.to_vec()) }
 }
 
-/// The rows of RFC 9204 Appendix A are the encoder's too: what it writes for a name and a value is
-/// the number of their row. Whether they are the right ones another implementation says, see
-/// `peers`.
+/// A row of RFC 9204 Appendix A, asked of the room itself: this reading has no list of its own.
 fn row(number: u128) -> Option<Pair> {
     let number = u8::try_from(number).ok().filter(|&number| number < 99)?;
     let mut one = encode::PREFIX.to_vec();
