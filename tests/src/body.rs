@@ -88,10 +88,12 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Protocol;
 
     fn response(name: &str, value: &str, body: &[u8]) -> Response {
         let fields = vec![(name.to_owned(), value.to_owned())];
-        Response { status: 200, reason: String::new(), fields, body: body.to_vec() }
+        let (protocol, reason) = (Protocol::Http1, String::new());
+        Response { protocol, status: 200, reason, fields, body: body.to_vec() }
     }
 
     #[test]

@@ -1,20 +1,30 @@
-//! One HTTP/1 connection: bytes in, answers out. HTTP/2 and HTTP/3 get clients of their own beside
-//! this one.
+//! Clients: one for each version of HTTP, and [`Client`] for cases that do not care which.
+//!
+//! | Module | Gives |
+//! |---|---|
+//! | [`wire`] | a stream of bytes to a server, plain or encrypted |
+//! | [`http1`] | one HTTP/1 connection: bytes in, answers out |
+//! | [`http2`] | one HTTP/2 connection: requests in, answers out |
 
-use crate::PATIENCE;
-use crate::law;
+pub mod http1;
+pub mod http2;
+pub mod wire;
+
+use crate::protocol::Protocol;
 use crate::request::Request;
-use crate::response::{Framing, Response, parse_chunk, parse_head};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use crate::response::Response;
+pub use http1::{Connection, ask_unix};
+use http2::Http2;
+use std::io;
+use wire::Peer;
 
-/// A connection, and what has come in on it and is not read yet.
+/// A connection that speaks whatever the way says.
 #[derive(Debug)]
-pub struct Connection {
-    stream: TcpStream,
-    held: Vec<u8>,
+pub enum Client {
+    /// HTTP/1.
+    Http1(Connection),
+    /// HTTP/2.
+    Http2(Box<Http2>),
 }
 
 /// Why no answer came.
@@ -28,210 +38,80 @@ pub enum Broken {
     Malformed(String),
     /// The socket failed: reset, or silent for too long.
     Failed(io::Error),
+    /// The server gave up the stream, or the connection, with this code of HTTP/2 or HTTP/3.
+    GivenUp(u64),
 }
 
-impl Connection {
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        Broken::Failed(error)
+    }
+}
+
+impl Client {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When nobody listens, or the handshake fails.
     #[track_caller]
-    pub fn open(address: SocketAddr) -> Connection {
-        Connection::try_open(address).expect("a connection")
+    pub fn open(peer: &Peer) -> Client {
+        Client::try_open(peer).expect("a connection")
     }
 
     /// Connects.
     ///
     /// # Errors
-    /// What the socket says.
-    pub fn try_open(address: SocketAddr) -> io::Result<Connection> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
-        Ok(Connection { stream, held: Vec::new() })
+    /// What the socket says, or TLS.
+    pub fn try_open(peer: &Peer) -> io::Result<Client> {
+        Ok(match peer.protocol() {
+            Protocol::Http1 | Protocol::Http1Tls => Client::Http1(Connection::try_to(peer)?),
+            Protocol::Http2 | Protocol::Http2Clear => {
+                Client::Http2(Box::new(Http2::try_open(peer)?))
+            }
+            Protocol::Http3 => return Err(io::Error::other("no client speaks HTTP/3 yet")),
+        })
     }
 
-    /// The socket, for tests that treat it badly.
-    pub fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    /// Sends bytes as they are.
+    /// The client's own port.
     ///
     /// # Panics
-    /// When the server does not take them.
-    #[track_caller]
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).expect("the server takes bytes");
-    }
-
-    /// Sends as much as the server takes before it closes.
-    pub fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) {
-        let _closed_meanwhile = self.stream.write_all(bytes.as_ref());
-    }
-
-    /// Says that nothing more will be sent.
-    #[track_caller]
-    pub fn finish(&mut self) {
-        self.stream.shutdown(Shutdown::Write).expect("an open connection");
+    /// When there is no connection.
+    pub fn local_port(&self) -> u16 {
+        let socket = match self {
+            Client::Http1(connection) => connection.stream(),
+            Client::Http2(connection) => connection.socket(),
+        };
+        socket.local_addr().expect("a connection").port()
     }
 
     /// Sends a request and reads its answer.
+    ///
+    /// # Panics
+    /// When none comes.
     #[track_caller]
     pub fn exchange(&mut self, request: &Request) -> Response {
-        self.send(request.bytes());
-        self.receive_to(request)
-    }
-
-    /// Reads the answer to a request.
-    #[track_caller]
-    pub fn receive_to(&mut self, request: &Request) -> Response {
-        match self.try_receive(request.is_head()) {
-            Ok(response) => response,
-            Err(broken) => panic!("{broken:?} instead of an answer"),
+        match self {
+            Client::Http1(connection) => connection.exchange(request),
+            other => match other.try_exchange(request) {
+                Ok(response) => response,
+                Err(broken) => panic!("{broken:?} instead of an answer to {request:?}"),
+            },
         }
     }
 
-    /// Reads the answer to anything but HEAD.
-    #[track_caller]
-    pub fn receive(&mut self) -> Response {
-        match self.try_receive(false) {
-            Ok(response) => response,
-            Err(broken) => panic!("{broken:?} instead of an answer"),
-        }
-    }
-
-    /// Reads one answer, interim or final, and holds it against the law.
+    /// Sends as much of a request as the server takes, and reads its answer, which is held against
+    /// the law.
     ///
     /// # Errors
     /// Why there is none.
     #[track_caller]
-    pub fn try_receive(&mut self, to_head: bool) -> Result<Response, Broken> {
-        let (mut response, framing) = loop {
-            let parsed = parse_head(&self.held, to_head).map_err(Broken::Malformed)?;
-            if let Some((response, framing, bytes)) = parsed {
-                self.held.drain(..bytes);
-                break (response, framing);
+    pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
+        match self {
+            Client::Http1(connection) => {
+                connection.send_if_open(request.bytes());
+                connection.try_receive(request.is_head())
             }
-            if !self.fill()? {
-                return Err(match self.held.is_empty() {
-                    true => Broken::Closed,
-                    false => Broken::Short(format!("a head: {}", self.held.escape_ascii())),
-                });
-            }
-        };
-        response.body = self.content(framing)?;
-        law::check(&response, to_head);
-        Ok(response)
-    }
-
-    /// Reads at most `bytes` bytes of whatever comes, to see what a slow reader sees.
-    ///
-    /// # Errors
-    /// What the socket says.
-    pub fn read_some(&mut self, bytes: usize) -> io::Result<usize> {
-        let mut buffer = vec![0; bytes];
-        let count = self.stream.read(&mut buffer)?;
-        self.held.extend_from_slice(&buffer[..count]);
-        Ok(count)
-    }
-
-    /// The server ends the connection, and sends nothing more before.
-    #[track_caller]
-    pub fn expect_close(&mut self) {
-        assert!(self.is_silent_until_close(), "more bytes: {}", self.held.escape_ascii());
-    }
-
-    /// Whether nothing more comes before the end, which must come.
-    #[track_caller]
-    pub fn is_silent_until_close(&mut self) -> bool {
-        loop {
-            match self.fill() {
-                Ok(true) => {}
-                Ok(false) => return self.held.is_empty(),
-                Err(Broken::Failed(error)) if error.kind() == ErrorKind::ConnectionReset => {
-                    return self.held.is_empty();
-                }
-                Err(broken) => panic!("the connection does not end: {broken:?}"),
-            }
+            Client::Http2(connection) => connection.try_exchange(request),
         }
     }
-
-    /// Everything until the end, unread bytes first.
-    #[track_caller]
-    pub fn rest(&mut self) -> Vec<u8> {
-        while self.fill().expect("an orderly end") {}
-        std::mem::take(&mut self.held)
-    }
-
-    fn content(&mut self, framing: Framing) -> Result<Vec<u8>, Broken> {
-        match framing {
-            Framing::Length(bytes) => {
-                while self.held.len() < bytes {
-                    self.expect_more(bytes)?;
-                }
-                Ok(self.held.drain(..bytes).collect())
-            }
-            Framing::UntilClose => {
-                while self.fill()? {}
-                Ok(std::mem::take(&mut self.held))
-            }
-            Framing::Chunked => self.chunks(),
-        }
-    }
-
-    fn chunks(&mut self) -> Result<Vec<u8>, Broken> {
-        let mut content = Vec::new();
-        loop {
-            match parse_chunk(&self.held).map_err(Broken::Malformed)? {
-                Some((chunk, bytes)) => {
-                    let last = chunk.is_empty();
-                    content.extend_from_slice(chunk);
-                    self.held.drain(..bytes);
-                    if last {
-                        return Ok(content);
-                    }
-                }
-                None => self.expect_more(content.len() + 1)?,
-            }
-        }
-    }
-
-    fn expect_more(&mut self, bytes: usize) -> Result<(), Broken> {
-        match self.fill()? {
-            true => Ok(()),
-            false => Err(Broken::Short(format!("{} of {bytes} bytes", self.held.len()))),
-        }
-    }
-
-    /// Reads what is there; false at the end of the stream.
-    fn fill(&mut self) -> Result<bool, Broken> {
-        let mut buffer = [0; 64 * 1024];
-        loop {
-            match self.stream.read(&mut buffer) {
-                Ok(count) => {
-                    self.held.extend_from_slice(&buffer[..count]);
-                    return Ok(count > 0);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Broken::Failed(error)),
-            }
-        }
-    }
-}
-
-/// All that comes over a Unix socket for the root of a host, as text.
-///
-/// # Panics
-/// When nothing does.
-#[track_caller]
-pub fn ask_unix(socket: &Path, host: &str) -> String {
-    let mut stream = UnixStream::connect(socket).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
-    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
 }

@@ -1,6 +1,11 @@
 //! What every answer must obey, whatever the request: checked on every answer of every test.
 
+use crate::protocol::Protocol;
 use crate::response::Response;
+
+/// What only HTTP/1 has: an answer with one of them is malformed over HTTP/2 and HTTP/3.
+const OF_THE_CONNECTION: [&str; 5] =
+    ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"];
 
 /// Checks one answer, interim or final.
 ///
@@ -16,7 +21,10 @@ pub fn check(response: &Response, to_head: bool) {
 fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
     let has = |name| response.values(name).next().is_some();
     let value = |name| response.values(name).next().unwrap_or_default();
-    let status = response.status;
+    let (status, protocol) = (response.status, response.protocol);
+    if let Some(broken) = broken_over(protocol, response) {
+        return Some(broken);
+    }
     if (100..200).contains(&status) {
         let framed = has("Content-Length") || has("Transfer-Encoding");
         return framed.then_some("RFC 9112 §6.3: an interim answer has no content");
@@ -62,9 +70,34 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
             "RFC 9110 §8.3: content has a media type",
         ),
         (to_head && !response.body.is_empty(), "RFC 9110 §9.3.2: no content in answer to HEAD"),
+        (
+            !to_head
+                && has("Content-Length")
+                && value("Content-Length") != response.body.len().to_string(),
+            "RFC 9110 §8.6: Content-Length is the length of the content",
+        ),
     ]
     .into_iter()
     .find_map(|(is_broken, law)| is_broken.then_some(law))
+}
+
+/// What depends on what the answer came over.
+fn broken_over(protocol: Protocol, response: &Response) -> Option<&'static str> {
+    let has = |name: &&str| response.values(name).next().is_some();
+    let of_connection = OF_THE_CONNECTION.iter().any(has);
+    if !protocol.is_http1() && of_connection {
+        return Some("RFC 9113 §8.2.2, RFC 9114 §4.2: no fields about the connection");
+    }
+    let is_upper =
+        |(name, _): &(String, String)| name.bytes().any(|byte| byte.is_ascii_uppercase());
+    if !protocol.is_http1() && response.fields.iter().any(is_upper) {
+        return Some("RFC 9113 §8.2.1, RFC 9114 §4.2: names in lower case");
+    }
+    if !protocol.is_encrypted() && has(&"Strict-Transport-Security") {
+        return Some("RFC 6797 §7.2: not over a transport that is not secure");
+    }
+    // RFC 7838 §2.1 would let it stand there; nobody could trust it.
+    (!protocol.is_encrypted() && has(&"Alt-Svc")).then_some("design: Alt-Svc over TLS alone")
 }
 
 /// `IMF-fixdate` of RFC 9110 §5.6.7.
@@ -92,7 +125,8 @@ mod tests {
         let date = [("Date", "Sun, 06 Nov 1994 08:49:37 GMT")];
         let own = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let fields = date.iter().chain(fields).map(own).collect();
-        Response { status, reason: String::new(), fields, body: Vec::new() }
+        let (protocol, reason) = (Protocol::Http1, String::new());
+        Response { protocol, status, reason, fields, body: Vec::new() }
     }
 
     #[test]
@@ -124,5 +158,33 @@ mod tests {
             assert!(broken(&response(status, fields), false).is_some(), "{status} {fields:?}");
         }
         assert!(!is_date("Sunday, 06-Nov-94 08:49:37 GMT") && !is_date(""));
+    }
+
+    #[test]
+    fn what_a_protocol_forbids_is_found() {
+        let over = |protocol, name, value| {
+            let mut answer = response(404, &[("Cache-Control", "no-store"), (name, value)]);
+            for (name, _) in &mut answer.fields {
+                *name =
+                    if protocol == Protocol::Http1Tls { name.clone() } else { name.to_lowercase() };
+            }
+            answer.protocol = protocol;
+            broken(&answer, false)
+        };
+        for protocol in [Protocol::Http2, Protocol::Http2Clear, Protocol::Http3] {
+            assert_eq!(over(protocol, "x", "y"), None);
+            for name in OF_THE_CONNECTION {
+                assert!(over(protocol, name, "x").is_some(), "{name}");
+            }
+        }
+        for name in ["Strict-Transport-Security", "Alt-Svc"] {
+            assert_eq!(over(Protocol::Http1Tls, name, "x"), None);
+            assert!(over(Protocol::Http1, name, "x").is_some());
+            assert!(over(Protocol::Http2Clear, name, "x").is_some());
+        }
+        assert!(over(Protocol::Http1, "Content-Length", "1").is_some());
+        let mut upper = response(404, &[("Cache-Control", "no-store")]);
+        upper.protocol = Protocol::Http2;
+        assert!(broken(&upper, false).is_some(), "names in upper case");
     }
 }

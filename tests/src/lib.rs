@@ -10,12 +10,14 @@
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`request`] | requests, as bytes |
-//! | [`client`] | one HTTP/1 connection: bytes in, answers out |
+//! | [`protocol`] | versions of HTTP, and what carries them |
+//! | [`client`] | clients: requests in, answers out |
 //! | [`response`] | answers, read with no mercy |
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
+//! | [`tls`] | certificates made by openssl, and its client |
 //! | [`browser`] | Chromium, and what it complains about |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an
@@ -33,10 +35,12 @@ pub mod law;
 pub mod load;
 pub mod matrix;
 pub mod peers;
+pub mod protocol;
 pub mod request;
 pub mod response;
 pub mod seccomp;
 pub mod server;
+pub mod tls;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

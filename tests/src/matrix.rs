@@ -1,12 +1,18 @@
-//! One case in every way a site can be served: over both ways to talk to the kernel, from a folder
-//! and from an archive.
+//! One case in the ways a site can be served: over both ways to talk to the kernel, from a folder
+//! and from an archive, over each protocol.
 //!
-//! HTTP/2, HTTP/3 and TLS join here: as one more dimension of [`Way`] and a client that speaks
-//! what the way says.
+//! Plain HTTP/1 is tried in all four corners of the first two. Each other protocol has one corner
+//! for a case, another one for another case, so that over all cases it has seen every corner; the
+//! cases of `one_meaning.rs` try everything with everything. `PINION_WAYS` says otherwise: `full`,
+//! or protocols such as `h1s,h2`, which then are tried in every corner.
 
 use crate::folder::Folder;
+use crate::protocol::Protocol;
 use crate::server::{Server, Start, build};
 use std::path::Path;
+
+/// Says which ways are tried.
+const OVERRIDE: &str = "PINION_WAYS";
 
 /// How the server talks to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +45,20 @@ pub enum Form {
 /// One way to serve a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
+    /// What the server speaks.
+    pub protocol: Protocol,
     /// How the server talks to the kernel.
     pub io: Io,
     /// What the server is given.
     pub form: Form,
 }
 
-/// Every way.
-pub const WAYS: [Way; 4] = [
-    Way { io: Io::Epoll, form: Form::Folder },
-    Way { io: Io::Epoll, form: Form::Archive },
-    Way { io: Io::Uring, form: Form::Folder },
-    Way { io: Io::Uring, form: Form::Archive },
+/// Where cases run, whatever they speak.
+const CORNERS: [(Io, Form); 4] = [
+    (Io::Epoll, Form::Folder),
+    (Io::Epoll, Form::Archive),
+    (Io::Uring, Form::Folder),
+    (Io::Uring, Form::Archive),
 ];
 
 /// A site and the flags it is built and served with.
@@ -60,12 +68,21 @@ pub struct Matrix<'a> {
     build: &'a [&'a str],
     serve: &'a [&'a str],
     forms: &'a [Form],
+    speaks: fn(Protocol) -> bool,
+    is_full: bool,
 }
 
 impl<'a> Matrix<'a> {
     /// Without flags.
     pub fn of(site: &'a Path) -> Matrix<'a> {
-        Matrix { site, build: &[], serve: &[], forms: &[Form::Folder, Form::Archive] }
+        Matrix {
+            site,
+            build: &[],
+            serve: &[],
+            forms: &[Form::Folder, Form::Archive],
+            speaks: |_| true,
+            is_full: false,
+        }
     }
 
     /// With flags for the build, wherever it happens.
@@ -93,6 +110,66 @@ impl<'a> Matrix<'a> {
         Matrix { forms: &[Form::Folder], ..self }
     }
 
+    /// Over HTTP/1 alone, plain and encrypted, because of `_why`: the case is about its bytes.
+    #[must_use]
+    pub fn http1_only(self, _why: &str) -> Matrix<'a> {
+        Matrix { speaks: Protocol::is_http1, ..self }
+    }
+
+    /// Over HTTP/1 on a bare socket alone, because of `_why`.
+    #[must_use]
+    pub fn plain_only(self, _why: &str) -> Matrix<'a> {
+        Matrix { speaks: |protocol| protocol == Protocol::Http1, ..self }
+    }
+
+    /// Over those protocols alone that `speaks` has, because of `_why`.
+    #[must_use]
+    pub fn over(self, speaks: fn(Protocol) -> bool, _why: &str) -> Matrix<'a> {
+        Matrix { speaks, ..self }
+    }
+
+    /// Over every protocol in every corner, plain HTTP/1 first: its answers are the measure of the
+    /// others.
+    #[must_use]
+    pub fn full(self) -> Matrix<'a> {
+        Matrix { is_full: true, ..self }
+    }
+
+    /// The ways of a case. Which corner a protocol has is decided by the name of the test, and so
+    /// stays the same however often it runs.
+    fn ways(&self, test: &str, wanted: Option<&str>) -> Vec<Way> {
+        let is_full = self.is_full || wanted.is_some();
+        let mut protocols: Vec<Protocol> = match wanted {
+            None | Some("full") => Protocol::SPOKEN.to_vec(),
+            Some(words) => words.split(',').map(Protocol::named).collect(),
+        };
+        if self.is_full && !protocols.contains(&Protocol::Http1) {
+            protocols.insert(0, Protocol::Http1);
+        }
+        let corners: Vec<(Io, Form)> =
+            CORNERS.into_iter().filter(|(_, form)| self.forms.contains(form)).collect();
+        let turn: usize = test.bytes().map(usize::from).sum();
+        let mut ways = Vec::new();
+        for (number, protocol) in protocols.into_iter().enumerate() {
+            if !(self.speaks)(protocol) {
+                continue;
+            }
+            let every = is_full || protocol == Protocol::Http1;
+            let own = (turn + number) % corners.len();
+            let taken = corners.iter().enumerate().filter(|(at, _)| every || *at == own);
+            ways.extend(taken.map(|(_, &(io, form))| Way { protocol, io, form }));
+        }
+        ways
+    }
+
+    /// The ways, for a test that starts its servers itself.
+    pub fn list(&self) -> Vec<Way> {
+        let wanted = std::env::var(OVERRIDE).ok();
+        // Tests run on threads that have their names.
+        let current = std::thread::current();
+        self.ways(current.name().unwrap_or_default(), wanted.as_deref())
+    }
+
     /// Runs a case in every way, each with a server of its own.
     #[track_caller]
     pub fn run(self, case: impl Fn(&Server)) {
@@ -107,21 +184,65 @@ impl<'a> Matrix<'a> {
     pub fn run_and_stop(self, case: impl Fn(Server)) {
         let workshop = Folder::new("matrix");
         let archive = workshop.join("site.pinion");
-        build(self.site, &archive, self.build);
-        for way in WAYS.into_iter().filter(|way| self.forms.contains(&way.form)) {
+        let ways = self.list();
+        if ways.iter().any(|way| way.form == Form::Archive) {
+            build(self.site, &archive, self.build);
+        }
+        for way in ways {
             // Shown when the case fails: cargo captures what passes.
             eprintln!("{way:?}");
             let start = match way.form {
                 Form::Folder => Start::site(self.site).flags(self.build),
                 Form::Archive => Start::site(&archive),
             };
-            case(start.flags(self.serve).flags(&["--io", way.io.as_str()]).start());
+            let start = start.flags(self.serve);
+            case(start.in_way(way).start());
         }
     }
+}
+
+/// For cases that start servers themselves: both ways to talk to the kernel over plain HTTP/1, and
+/// one of them over each other protocol, where `speaks` has it.
+pub fn ways(speaks: fn(Protocol) -> bool) -> Vec<Way> {
+    let matrix = Matrix { speaks, ..Matrix::of(Path::new("")).archive_only("no folder is given") };
+    matrix.list()
 }
 
 /// Runs a case over a folder in every way, without flags.
 #[track_caller]
 pub fn every_way(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).run(case);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn plain_http1_has_every_corner_and_any_other_protocol_one_of_them_for_a_case() {
+        let matrix = Matrix::of(Path::new(""));
+        let mut seen = HashSet::new();
+        for test in ["a", "b", "c", "d"] {
+            let ways = matrix.ways(test, None);
+            assert_eq!(ways.len(), 4 + Protocol::SPOKEN.len() - 1);
+            seen.extend(ways.into_iter().map(|way| format!("{way:?}")));
+        }
+        assert_eq!(seen.len(), 4 * Protocol::SPOKEN.len());
+        assert_eq!(matrix.full().ways("a", None).len(), 4 * Protocol::SPOKEN.len());
+    }
+
+    #[test]
+    fn a_case_says_what_it_is_not_for() {
+        let matrix = Matrix::of(Path::new(""));
+        assert_eq!(matrix.plain_only("").ways("a", None).len(), 4);
+        let archive = matrix.archive_only("").http1_only("");
+        assert_eq!(archive.ways("a", Some("h1,h1s,h2,h3")).len(), 4);
+        assert!(archive.ways("a", None).iter().all(|way| way.form == Form::Archive));
+        assert!(matrix.http1_only("").ways("a", Some("h2")).is_empty());
+        assert_eq!(
+            matrix.over(|protocol| protocol != Protocol::Http3, "").ways("a", Some("h2,h3")).len(),
+            4
+        );
+    }
 }

@@ -28,9 +28,23 @@ pub fn program(name: &str, package: &str) -> Command {
 /// When it is not there; the message says how to get it.
 #[track_caller]
 pub fn python_program(name: &str) -> Command {
+    below_target(&format!("python/bin/{name}"))
+}
+
+/// A program that the test command builds from `tests/go.mod`.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn go_program(name: &str) -> Command {
+    below_target(&format!("go/bin/{name}"))
+}
+
+#[track_caller]
+fn below_target(path: &str) -> Command {
     let target = profile_folder();
     let target = target.parent().expect("a profile's folder lies in the target folder");
-    let path = target.join("python/bin").join(name);
+    let path = target.join(path);
     assert!(path.is_file(), "{} is missing; cargo xtask test --only needs", path.display());
     Command::new(path)
 }
@@ -97,6 +111,12 @@ mod tests {
     #[should_panic(expected = "cargo xtask test --only needs")]
     fn a_missing_python_program_says_how_to_get_it() {
         python_program("no-such-program");
+    }
+
+    #[test]
+    #[should_panic(expected = "go/bin/no-such-program is missing")]
+    fn a_missing_go_program_says_where_it_should_be() {
+        go_program("no-such-program");
     }
 
     #[test]

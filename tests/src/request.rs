@@ -1,4 +1,4 @@
-//! Requests, as bytes.
+//! Requests, as bytes of HTTP/1 and as field sections of HTTP/2 and HTTP/3.
 
 /// A request that is right in every way unless told otherwise: HTTP/1.1, with `Host`.
 #[derive(Clone, Debug)]
@@ -7,7 +7,9 @@ pub struct Request {
     target: String,
     version: &'static str,
     fields: Vec<(String, String)>,
+    /// As HTTP/1 has it: with its framing.
     body: Vec<u8>,
+    content: Vec<u8>,
 }
 
 impl Request {
@@ -19,6 +21,7 @@ impl Request {
             version: "HTTP/1.1",
             fields: vec![("Host".to_owned(), "localhost".to_owned())],
             body: Vec::new(),
+            content: Vec::new(),
         }
     }
 
@@ -64,6 +67,7 @@ impl Request {
     pub fn body(self, body: &[u8]) -> Request {
         let mut request = self.field("Content-Length", body.len().to_string());
         request.body = body.to_vec();
+        request.content = body.to_vec();
         request
     }
 
@@ -77,6 +81,7 @@ impl Request {
             request.body.extend_from_slice(b"\r\n");
         }
         request.body.extend_from_slice(b"0\r\n\r\n");
+        request.content = body.to_vec();
         request
     }
 
@@ -100,6 +105,57 @@ impl Request {
         &self.body
     }
 
+    /// Its content, without framing.
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// Its field section over HTTP/2 and HTTP/3, with names in lower case and without what is about
+    /// the connection (RFC 9113 §8.2, §8.3.1, RFC 9114 §4.3.1).
+    ///
+    /// # Panics
+    /// When it is one of HTTP/1.0.
+    #[track_caller]
+    pub fn section(&self, scheme: &str) -> Vec<(String, String)> {
+        const OF_HTTP1: [&str; 6] =
+            ["host", "connection", "keep-alive", "transfer-encoding", "upgrade", "http2-settings"];
+        assert_eq!(self.version, "HTTP/1.1", "a case about a version has to say `http1_only`");
+        let host = self.fields.iter().find(|(name, _)| name == "Host");
+        let host = host.map(|(_, value)| value.as_str());
+        let mut section = vec![(":method".to_owned(), self.method.clone())];
+        let mut pseudo =
+            |name: &str, value: &str| section.push((name.to_owned(), value.to_owned()));
+        match self.target.split_once("://") {
+            _ if self.method == "CONNECT" => pseudo(":authority", &self.target),
+            Some((scheme, rest)) if !self.target.starts_with('/') => {
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (authority, path) = rest.split_at(end);
+                let root = match path.starts_with('/') {
+                    true => "",
+                    false if path.is_empty() && self.method == "OPTIONS" => "*",
+                    false => "/",
+                };
+                pseudo(":scheme", &scheme.to_ascii_lowercase());
+                pseudo(":authority", authority);
+                pseudo(":path", &format!("{root}{path}"));
+            }
+            _ => {
+                pseudo(":scheme", scheme);
+                if let Some(host) = host {
+                    pseudo(":authority", host);
+                }
+                pseudo(":path", &self.target);
+            }
+        }
+        // White space around a value is framing of HTTP/1, and forbidden here (§8.2.1).
+        let own = self.fields.iter().map(|(name, value)| {
+            let value = value.trim_matches([' ', '\t']);
+            (name.to_ascii_lowercase(), value.to_owned())
+        });
+        section.extend(own.filter(|(name, _)| !OF_HTTP1.contains(&name.as_str())));
+        section
+    }
+
     /// All of its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         [self.head_bytes().as_slice(), &self.body].concat()
@@ -116,7 +172,27 @@ mod tests {
         let text = "POST /a?b HTTP/1.1\r\nHost: localhost\r\nX: y\r\nTransfer-Encoding: chunked\
                     \r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
         assert_eq!(String::from_utf8(request.bytes()).expect("ASCII"), text);
+        assert_eq!(request.content(), b"hello");
         let old = Request::head("/").http10().body(b"x");
         assert!(old.is_head() && old.bytes().ends_with(b"Content-Length: 1\r\n\r\nx"));
+    }
+
+    #[test]
+    fn a_request_becomes_a_section() {
+        let shown = |request: &Request| {
+            let section = request.section("https");
+            let lines: Vec<_> =
+                section.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            lines.join(" ")
+        };
+        let request = Request::new("POST", "/a?b").field("X-Y", "Z").field("Connection", "close");
+        let text = ":method=POST :scheme=https :authority=localhost :path=/a?b x-y=Z";
+        assert_eq!(shown(&request.chunked(b"x", 1)), text);
+        let text = ":method=GET :scheme=http :authority=a:1 :path=/?b";
+        assert_eq!(shown(&Request::get("HTTP://a:1?b")), text);
+        let text = ":method=OPTIONS :scheme=https :path=*";
+        assert_eq!(shown(&Request::new("OPTIONS", "*").hostless()), text);
+        let text = ":method=CONNECT :authority=a:1";
+        assert_eq!(shown(&Request::new("CONNECT", "a:1")), text);
     }
 }

@@ -1,13 +1,16 @@
-//! Answers, read with no mercy: what RFC 9112 lets a client forgive is an error here.
+//! Answers, read with no mercy: what the standards let a client forgive is an error here.
 
+use crate::protocol::Protocol;
 use std::fmt;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
+    /// What it was told in.
+    pub protocol: Protocol,
     /// The status code.
     pub status: u16,
-    /// The reason phrase.
+    /// The reason phrase; HTTP/2 and HTTP/3 have none.
     pub reason: String,
     /// The field lines in their order.
     pub fields: Vec<(String, String)>,
@@ -79,6 +82,7 @@ pub enum Framing {
 pub fn parse_head(
     input: &[u8],
     to_head: bool,
+    protocol: Protocol,
 ) -> Result<Option<(Response, Framing, usize)>, String> {
     let Some(end) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
@@ -87,9 +91,39 @@ pub fn parse_head(
     let mut lines = head.split("\r\n");
     let (status, reason) = status_line(lines.next().unwrap_or_default())?;
     let fields = lines.map(field_line).collect::<Result<Vec<_>, _>>()?;
-    let response = Response { status, reason, fields, body: Vec::new() };
+    let response = Response { protocol, status, reason, fields, body: Vec::new() };
     let framing = framing(&response, to_head)?;
     Ok(Some((response, framing, end + 4)))
+}
+
+/// An answer of HTTP/2 or HTTP/3 without its content, from its field section (RFC 9113 §8.2,
+/// §8.3.2, RFC 9114 §4.2, §4.3.2).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn from_section(
+    section: Vec<(Vec<u8>, Vec<u8>)>,
+    protocol: Protocol,
+) -> Result<Response, String> {
+    let mut fields = Vec::new();
+    for (name, value) in section {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| "a field that is no text");
+        fields.push((text(name)?, text(value)?));
+    }
+    let status = match fields.first() {
+        Some((name, value)) if name == ":status" => status_code(value),
+        _ => None,
+    };
+    let status = status.ok_or_else(|| format!("no status in front: {fields:?}"))?;
+    fields.remove(0);
+    for (name, value) in &fields {
+        let is_right = is_token(name) && !name.bytes().any(|byte| byte.is_ascii_uppercase());
+        let is_right = is_right && !value.is_empty() && value.trim() == value;
+        if !is_right || checked_text(value).is_err() {
+            return Err(format!("a field {name:?}: {value:?}"));
+        }
+    }
+    Ok(Response { protocol, status, reason: String::new(), fields, body: Vec::new() })
 }
 
 /// One chunk at the front of `input`: its content and its length with the framing; an empty one is
@@ -116,17 +150,26 @@ fn status_line(line: &str) -> Result<(u16, String), String> {
     let bad = || format!("a status line {line:?}");
     let rest = line.strip_prefix("HTTP/1.1 ").ok_or_else(bad)?;
     let (status, reason) = rest.split_once(' ').ok_or_else(bad)?;
-    let digits = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
-    let status = status.parse().ok().filter(|_| digits).ok_or_else(bad)?;
+    let status = status_code(status).ok_or_else(bad)?;
     Ok((status, checked_text(reason)?.to_owned()))
+}
+
+fn status_code(text: &str) -> Option<u16> {
+    let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(name: &str) -> bool {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(token)
 }
 
 /// RFC 9112 §5: `field-name ":" OWS field-value OWS`; what we send has exactly one space.
 fn field_line(line: &str) -> Result<(String, String), String> {
     let bad = || format!("a field line {line:?}");
     let (name, value) = line.split_once(": ").ok_or_else(bad)?;
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(token) || value.trim() != value || value.is_empty() {
+    if !is_token(name) || value.trim() != value || value.is_empty() {
         return Err(bad());
     }
     Ok((name.to_owned(), checked_text(value)?.to_owned()))
@@ -170,7 +213,7 @@ mod tests {
     use super::*;
 
     fn head(text: &str) -> Result<Option<(Response, Framing, usize)>, String> {
-        parse_head(text.as_bytes(), false)
+        parse_head(text.as_bytes(), false, Protocol::Http1)
     }
 
     #[test]
@@ -205,9 +248,33 @@ mod tests {
     }
 
     #[test]
+    fn a_section_is_read_and_what_is_wrong_is_not_forgiven() {
+        let read = |fields: &[(&str, &str)]| {
+            let own = |&(name, value): &(&str, &str)| (name.into(), value.into());
+            from_section(fields.iter().map(own).collect(), Protocol::Http2)
+        };
+        let response = read(&[(":status", "200"), ("a", "b")]).expect("right");
+        assert_eq!((response.status, response.field("A")), (200, Some("b")));
+        for fields in [
+            &[("a", "b")][..],
+            &[("a", "b"), (":status", "200")],
+            &[(":status", "200"), (":status", "200")],
+            &[(":status", "+20")],
+            &[(":status", "200"), ("A", "b")],
+            &[(":status", "200"), ("a b", "c")],
+            &[(":status", "200"), ("a", " b")],
+            &[(":status", "200"), ("a", "")],
+            &[(":status", "200"), ("a", "b\r\nc: d")],
+        ] {
+            assert!(read(fields).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
     fn some_answers_have_no_content_whatever_they_say() {
         let text = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
-        let (_, framing, _) = parse_head(text, true).expect("right").expect("whole");
+        let (_, framing, _) =
+            parse_head(text, true, Protocol::Http1).expect("right").expect("whole");
         assert_eq!(framing, Framing::Length(0));
         let (_, framing, _) = head("HTTP/1.1 304 N\r\n\r\n").expect("right").expect("whole");
         assert_eq!(framing, Framing::Length(0));

@@ -1,8 +1,12 @@
 //! A running server: started, listened to, stopped.
 
 use crate::binary::pinion;
-use crate::client::Connection;
+use crate::client::wire::Peer;
+use crate::client::{Client, Connection};
+use crate::folder::Folder;
+use crate::matrix::Way;
 use crate::peers::{output, program};
+use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
 use crate::wait_for;
@@ -24,6 +28,7 @@ pub struct Start {
     grace_seconds: u32,
     runner: Option<Command>,
     program: PathBuf,
+    protocol: Protocol,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -44,7 +49,16 @@ impl Start {
             grace_seconds: ENDLESS_GRACE_SECONDS,
             runner: None,
             program: pinion().to_owned(),
+            protocol: Protocol::Http1,
         }
+    }
+
+    /// On a listener that speaks what the way says, and with clients that do; what is served is
+    /// another matter.
+    #[must_use]
+    pub fn in_way(mut self, way: Way) -> Start {
+        self.protocol = way.protocol;
+        self.flags(&["--io", way.io.as_str()])
     }
 
     /// With more flags.
@@ -97,7 +111,9 @@ impl Start {
     #[track_caller]
     pub fn start(self) -> Server {
         let mut server = self.begin();
-        server.address = Some(server.wait_until_it_listens());
+        let address = server.wait_until_it_listens();
+        let certificate = server.certificate();
+        server.peer = Some(Peer::new(address, server.protocol, certificate.as_deref()));
         server
     }
 
@@ -111,15 +127,20 @@ impl Start {
                 runner
             }
         };
-        command.args(["serve", "--listen", "127.0.0.1:0", "--grace"]);
-        command.arg(self.grace_seconds.to_string()).args(&self.arguments);
+        command.args(["serve", "--grace", &self.grace_seconds.to_string()]);
+        let state = self.protocol.is_encrypted().then(|| Folder::new("state"));
+        match &state {
+            Some(state) => command.args(["--tls", "127.0.0.1:0", "--state"]).arg(state.path()),
+            None => command.args(["--listen", "127.0.0.1:0"]),
+        };
+        command.args(&self.arguments);
         if let Some(folder) = self.folder {
             command.current_dir(folder);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
         let stderr = Lines::of(child.stderr.take().expect("piped"));
-        Server { child, stderr, address: None }
+        Server { child, stderr, protocol: self.protocol, state, peer: None }
     }
 }
 
@@ -128,14 +149,32 @@ impl Start {
 pub struct Server {
     child: Child,
     stderr: Lines,
+    protocol: Protocol,
+    /// Where its certificate is, if it needs one.
+    state: Option<Folder>,
     /// None until it listens.
-    address: Option<SocketAddr>,
+    peer: Option<Peer>,
 }
 
 impl Server {
     /// The address of its first listener.
     pub fn address(&self) -> SocketAddr {
-        self.address.expect("a started server listens")
+        self.peer().address()
+    }
+
+    /// Where it is, and how to talk to it.
+    pub fn peer(&self) -> &Peer {
+        self.peer.as_ref().expect("a started server listens")
+    }
+
+    /// What it speaks with its clients.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The file with its certificate, for programs that are to trust it.
+    pub fn certificate(&self) -> Option<PathBuf> {
+        self.state.as_ref().map(|state| state.join("tls/self-signed-p256.crt"))
     }
 
     /// The number of its process.
@@ -143,16 +182,22 @@ impl Server {
         self.child.id()
     }
 
-    /// A fresh connection.
+    /// A fresh connection, for cases about the bytes of HTTP/1.
     #[track_caller]
     pub fn connect(&self) -> Connection {
-        Connection::open(self.address())
+        Connection::try_to(self.peer()).expect("a connection")
+    }
+
+    /// A fresh connection that speaks what the server does.
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        Client::open(self.peer())
     }
 
     /// One request on a connection of its own.
     #[track_caller]
     pub fn exchange(&self, request: &Request) -> Response {
-        self.connect().exchange(request)
+        self.client().exchange(request)
     }
 
     /// `GET target` on a connection of its own.
@@ -161,9 +206,39 @@ impl Server {
         self.exchange(&Request::get(target))
     }
 
-    /// `http://ADDRESS` and this target.
+    /// Its address as a URL, with this target.
     pub fn url(&self, target: &str) -> String {
-        format!("http://{}{target}", self.address())
+        format!("{}://{}{target}", self.protocol.scheme(), self.address())
+    }
+
+    /// curl, told to trust it and to speak what it speaks.
+    ///
+    /// # Panics
+    /// For HTTP/3: Debian's curl does not speak it.
+    #[track_caller]
+    pub fn curl(&self) -> Command {
+        let mut curl = program("curl", "curl");
+        curl.args(["--disable", "--noproxy", "*"]);
+        match self.protocol {
+            Protocol::Http1 => &mut curl,
+            Protocol::Http1Tls => curl.arg("--http1.1"),
+            Protocol::Http2 => curl.arg("--http2"),
+            Protocol::Http2Clear => curl.arg("--http2-prior-knowledge"),
+            Protocol::Http3 => panic!("a case with curl has to say `is_known_to_curl`"),
+        };
+        if let Some(certificate) = self.certificate() {
+            curl.arg("--cacert").arg(certificate);
+        }
+        curl
+    }
+
+    /// The address of the first listener that it tells of with this scheme.
+    #[track_caller]
+    pub fn address_of(&self, scheme: &str) -> SocketAddr {
+        let head = format!("listening {scheme}://");
+        let url = self.wait_for_line(0, |line| line.starts_with(&head));
+        let address = url.strip_prefix(&head).expect("a URL");
+        address.trim_end_matches('/').parse().expect("an address")
     }
 
     /// Sends it a signal.
@@ -277,7 +352,8 @@ impl Server {
             // Looked at before the lines, so that the last words of an early end are among them.
             let ended = !self.is_running();
             let said = self.stderr.all();
-            let url = said.iter().find_map(|line| line.strip_prefix("listening http://"));
+            let url = format!("listening {}://", self.protocol.scheme());
+            let url = said.iter().find_map(|line| line.strip_prefix(&url));
             if let Some(url) = url {
                 return Some(url.trim_end_matches('/').parse().expect("an address"));
             }

@@ -39,7 +39,7 @@ fn tag(server: &Server) -> String {
 /// Asks for the page with these fields, by GET and by HEAD, and compares the status.
 #[track_caller]
 fn gives(server: &Server, status: u16, fields: &[(&str, &str)]) {
-    let mut connection = server.connect();
+    let mut connection = server.client();
     for method in ["GET", "HEAD"] {
         let request = Request::new(method, "/page");
         let request =

@@ -6,6 +6,7 @@ use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::tls::Pair;
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -178,6 +179,7 @@ impl Reader {
                 false => copy_folder(&self.folder.join("public"), &target),
             }
         }
+        self.certifies(text);
         // A log is written into a folder that is there.
         let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
         for path in logs.map(|rest| self.folder.join(rest.trim_end_matches('"'))) {
@@ -186,6 +188,23 @@ impl Reader {
         self.folder.write("pinion.toml", text);
         let mut check = Command::new(pinion());
         stdout(check.arg("check").current_dir(self.folder.path()));
+    }
+
+    /// Puts a certificate and a key where a configuration or a command names them.
+    fn certifies(&self, text: &str) {
+        let file = |end: &str| self.folder.join(format!("made.{end}"));
+        let mut pair = Pair { cert: file("crt"), key: file("key") };
+        if !pair.cert.exists() {
+            pair = Pair::new(&self.folder, "made", &["example.org"]);
+        }
+        for (key, made) in [("cert", &pair.cert), ("key", &pair.key), ("client-ca", &pair.cert)] {
+            let head = format!("{key} = \"");
+            for file in text.lines().filter_map(|line| line.strip_prefix(&head)) {
+                let file = self.folder.join(file.trim_end_matches('"'));
+                fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+                fs::copy(made, file).expect("a copy");
+            }
+        }
     }
 
     fn tries(&mut self, command: &str) {
@@ -226,8 +245,20 @@ impl Reader {
     fn serves(&mut self, arguments: &[&str]) {
         self.leaves();
         let mut kept = Vec::new();
-        let mut arguments = arguments.iter();
+        let (words, mut arguments) = (arguments, arguments.iter());
         while let Some(argument) = arguments.next() {
+            if *argument == "--tls" {
+                let address = arguments.next().expect("an address behind --tls");
+                assert!([":443", "8443"].contains(address), "{}", self.document.display());
+                kept.extend(["--tls", "127.0.0.1:0"]);
+                if !words.contains(&"--cert") {
+                    kept.extend(["--state", "state"]);
+                }
+                continue;
+            }
+            if let ("--cert" | "--key", Some(file)) = (*argument, arguments.as_slice().first()) {
+                self.certifies(&format!("{} = \"{file}\"", argument.trim_start_matches('-')));
+            }
             if *argument != "--listen" {
                 kept.push(*argument);
                 continue;
@@ -248,6 +279,9 @@ impl Reader {
         let server = self.server.as_ref().expect("a document starts a server before it asks one");
         let address = server.address().to_string();
         let own = |argument: &&str| {
+            if argument.starts_with("https://") {
+                return argument.replace("localhost:8443", &server.address_of("https").to_string());
+            }
             argument.replace("localhost:8080", &address).replace("127.0.0.1:8080", &address)
         };
         let mut curl = program("curl", "curl");

@@ -63,7 +63,7 @@ fn the_page_of_a_status_answers_wherever_that_status_does() {
 /// What cannot be read has no host and no path, and is answered all the same.
 #[test]
 fn the_page_answers_what_cannot_be_read_and_the_connection_ends() {
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only("heads that cannot be read as HTTP/1").run(|server| {
         let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000));
         let fields = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(101));
         for (request, status, page) in [

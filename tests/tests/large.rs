@@ -5,8 +5,9 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::peers;
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::server::{build, run};
+use pinion_tests::server::{Server, build, run};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -31,10 +32,10 @@ fn site() -> Folder {
 #[test]
 fn an_archive_above_4_gib_is_served_like_any_other() {
     let site = site();
-    Matrix::of(site.path()).run(|server| {
+    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").run(|server| {
         assert_eq!(server.get("/a.txt").text(), "before");
         assert_eq!(server.get("/z.txt").text(), "behind");
-        let mut connection = server.connect();
+        let mut connection = server.client();
         let head = connection.exchange(&Request::head("/disc.zip"));
         assert_eq!(head.field("Content-Length"), Some(LARGE_BYTES.to_string().as_str()));
         for at in MARKS {
@@ -49,20 +50,19 @@ fn an_archive_above_4_gib_is_served_like_any_other() {
         let beyond = format!("bytes={LARGE_BYTES}-");
         let beyond = connection.exchange(&Request::get("/disc.zip").field("Range", beyond));
         assert_eq!(beyond.status, 416, "{beyond}");
-        let url = server.url("/disc.zip");
-        assert_eq!(downloaded_bytes(&url, &[]), LARGE_BYTES);
+        assert_eq!(downloaded_bytes(server, &[]), LARGE_BYTES);
         // Two parts, the first of them longer than what one call can send.
-        let parts_bytes = downloaded_bytes(&url, &["--range", "0-3999999999,4100000000-"]);
+        let parts_bytes = downloaded_bytes(server, &["--range", "0-3999999999,4100000000-"]);
         let headings_bytes = parts_bytes.checked_sub(LARGE_BYTES - 100_000_000);
         assert!(headings_bytes.is_some_and(|bytes| bytes < 1000), "{parts_bytes}");
     });
 }
 
 /// What a real client gets, which does not keep it.
-fn downloaded_bytes(url: &str, options: &[&str]) -> u64 {
-    let mut curl = peers::program("curl", "curl");
+fn downloaded_bytes(server: &Server, options: &[&str]) -> u64 {
+    let mut curl = server.curl();
     curl.args(["--silent", "--show-error", "--output", "/dev/null"]).args(options);
-    curl.args(["--write-out", "%{size_download}", url]);
+    curl.args(["--write-out", "%{size_download}", &server.url("/disc.zip")]);
     let printed = String::from_utf8(peers::stdout(&mut curl)).expect("text");
     printed.parse().unwrap_or_else(|_| panic!("{printed:?} is no number"))
 }

@@ -3,8 +3,9 @@
 
 use pinion_tests::client::{Broken, Connection};
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Io;
+use pinion_tests::matrix::{Form, Io, Way, ways};
 use pinion_tests::peers::{output, program};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::wait_for;
@@ -23,14 +24,18 @@ fn site() -> Folder {
 }
 
 fn start(io: Io, folder: &Folder, flags: &[&str]) -> Start {
-    Start::serve(&[folder.join("site.pinion")]).flags(&["--io", io.as_str()]).flags(flags)
+    start_in(Way { protocol: Protocol::Http1, io, form: Form::Archive }, folder, flags)
+}
+
+fn start_in(way: Way, folder: &Folder, flags: &[&str]) -> Start {
+    Start::serve(&[folder.join("site.pinion")]).in_way(way).flags(flags)
 }
 
 /// Asks until this has been answered once; each failed attempt costs one connection.
 #[track_caller]
 fn is_answered(server: &Server) {
     wait_for("an answer for somebody else", || {
-        let mut connection = Connection::try_open(server.address()).ok()?;
+        let mut connection = Connection::try_to(server.peer()).ok()?;
         connection.send_if_open(Request::get("/").bytes());
         let response = connection.try_receive(false).ok()?;
         (response.status == 200).then_some(())
@@ -74,14 +79,14 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
 fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
     /// As many as the server may hold, by the flag below.
     const CONNECTIONS: usize = 400;
-    for io in IO {
+    for way in ways(Protocol::is_http1) {
         // So little that many are turned away, and so much that all can stay.
         for (budget, held_min) in [("4", 0), ("128", CONNECTIONS - 1)] {
             let folder = site();
             let log = folder.join("access.log");
             let flags = ["--max-connections", "400", "--memory-budget", budget, "--workers", "2"];
             let flags = [&flags[..], &["--access-log", log.to_str().expect("a path")]].concat();
-            let server = start(io, &folder, &flags).start();
+            let server = start_in(way, &folder, &flags).start();
             let bound_bytes = server.told_bound_bytes();
             // One slot stays free for somebody else.
             let slow: Vec<Connection> = (1..CONNECTIONS)
@@ -96,7 +101,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
                 assert_eq!(server.get("/").text(), "home");
             }
             let own_bytes = server.own_memory_bytes();
-            eprintln!("{io:?}, {budget} MiB: {own_bytes} of {bound_bytes} bytes");
+            eprintln!("{way:?}, {budget} MiB: {own_bytes} of {bound_bytes} bytes");
             assert!(own_bytes <= bound_bytes, "{own_bytes} of {bound_bytes} bytes");
             let held = sockets(&server);
             assert!(held >= held_min, "{held} connections are held");
@@ -111,9 +116,9 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
 fn half_heads_do_not_take_the_buffers_of_others() {
     /// Together far more than the budget.
     const CONNECTIONS: usize = 1200;
-    for io in IO {
+    for way in ways(Protocol::is_http1) {
         let folder = site();
-        let server = start(io, &folder, &["--memory-budget", "8", "--workers", "2"]).start();
+        let server = start_in(way, &folder, &["--memory-budget", "8", "--workers", "2"]).start();
         let mut halves = Vec::new();
         for number in 0..CONNECTIONS {
             let mut half = server.connect();
@@ -169,18 +174,18 @@ fn a_server_out_of_memory_goes_on() {
     const CONNECTIONS: usize = 400;
     /// What the server may take beside what it has when it is idle; its budget allows far more.
     const ROOM_BYTES: u64 = 4 << 20;
-    for io in IO {
+    for way in ways(Protocol::is_http1) {
         let folder = site();
         let log = folder.join("access.log");
         let flags = ["--memory-budget", "1024", "--access-log", log.to_str().expect("a path")];
-        let server = start(io, &folder, &flags).start();
+        let server = start_in(way, &folder, &flags).start();
         let mut idle = server.connect();
         assert_eq!(idle.exchange(&Request::get("/")).text(), "home");
         let data_bytes = server.memory_bytes("VmData") + ROOM_BYTES;
         limit(&server, &format!("--data={data_bytes}:"));
         let slow: Vec<Connection> = (0..CONNECTIONS)
             .filter_map(|number| {
-                let mut connection = Connection::try_open(server.address()).ok()?;
+                let mut connection = Connection::try_to(server.peer()).ok()?;
                 connection.send_if_open(slow_client(number));
                 Some(connection)
             })
@@ -257,7 +262,8 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
 #[test]
 fn a_head_that_does_not_come_in_time_is_refused() {
     let folder = site();
-    let servers = IO.map(|io| start(io, &folder, &[]).start());
+    let ways = ways(Protocol::is_http1).into_iter();
+    let servers: Vec<Server> = ways.map(|way| start_in(way, &folder, &[]).start()).collect();
     std::thread::scope(|scope| {
         for server in &servers {
             scope.spawn(|| {
@@ -295,9 +301,9 @@ fn a_head_that_does_not_come_in_time_is_refused() {
 
 #[test]
 fn slow_readers_do_not_hold_up_others() {
-    for io in IO {
+    for way in ways(Protocol::is_http1) {
         let folder = site();
-        let server = start(io, &folder, &["--workers", "1"]).start();
+        let server = start_in(way, &folder, &["--workers", "1"]).start();
         let mut slow: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
         for connection in &mut slow {
             connection.send(Request::get("/large.bin").bytes());

@@ -3,6 +3,7 @@
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
@@ -15,15 +16,33 @@ fn site() -> Folder {
     Folder::with("log", [("site/index.html", "home"), ("site/docs/index.html", "docs")])
 }
 
-/// Runs a case in every way with an access log; gives it the log's path.
-fn with_log(format: &str, case: impl Fn(&Server, &Path)) {
+/// Runs a case with an access log, in those ways that `narrow` leaves; gives it the log's path.
+fn with_log_in(
+    narrow: impl Fn(Matrix<'_>) -> Matrix<'_>,
+    format: &str,
+    case: impl Fn(&Server, &Path),
+) {
     let folder = site();
     let path = folder.join("access.log");
     let flags = ["--access-log", path.to_str().expect("a path"), "--log-format", format];
-    Matrix::of(&folder.join("site")).serve(&flags).run(|server| {
+    narrow(Matrix::of(&folder.join("site")).serve(&flags)).run(|server| {
         case(server, &path);
         fs::remove_file(&path).expect("a log for each way");
     });
+}
+
+/// In every way.
+fn with_log(format: &str, case: impl Fn(&Server, &Path)) {
+    with_log_in(|matrix| matrix, format, case);
+}
+
+/// What the log calls the version that a server speaks.
+fn version(server: &Server) -> &'static str {
+    match server.protocol() {
+        Protocol::Http1 | Protocol::Http1Tls => "HTTP/1.1",
+        Protocol::Http2 | Protocol::Http2Clear => "HTTP/2.0",
+        Protocol::Http3 => "HTTP/3.0",
+    }
 }
 
 /// The lines of the log, once there are so many.
@@ -51,14 +70,16 @@ fn without_time(line: &str) -> String {
 fn combined_lines_are_true() {
     with_log("combined", |server, log| {
         let tag = server.get("/").field("ETag").expect("a tag").to_owned();
-        let mut connection = server.connect();
+        let mut client = server.client();
         let agent = Request::get("/docs?a=b").field("User-Agent", "Test/1 (\"x\")");
-        connection.exchange(&agent.field("Referer", "http://localhost/"));
-        connection.exchange(&Request::head("/docs/"));
-        connection.exchange(&Request::get("/").field("If-None-Match", tag));
-        connection.exchange(&Request::get("/").field("Range", "bytes=1-2"));
-        let missing = connection.exchange(&Request::get("/nothing"));
-        connection.exchange(&Request::get("/").http10());
+        client.exchange(&agent.field("Referer", "http://localhost/"));
+        client.exchange(&Request::head("/docs/"));
+        client.exchange(&Request::get("/").field("If-None-Match", tag));
+        client.exchange(&Request::get("/").field("Range", "bytes=1-2"));
+        let missing = client.exchange(&Request::get("/nothing"));
+        let last = if server.protocol().is_http1() { "HTTP/1.0" } else { version(server) };
+        let request = Request::get("/");
+        client.exchange(&if last == "HTTP/1.0" { request.http10() } else { request });
         let found: Vec<String> = lines(log, 7).iter().map(|line| without_time(line)).collect();
         let expected = [
             "127.0.0.1 \"GET / HTTP/1.1\" 200 4 \"-\" \"-\"",
@@ -68,23 +89,24 @@ fn combined_lines_are_true() {
             "127.0.0.1 \"GET / HTTP/1.1\" 304 0 \"-\" \"-\"",
             "127.0.0.1 \"GET / HTTP/1.1\" 206 2 \"-\" \"-\"",
             &format!("127.0.0.1 \"GET /nothing HTTP/1.1\" 404 {} \"-\" \"-\"", missing.body.len()),
-            "127.0.0.1 \"GET / HTTP/1.0\" 200 4 \"-\" \"-\"",
+            &format!("127.0.0.1 \"GET / {last}\" 200 4 \"-\" \"-\""),
         ];
+        let expected = expected.map(|line| line.replace("HTTP/1.1", version(server)));
         // Two workers, so two connections: their lines may be in either order.
         let sorted = |mut lines: Vec<String>| {
             lines.sort_unstable();
             lines
         };
-        assert_eq!(sorted(found), sorted(expected.map(str::to_owned).to_vec()));
+        assert_eq!(sorted(found), sorted(expected.to_vec()));
     });
 }
 
 #[test]
 fn json_lines_are_true() {
     with_log("json", |server, log| {
-        let mut connection = server.connect();
-        let port = connection.stream().local_addr().expect("an address").port();
-        connection.exchange(&Request::get("/docs/?q=%C3%BC").field("User-Agent", "Tést\t\"\\"));
+        let mut client = server.client();
+        let port = client.local_port();
+        client.exchange(&Request::get("/docs/?q=%C3%BC").field("User-Agent", "Tést\t\"\\"));
         let line = &lines(log, 1)[0];
         let found = json(line);
         for (name, value) in [
@@ -93,7 +115,7 @@ fn json_lines_are_true() {
             ("method", Value::from("GET")),
             ("host", Value::from("localhost")),
             ("target", Value::from("/docs/?q=%C3%BC")),
-            ("version", Value::from("HTTP/1.1")),
+            ("version", Value::from(version(server))),
             ("status", Value::from(200)),
             ("bytes", Value::from(4)),
             ("referer", Value::Null),
@@ -117,7 +139,8 @@ fn what_a_client_sends_cannot_forge_a_line() {
         assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
         let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
         assert_eq!(quotes, 6, "three quoted strings: {line}");
-        assert!(line.starts_with("127.0.0.1 \"GET /'%0A%22 HTTP/1.1\" 404 "), "{line}");
+        let front = format!("127.0.0.1 \"GET /'%0A%22 {}\" 404 ", version(server));
+        assert!(line.starts_with(&front), "{line}");
     });
 }
 
@@ -138,29 +161,37 @@ fn refused() -> Vec<(u16, Vec<u8>)> {
 
 #[test]
 fn a_refusal_is_a_line_too() {
-    with_log("combined", |server, log| {
-        for (number, (status, request)) in refused().into_iter().enumerate() {
-            let mut connection = server.connect();
-            connection.send(request);
-            let response = connection.receive();
-            assert_eq!(response.status, status);
-            let line = without_time(&lines(log, number + 1)[number]);
-            let bytes = response.body.len();
-            assert_eq!(line, format!("127.0.0.1 \"-\" {status} {bytes} \"-\" \"-\""));
-        }
-    });
-    with_log("json", |server, log| {
-        for (number, (status, request)) in refused().into_iter().enumerate() {
-            let mut connection = server.connect();
-            connection.send(request);
-            connection.receive();
-            let found = json(&lines(log, number + 1)[number]);
-            assert_eq!((&found["status"], &found["cut"]), (&status.into(), &false.into()));
-            for unknown in ["method", "host", "target", "version", "referer", "user_agent"] {
-                assert_eq!(found[unknown], Value::Null, "{unknown} of {status}");
+    with_log_in(
+        |matrix| matrix.http1_only("unreadable heads"),
+        "combined",
+        |server, log| {
+            for (number, (status, request)) in refused().into_iter().enumerate() {
+                let mut connection = server.connect();
+                connection.send(request);
+                let response = connection.receive();
+                assert_eq!(response.status, status);
+                let line = without_time(&lines(log, number + 1)[number]);
+                let bytes = response.body.len();
+                assert_eq!(line, format!("127.0.0.1 \"-\" {status} {bytes} \"-\" \"-\""));
             }
-        }
-    });
+        },
+    );
+    with_log_in(
+        |matrix| matrix.http1_only("unreadable heads"),
+        "json",
+        |server, log| {
+            for (number, (status, request)) in refused().into_iter().enumerate() {
+                let mut connection = server.connect();
+                connection.send(request);
+                connection.receive();
+                let found = json(&lines(log, number + 1)[number]);
+                assert_eq!((&found["status"], &found["cut"]), (&status.into(), &false.into()));
+                for unknown in ["method", "host", "target", "version", "referer", "user_agent"] {
+                    assert_eq!(found[unknown], Value::Null, "{unknown} of {status}");
+                }
+            }
+        },
+    );
 }
 
 #[test]
@@ -193,7 +224,7 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
     let log = folder.join("access.log");
     let flags = ["--access-log", log.to_str().expect("a path"), "--log-format", "json"];
-    Matrix::of(&folder.join("site")).serve(&flags).run(|server| {
+    Matrix::of(&folder.join("site")).serve(&flags).http1_only("pipelined requests").run(|server| {
         let mut connection = server.connect();
         connection.send([Request::get("/").bytes(), Request::get("/large.bin").bytes()].concat());
         connection.send(Request::get("/docs/").bytes());
@@ -237,25 +268,29 @@ fn sighup_opens_the_log_anew() {
 #[test]
 fn every_request_of_a_burst_is_a_line_or_counted_as_dropped() {
     const REQUESTS: usize = 20_000;
-    with_log("json", |server, log| {
-        let mut connection = server.connect();
-        let mut sending = connection.stream().try_clone().expect("a second handle");
-        let writer = std::thread::spawn(move || {
-            use std::io::Write;
-            let bytes = Request::get("/").bytes().repeat(REQUESTS);
-            sending.write_all(&bytes).expect("the server takes them");
-        });
-        for _ in 0..REQUESTS {
-            assert_eq!(connection.receive().status, 200);
-        }
-        writer.join().expect("written");
-        wait_for("every request", || {
-            let written = fs::read_to_string(log).unwrap_or_default().lines().count();
-            (written + dropped(server) >= REQUESTS).then_some(())
-        });
-        let written = fs::read_to_string(log).expect("the log").lines().count();
-        assert_eq!(written + dropped(server), REQUESTS);
-    });
+    with_log_in(
+        |matrix| matrix.plain_only("two threads share the socket"),
+        "json",
+        |server, log| {
+            let mut connection = server.connect();
+            let mut sending = connection.stream().try_clone().expect("a second handle");
+            let writer = std::thread::spawn(move || {
+                use std::io::Write;
+                let bytes = Request::get("/").bytes().repeat(REQUESTS);
+                sending.write_all(&bytes).expect("the server takes them");
+            });
+            for _ in 0..REQUESTS {
+                assert_eq!(connection.receive().status, 200);
+            }
+            writer.join().expect("written");
+            wait_for("every request", || {
+                let written = fs::read_to_string(log).unwrap_or_default().lines().count();
+                (written + dropped(server) >= REQUESTS).then_some(())
+            });
+            let written = fs::read_to_string(log).expect("the log").lines().count();
+            assert_eq!(written + dropped(server), REQUESTS);
+        },
+    );
 }
 
 /// The sum of what stderr says about dropped lines.

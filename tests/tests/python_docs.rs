@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::body::decoded;
-use pinion_tests::client::Connection;
+use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Form, WAYS};
+use pinion_tests::matrix::{Form, Matrix};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
@@ -57,10 +57,10 @@ fn lasting_fields(response: &Response) -> Vec<&(String, String)> {
 }
 
 /// Fetches one file in every coding, and HEAD of each; gives the codings it came in.
-fn check_file(connection: &mut Connection, key: &str, content: &[u8]) -> BTreeSet<&'static str> {
+fn check_file(client: &mut Client, key: &str, content: &[u8]) -> BTreeSet<&'static str> {
     let (mut came_in, mut tags, mut types) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
     for coding in CODINGS {
-        let response = connection.exchange(&accepting(Request::get(key), coding));
+        let response = client.exchange(&accepting(Request::get(key), coding));
         assert_eq!(response.status, 200, "{key} in {coding}: {response}");
         assert_eq!(
             response.field("Content-Length"),
@@ -76,7 +76,7 @@ fn check_file(connection: &mut Connection, key: &str, content: &[u8]) -> BTreeSe
         types.insert(response.field("Content-Type").map(str::to_owned));
         came_in.extend(CODINGS.into_iter().find(|coding| *coding == own));
 
-        let head = connection.exchange(&accepting(Request::head(key), coding));
+        let head = client.exchange(&accepting(Request::head(key), coding));
         assert_eq!(head.status, 200, "HEAD of {key} in {coding}");
         assert_eq!(lasting_fields(&head), lasting_fields(&response), "{key} in {coding}");
     }
@@ -95,15 +95,15 @@ fn must_be_coded(form: Form, path: &Path, content: &[u8]) -> bool {
 }
 
 fn check_site(server: &Server, form: Form, files: &BTreeMap<String, PathBuf>) {
-    let mut connection = server.connect();
+    let mut client = server.client();
     let (mut served, mut coded) = (0, 0);
     for (key, path) in files {
         if is_hidden(key) {
-            assert_eq!(connection.exchange(&Request::get(key)).status, 404, "{key}");
+            assert_eq!(client.exchange(&Request::get(key)).status, 404, "{key}");
             continue;
         }
         let content = fs::read(path).expect("the file");
-        let came_in = check_file(&mut connection, key, &content);
+        let came_in = check_file(&mut client, key, &content);
         served += 1;
         if must_be_coded(form, path, &content) {
             assert_eq!(came_in.len(), CODINGS.len(), "{key} came in {came_in:?}");
@@ -143,12 +143,12 @@ fn every_file_comes_back_byte_by_byte_in_every_coding() {
     let folder = Folder::new("python-docs");
     let archive = folder.join("site.pinion");
     build(site, &archive, FLAGS);
-    for way in WAYS {
+    for way in Matrix::of(site).list() {
         let start = match way.form {
             Form::Folder => Start::site(site).flags(FLAGS),
             Form::Archive => Start::site(&archive),
         };
-        let server = start.flags(&["--io", way.io.as_str()]).start();
+        let server = start.in_way(way).start();
         check_site(&server, way.form, &files);
         server.stop();
     }

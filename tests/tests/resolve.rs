@@ -18,7 +18,7 @@ fn site(files: &[&str]) -> Folder {
 /// Asks for each target and compares the file that answers, and its `Content-Location`.
 #[track_caller]
 fn answers(server: &Server, expected: &[(&str, &str, Option<&str>)]) {
-    let mut connection = server.connect();
+    let mut connection = server.client();
     for &(target, file, location) in expected {
         let response = connection.exchange(&Request::get(target));
         assert_eq!((response.status, response.text()), (200, file), "GET {target}: {response}");
@@ -36,7 +36,7 @@ fn has_status(server: &Server, status: u16, targets: &[&str]) {
 
 #[track_caller]
 fn redirects(server: &Server, expected: &[(&str, &str)]) {
-    let mut connection = server.connect();
+    let mut connection = server.client();
     for &(target, location) in expected {
         let response = connection.exchange(&Request::get(target));
         assert_eq!(response.status, 308, "GET {target}: {response}");

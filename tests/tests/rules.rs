@@ -4,8 +4,9 @@
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Matrix, every_way};
-use pinion_tests::peers::{output, program};
+use pinion_tests::matrix::Matrix;
+use pinion_tests::peers::output;
+use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use serde_json::Value;
@@ -14,6 +15,12 @@ use std::process::Command;
 /// A site in which every file's content is its own path, with rules.
 fn site(files: &[&str], rules: &[(&str, &str)]) -> Folder {
     Folder::with("rules", files.iter().map(|path| (*path, *path)).chain(rules.iter().copied()))
+}
+
+/// Runs a case over a folder in every way that curl knows.
+#[track_caller]
+fn every_way(site: &Folder, case: impl Fn(&Server)) {
+    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").run(case);
 }
 
 /// What curl gets: status, fields (names in lower case), body.
@@ -32,9 +39,9 @@ impl Got {
 /// Asks with curl; `arguments` stand before the URL.
 #[track_caller]
 fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
-    let mut curl = program("curl", "curl");
-    curl.args(["--disable", "--silent", "--globoff", "--path-as-is", "--max-time", "50"]);
-    curl.args(["--noproxy", "", "--write-out", "%{stderr}%{http_code}\n%{header_json}"]);
+    let mut curl = server.curl();
+    curl.args(["--silent", "--globoff", "--path-as-is", "--max-time", "50"]);
+    curl.args(["--write-out", "%{stderr}%{http_code}\n%{header_json}"]);
     let got = output(curl.args(arguments).arg(server.url(target)));
     let told = String::from_utf8(got.stderr).expect("text");
     let (status, fields) = told.split_once('\n').expect("a status and fields");
@@ -293,7 +300,7 @@ https://*.shop.example/cart /cart.html 200
 fn a_single_page_answers_navigations_alone() {
     let site = site(&["index.html", "app.js", "docs/index.html", "docs/404.html"], &[]);
     let flags = ["--single-page", "index.html"];
-    Matrix::of(site.path()).build(&flags).run(|server| {
+    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").build(&flags).run(|server| {
         let navigates = ["-H", "Sec-Fetch-Mode: navigate"];
         gives_with(server, &navigates, "/any/route", &File(200, "index.html"));
         gives_with(server, &navigates, "/any/route.html", &File(200, "index.html"));
@@ -423,7 +430,7 @@ https://preview.pages.example/*
 fn switches_leave_conventions_out() {
     let site = site(&["index.html", "about.html", "dir/index.html", "dir/404.html"], &[]);
     let with = |flags: &[&str], case: &dyn Fn(&Server)| {
-        Matrix::of(site.path()).build(flags).run(case);
+        Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").build(flags).run(case);
     };
     with(&["--no-index"], &|server| {
         gives(server, &[("/", Nothing), ("/index", File(200, "index.html")), ("/dir", Nothing)]);

@@ -3,8 +3,9 @@
 
 use pinion_tests::client::ask_unix;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Io;
+use pinion_tests::matrix::{Form, Io, Way, ways};
 use pinion_tests::peers::{program, stdout};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::{SetAtEnd, wait_for};
@@ -43,7 +44,11 @@ fn three_sites(configuration: &str) -> Folder {
 }
 
 fn start(folder: &Folder, io: Io) -> Server {
-    Start::site(&folder.join("conf/pinion.toml")).flags(&["--io", io.as_str()]).start()
+    start_in(folder, Way { protocol: Protocol::Http1, io, form: Form::Archive })
+}
+
+fn start_in(folder: &Folder, way: Way) -> Server {
+    Start::site(&folder.join("conf/pinion.toml")).in_way(way).start()
 }
 
 /// Status and content for a host.
@@ -55,9 +60,9 @@ fn ask(server: &Server, host: &str, target: &str) -> (u16, String) {
 
 #[test]
 fn each_host_has_its_site() {
-    for io in IO {
+    for way in ways(|_| true) {
         let folder = three_sites(THREE_SITES);
-        let server = start(&folder, io);
+        let server = start_in(&folder, way);
         for (host, site) in [
             ("a.test", "a"),
             ("A.Test:8080", "a"),
@@ -76,8 +81,10 @@ fn each_host_has_its_site() {
         // RFC 9112 §3.2.2: the authority of the target counts, not Host.
         assert_eq!(ask(&server, "b.test", "http://www.a.test/").1, "a");
         assert_eq!(ask(&server, "a.test", "http://other/").1, "rest");
-        let old = server.exchange(&Request::get("/").hostless().http10());
-        assert_eq!((old.status, old.text()), (200, "rest"));
+        if way.protocol.is_http1() {
+            let old = server.exchange(&Request::get("/").hostless().http10());
+            assert_eq!((old.status, old.text()), (200, "rest"));
+        }
         server.stop();
     }
 }
@@ -100,7 +107,7 @@ fn a_unix_socket_has_the_same_sites() {
 
 #[test]
 fn each_site_has_the_rules_and_fields_that_it_names() {
-    for io in IO {
+    for way in ways(|_| true) {
         let folder = three_sites(
             "[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\nrules = [\"own\", \"shared\"]\n\
              [[site]]\npath = \"rest\"\nrules = [\"shared\"]\nfields = [\"fields\"]\n",
@@ -108,7 +115,7 @@ fn each_site_has_the_rules_and_fields_that_it_names() {
         folder.write("conf/own", "/own /index.html 200\n");
         folder.write("conf/shared", "/shared /index.html 200\n");
         folder.write("conf/fields", "/*\n  X-Of: rest\n");
-        let server = start(&folder, io);
+        let server = start_in(&folder, way);
         let get = |host: &str, target: &str| server.exchange(&Request::get(target).host(host));
         assert_eq!(ask(&server, "a.test", "/own"), (200, "a".to_owned()));
         assert_eq!(ask(&server, "a.test", "/shared"), (200, "a".to_owned()));
@@ -126,12 +133,12 @@ fn each_site_has_the_rules_and_fields_that_it_names() {
 
 #[test]
 fn requests_for_several_sites_share_a_connection() {
-    for io in IO {
+    for way in ways(|_| true) {
         let folder = three_sites(THREE_SITES);
-        let server = start(&folder, io);
-        let mut connection = server.connect();
+        let server = start_in(&folder, way);
+        let mut client = server.client();
         for (host, site) in [("a.test", "a"), ("x.a.test", "b"), ("c", "rest"), ("a.test", "a")] {
-            let response = connection.exchange(&Request::get("/").host(host));
+            let response = client.exchange(&Request::get("/").host(host));
             assert_eq!((response.status, response.text()), (200, site));
         }
         server.stop();
@@ -140,17 +147,19 @@ fn requests_for_several_sites_share_a_connection() {
 
 #[test]
 fn a_host_that_nobody_has_is_misdirected() {
-    for io in IO {
+    for way in ways(|_| true) {
         let folder = three_sites("[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\n");
-        let server = start(&folder, io);
+        let server = start_in(&folder, way);
         assert_eq!(ask(&server, "a.test", "/"), (200, "a".to_owned()));
         for host in ["b.test", "x.a.test", "127.0.0.1"] {
             let (status, page) = ask(&server, host, "/");
             assert_eq!(status, 421, "{host}");
             assert!(page.contains("does not serve that host"), "{page}");
         }
-        let old = server.exchange(&Request::get("/").hostless().http10());
-        assert_eq!(old.status, 421);
+        if way.protocol.is_http1() {
+            let old = server.exchange(&Request::get("/").hostless().http10());
+            assert_eq!(old.status, 421);
+        }
         server.stop();
     }
 }
@@ -171,10 +180,10 @@ fn curl_finds_each_site() {
 
 #[test]
 fn one_site_is_swapped_under_load_and_no_request_fails() {
-    for io in IO {
+    for way in ways(|_| true) {
         let watched = THREE_SITES.replace("path = \"rest\"", "path = \"rest\"\nwatch = true");
         let folder = three_sites(&watched);
-        let server = start(&folder, io);
+        let server = start_in(&folder, way);
         let (done, answers) = (AtomicBool::new(false), AtomicU32::new(0));
         thread::scope(|scope| {
             for host in ["a.test", "x.a.test", "rest.test"] {

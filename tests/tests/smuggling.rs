@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::every_way;
+use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::Server;
 
+/// Why none of this is for other versions.
+const FRAMING: &str = "where HTTP/1 ends a request, and what it lets stand in a line";
 const SMUGGLED: &str = "GET /smuggled.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn site() -> Folder {
@@ -41,7 +43,7 @@ fn is_refused(server: &Server, status: u16, bytes: &[u8]) {
 #[test]
 fn a_length_that_could_be_read_twice_is_refused() {
     // RFC 9112 §6.3 no. 3 to 5.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for (status, lines) in [
             (400, "Content-Length: 4\r\nTransfer-Encoding: chunked"),
             (400, "Transfer-Encoding: chunked\r\nContent-Length: 4"),
@@ -71,7 +73,7 @@ fn a_length_that_could_be_read_twice_is_refused() {
 #[test]
 fn a_transfer_coding_that_could_be_read_twice_is_refused() {
     // RFC 9112 §6.1, §6.3 no. 4: 501 for a coding that is not known, 400 where the end is unclear.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for (status, lines) in [
             (400, "Transfer-Encoding: chunked, chunked"),
             (400, "Transfer-Encoding: chunked, identity"),
@@ -101,7 +103,7 @@ fn a_transfer_coding_that_could_be_read_twice_is_refused() {
 #[test]
 fn a_field_line_that_could_be_read_twice_is_refused() {
     // RFC 9112 §2.2, §5.1, §5.2; RFC 9110 §5.5.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for lines in [
             "X: a\r\n folded",
             "X: a\r\n\tfolded",
@@ -134,7 +136,7 @@ fn a_field_line_that_could_be_read_twice_is_refused() {
 #[test]
 fn a_host_that_could_be_read_twice_is_refused() {
     // RFC 9112 §3.2: exactly one, and a valid one, whatever the form of the target.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for host in [
             "X: y",
             "Host: a\r\nHost: a",
@@ -172,7 +174,7 @@ fn a_host_that_could_be_read_twice_is_refused() {
 #[test]
 fn a_request_line_that_could_be_read_twice_is_refused() {
     // RFC 9112 §3: three parts, one space between them.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         for (status, line) in [
             (400, "GET  / HTTP/1.1"),
             (400, "GET /  HTTP/1.1"),
@@ -210,7 +212,7 @@ fn a_request_line_that_could_be_read_twice_is_refused() {
 #[test]
 fn a_chunk_that_could_be_read_twice_ends_the_connection() {
     // RFC 9112 §7.1. The head was right, so it is answered; then nothing more is.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         let long_line = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(300));
         for body in [
             "x\r\n",
@@ -248,14 +250,14 @@ fn a_chunk_that_could_be_read_twice_ends_the_connection() {
 #[test]
 fn what_is_meant_for_a_tunnel_is_no_request() {
     // RFC 9110 §9.3.6: a client may send it before it knows that there is no tunnel.
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         is_refused(server, 501, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
     });
 }
 
 #[test]
 fn content_that_looks_like_a_request_is_content() {
-    every_way(&site(), |server| {
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         let mut connection = server.connect();
         connection.send(Request::get("/").body(SMUGGLED.as_bytes()).bytes());
         connection.send(Request::new("POST", "/").chunked(SMUGGLED.as_bytes(), 9).bytes());
@@ -269,11 +271,10 @@ fn content_that_looks_like_a_request_is_content() {
 
 #[test]
 fn other_protocols_are_refused() {
-    every_way(&site(), |server| {
-        // RFC 9113 §3.4, RFC 8446 §4.1.2: HTTP/2 with prior knowledge and TLS have no place here.
+    Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
+        // RFC 8446 §4.1.2: TLS has no place here.
         for (bytes, statuses) in [
-            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), [400, 505]),
-            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", [400, 400]),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".as_slice(), [400, 400]),
             (b"SSH-2.0-OpenSSH_9.2\r\n", [400, 400]),
             (b"*1\r\n$4\r\nPING\r\n", [400, 400]),
         ] {
@@ -281,6 +282,14 @@ fn other_protocols_are_refused() {
             connection.send(bytes);
             let response = connection.receive();
             assert!(statuses.contains(&response.status), "{}: {response}", bytes.escape_ascii());
+            connection.expect_close();
+        }
+        // RFC 9113 §3.2: over TLS both sides say beforehand that it is HTTP/2, and here they have
+        // said that it is not.
+        if server.protocol().is_encrypted() {
+            let mut connection = server.connect();
+            connection.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+            assert_eq!(connection.receive().status, 505);
             connection.expect_close();
         }
     });

@@ -21,26 +21,28 @@ const LARGE_BYTES: usize = 30 << 20;
 fn whoever_came_before_the_stop_is_answered() {
     const CLIENTS: usize = 40;
     let folder = Folder::with("in-time", [("index.html", "home")]);
-    Matrix::of(folder.path()).run_and_stop(|mut server| {
-        let mut kept: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
-        for connection in &mut kept {
-            assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
-        }
-        // While the server stands still, requests arrive on connections that were idle, and
-        // clients in the queue of the listener. Then it hears of all at once.
-        server.signal(Signal::STOP);
-        let mut queued: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
-        for connection in kept.iter_mut().chain(&mut queued) {
-            connection.send(Request::get("/").bytes());
-        }
-        server.signal(Signal::TERM);
-        server.signal(Signal::CONT);
-        for connection in kept.iter_mut().chain(&mut queued) {
-            assert_eq!(connection.receive().text(), "home");
-            connection.expect_close();
-        }
-        assert!(server.wait().success());
-    });
+    Matrix::of(folder.path()).plain_only("a handshake needs a server that runs").run_and_stop(
+        |mut server| {
+            let mut kept: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
+            for connection in &mut kept {
+                assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
+            }
+            // While the server stands still, requests arrive on connections that were idle, and
+            // clients in the queue of the listener. Then it hears of all at once.
+            server.signal(Signal::STOP);
+            let mut queued: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
+            for connection in kept.iter_mut().chain(&mut queued) {
+                connection.send(Request::get("/").bytes());
+            }
+            server.signal(Signal::TERM);
+            server.signal(Signal::CONT);
+            for connection in kept.iter_mut().chain(&mut queued) {
+                assert_eq!(connection.receive().text(), "home");
+                connection.expect_close();
+            }
+            assert!(server.wait().success());
+        },
+    );
 }
 
 /// Idle connections have all the places; those who wait come by their turn all the same.
@@ -97,24 +99,27 @@ fn a_stopping_server_finishes_what_is_running() {
     let folder = Folder::with("stopping", [("index.html", "home")]);
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
     // One worker: when it has ended the idle connection, it has heard of the stop.
-    Matrix::of(folder.path()).serve(&["--workers", "1"]).run_and_stop(|mut server| {
-        let mut idle = server.connect();
-        assert_eq!(idle.exchange(&Request::get("/")).status, 200);
-        let mut slow = server.connect();
-        slow.send(Request::get("/large.bin").bytes().repeat(3));
-        slow.read_some(1000).expect("the first bytes");
-        server.signal(Signal::TERM);
-        idle.expect_close();
-        let running = slow.receive();
-        assert!(running.body.len() == LARGE_BYTES && !running.says_close(), "{running}");
-        // The next request was there before the stop. Its answer says that it is the last
-        // (RFC 9112 §9.6), so the client knows which of its requests to send again.
-        let last = slow.receive();
-        assert!(last.body.len() == LARGE_BYTES && last.says_close(), "{last}");
-        slow.expect_close();
-        drop(slow);
-        assert!(server.wait().success());
-    });
+    Matrix::of(folder.path())
+        .serve(&["--workers", "1"])
+        .http1_only("pipelined requests")
+        .run_and_stop(|mut server| {
+            let mut idle = server.connect();
+            assert_eq!(idle.exchange(&Request::get("/")).status, 200);
+            let mut slow = server.connect();
+            slow.send(Request::get("/large.bin").bytes().repeat(3));
+            slow.read_some(1000).expect("the first bytes");
+            server.signal(Signal::TERM);
+            idle.expect_close();
+            let running = slow.receive();
+            assert!(running.body.len() == LARGE_BYTES && !running.says_close(), "{running}");
+            // The next request was there before the stop. Its answer says that it is the last
+            // (RFC 9112 §9.6), so the client knows which of its requests to send again.
+            let last = slow.receive();
+            assert!(last.body.len() == LARGE_BYTES && last.says_close(), "{last}");
+            slow.expect_close();
+            drop(slow);
+            assert!(server.wait().success());
+        });
 }
 
 /// A server with its output and its words in pipes, and who reads the words.

@@ -207,9 +207,8 @@ fn a_large_file_of_a_folder_that_changes_costs_its_own_answers_alone() {
         let file = File::options().write(true).open(&last).expect("the file");
         file.set_len(4096).expect("truncated");
         for range in ["bytes=0-", "bytes=0-9", "bytes=8000-8009", "bytes=8000-8009,900000-"] {
-            let mut connection = server.connect();
-            connection.send(Request::get(&target).field("Range", range).bytes());
-            match connection.try_receive(false) {
+            let request = Request::get(&target).field("Range", range);
+            match server.client().try_exchange(&request) {
                 Ok(refused) => assert_eq!(refused.status, 500, "{range}: {refused}"),
                 Err(broken) => panic!("{range}: {broken:?}, and nothing had been sent yet"),
             }

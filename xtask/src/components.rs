@@ -62,7 +62,15 @@ pub(crate) struct Bundled {
 }
 
 /// Every such library.
-pub(crate) const BUNDLED: [Bundled; 2] = [
+pub(crate) const BUNDLED: [Bundled; 3] = [
+    Bundled {
+        inside: "aws-lc-sys",
+        name: "aws-lc",
+        licence: "(Apache-2.0 OR ISC) AND Apache-2.0 AND BSD-3-Clause AND ISC AND MIT",
+        licence_file: "aws-lc/LICENSE",
+        header: "aws-lc/include/openssl/base.h",
+        version: &["AWSLC_VERSION_NUMBER_STRING"],
+    },
     Bundled {
         inside: "libdeflate-sys",
         name: "libdeflate",

@@ -6,6 +6,7 @@ mod components;
 mod debian;
 mod dist;
 mod fuzz;
+mod go;
 mod node;
 mod process;
 mod python;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{dist, fuzz, node, process, python, tidy};
+use crate::{dist, fuzz, go, node, process, python, tidy};
 use anyhow::{Context, Result, bail, ensure};
 use std::time::Instant;
 
@@ -11,11 +11,14 @@ const NEEDS: &[Need] = &[
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "fish", proof: Proof::Program("fish") },
+    Need { package: "golang-go", proof: Proof::Program("go") },
     Need { package: "man-db", proof: Proof::Program("man") },
+    Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
     Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
+    Need { package: "openssl", proof: Proof::Program("openssl") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {
@@ -24,6 +27,7 @@ const NEEDS: &[Need] = &[
     },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
+    Need { package: "testssl.sh", proof: Proof::Program("testssl") },
     Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 
@@ -85,7 +89,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 fn needs() -> Result<()> {
     debian::install(NEEDS)?;
     python::install()?;
-    node::install()
+    node::install()?;
+    go::install()
 }
 
 /// Clippy over everything. The profile is that of the tests, so that both share what they can.

@@ -1,8 +1,9 @@
 //! What each station of a static request costs without the kernel: parse, resolve, encode.
 //!
 //! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
-//! or `all`, the default) and prints nanoseconds per request and a hash of what it made, so that no
-//! work can be left out. A case is a site and a request, see [`CASES`]. Under
+//! or `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or
+//! does one thing alone (see `compressed.rs`). It prints nanoseconds per request and a hash of what
+//! it made, so that no work can be left out. A case is a site and a request, see [`CASES`]. Under
 //! `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not depend on
 //! what else the machine does; docs/profiling.md has the commands.
 
@@ -18,8 +19,14 @@ use pinion_http::coding::Coding;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
+use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use pinion_http::{hpack, qpack};
 use pinion_site::{Pieces, Work, answer};
+
+mod compressed;
+
+use compressed::Compressed;
 
 const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
@@ -44,12 +51,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         work: Work::new(),
         out: Vec::new(),
         storage: HeadStorage::new(),
+        compressed: Compressed::new(),
     };
     let run = match station.as_str() {
         "parse" => |bench: &mut Bench<'_>| bench.parse(),
         "answer" => |bench: &mut Bench<'_>| bench.answer(),
         "all" => |bench: &mut Bench<'_>| bench.all(),
-        other => return Err(format!("no station {other}: parse, answer or all").into()),
+        "all-hpack" => |bench: &mut Bench<'_>| bench.all_hpack(),
+        "all-qpack" => |bench: &mut Bench<'_>| bench.all_qpack(),
+        "hpack" => |bench: &mut Bench<'_>| bench.compressed.again(),
+        "hpack-literal" => |bench: &mut Bench<'_>| bench.compressed.literal(),
+        "qpack" => |bench: &mut Bench<'_>| bench.compressed.qpack(),
+        "render" => |bench: &mut Bench<'_>| bench.compressed.render(),
+        other => return Err(format!("no station {other}").into()),
     };
     // The fastest of many batches is the one that nobody disturbed.
     let (mut hash, mut nanoseconds) = (0u64, f64::INFINITY);
@@ -101,6 +115,7 @@ struct Bench<'a> {
     work: Work,
     out: Vec<u8>,
     storage: HeadStorage,
+    compressed: Compressed,
 }
 
 impl Bench<'_> {
@@ -120,12 +135,27 @@ impl Bench<'_> {
 
     /// Parse, resolve and encode.
     fn all(&mut self) -> u64 {
+        self.encoded(|out, answer| encode::prepared(out, answer, ConnectionFields::Stay, TAIL))
+    }
+
+    /// The same for HTTP/2, but for what is parsed.
+    fn all_hpack(&mut self) -> u64 {
+        self.encoded(|out, answer| hpack::encode::prepared(out, answer, TAIL))
+    }
+
+    /// The same for HTTP/3, but for what is parsed.
+    fn all_qpack(&mut self) -> u64 {
+        self.encoded(|out, answer| qpack::encode::prepared(out, answer, TAIL))
+    }
+
+    #[inline(always)]
+    fn encoded(&mut self, encode: impl Fn(&mut Vec<u8>, &Prepared<'_>)) -> u64 {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
         let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
         self.out.clear();
-        encode::prepared(&mut self.out, &answer, ConnectionFields::Stay, TAIL);
+        encode(&mut self.out, &answer);
         black_box(&self.out).len() as u64
     }
 }

@@ -165,7 +165,7 @@ impl<'a> Archive<'a> {
     /// What the site says in place of the built-in page of a status.
     pub fn error_page(&self, status: u16) -> Option<ErrorPage<'a>> {
         let (shared, body) = self.layout.error_pages.of(status)?;
-        let fields = self.layout.shared.get(shared)?.full;
+        let fields = self.layout.shared.get(shared)?.full_fields();
         Some(ErrorPage { fields, body })
     }
 

@@ -4,6 +4,8 @@
 //! and its page must cost neither a look-up nor memory then. One that is damaged is left out, and
 //! the built-in page answers.
 
+use pinion_http::prepared::SharedFields;
+
 use crate::archive::{Archive, Scratch};
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
@@ -30,8 +32,8 @@ struct Loaded {
 /// The page of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorPage<'a> {
-    /// Whole field lines, `Content-Type` among them.
-    pub fields: &'a [u8],
+    /// The fields, `Content-Type` among them.
+    pub fields: SharedFields<'a>,
     /// The content.
     pub body: &'a [u8],
 }

@@ -12,7 +12,7 @@
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
-//! | `shared`, `lines` | [`SharedBlock`]: field lines that many representations have in common |
+//! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: what a site says in place of built-in pages |
 //! | `entries` | every entry in file order, for listings |
@@ -98,6 +98,7 @@ mod origins;
 mod outline;
 mod previous;
 mod records;
+mod rendered;
 mod rule;
 mod rules;
 mod shared;

@@ -358,7 +358,7 @@ fn index_span(bytes: &[u8], known: &Known) -> Result<IndexSpan, OpenError> {
 fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenError> {
     let section = known.shared;
     let copy = checked_copy(bytes, &section)?;
-    Ok((SharedTable::parse(copy, section.offset)?, section.offset))
+    Ok((SharedTable::parse(copy, section.offset)?.render(), section.offset))
 }
 
 fn rules(bytes: &[u8], known: &Known) -> Result<Rules, OpenError> {

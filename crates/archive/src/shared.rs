@@ -4,12 +4,14 @@
 //! They are read when the archive is opened: hashed, validated and copied, so that no look-up ever
 //! reads fields from a file that may have changed since.
 
+use pinion_http::prepared::SharedFields;
 use zerocopy::FromBytes;
 
 use crate::damage::{Damage, Fault, Part};
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
 use crate::lines;
+use crate::rendered::{Forms, Lines, Rendered};
 
 /// Number of a shared block in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +42,7 @@ impl Role {
 }
 
 /// One shared block, borrowed from the [`Layout`](crate::Layout).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SharedBlock<'a> {
     /// Status of the responses it belongs to.
     pub status: u16,
@@ -53,15 +55,43 @@ pub struct SharedBlock<'a> {
     pub not_modified: &'a [u8],
     /// Length of the `Content-Type` line at the start of `full` with its CRLF, or 0.
     pub type_line_bytes: usize,
+    forms: Forms<'a>,
 }
 
 impl<'a> SharedBlock<'a> {
+    /// A block without fields.
+    pub const EMPTY: SharedBlock<'static> = SharedBlock {
+        status: 0,
+        role: Role::Ordinary,
+        full: b"",
+        not_modified: b"",
+        type_line_bytes: 0,
+        forms: Forms::NONE,
+    };
+
+    /// The fields of a full response, for every protocol.
+    #[inline(always)]
+    pub fn full_fields(&self) -> SharedFields<'a> {
+        self.forms.full(self.full)
+    }
+
+    /// The same without `Content-Type`, as a multipart answer needs them.
+    pub fn fields_without_type(&self) -> SharedFields<'a> {
+        self.forms.without_type(self.without_type())
+    }
+
+    /// The fields of a 304, for every protocol.
+    #[inline(always)]
+    pub fn not_modified_fields(&self) -> SharedFields<'a> {
+        self.forms.not_modified(self.not_modified)
+    }
+
     /// The `Content-Type` line with its CRLF, empty when there is none.
     pub fn type_line(&self) -> &'a [u8] {
         self.full.get(..self.type_line_bytes).unwrap_or_default()
     }
 
-    /// The full form without its `Content-Type` line, as a multipart answer needs it.
+    /// The full form without its `Content-Type` line.
     pub fn without_type(&self) -> &'a [u8] {
         self.full.get(self.type_line_bytes..).unwrap_or_default()
     }
@@ -90,6 +120,7 @@ pub(crate) struct SharedTable {
     blocks: Box<[Block]>,
     generated: Option<SharedId>,
     slash_redirect: Option<SharedId>,
+    rendered: Rendered,
 }
 
 /// Where the parts of one block are in the table's bytes.
@@ -128,13 +159,25 @@ impl SharedTable {
         Ok(table)
     }
 
+    /// Makes the forms for HTTP/2 and HTTP/3, which a writer has no use for.
+    pub(crate) fn render(mut self) -> SharedTable {
+        let blocks = (0..self.len() as u32).filter_map(|id| self.get(SharedId(id)));
+        self.rendered = Rendered::new(blocks.map(|block| Lines {
+            type_line: block.type_line(),
+            without_type: block.without_type(),
+            not_modified: block.not_modified,
+        }));
+        self
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, id: SharedId) -> Option<SharedBlock<'_>> {
-        let block = self.blocks.get(usize::try_from(id.0).ok()?)?;
+        let place = usize::try_from(id.0).ok()?;
+        let block = self.blocks.get(place)?;
         let variant = |(start, end): (u32, u32)| self.bytes.get(start as usize..end as usize);
         Some(SharedBlock {
             status: block.status,
@@ -142,6 +185,7 @@ impl SharedTable {
             full: variant(block.full)?,
             not_modified: variant(block.not_modified)?,
             type_line_bytes: block.type_line_bytes as usize,
+            forms: self.rendered.get(place),
         })
     }
 

@@ -10,7 +10,7 @@ use pinion_engine::listener::{Listener, bind_tcp};
 use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 
 struct Hello;
@@ -20,7 +20,7 @@ impl App for Hello {
         if let Event::Head(_) = event {
             let body = b"hello world!\n";
             let answer = Prepared {
-                shared: SharedFields { h1: b"Content-Type: text/plain; charset=utf-8\r\n" },
+                shared: SharedFields::h1(b"Content-Type: text/plain; charset=utf-8\r\n"),
                 content_length: Some(body.len() as u64),
                 body: PreparedBody::Bytes(body),
                 ..Prepared::empty(200)
@@ -41,7 +41,7 @@ fn main() -> std::io::Result<()> {
     let io = if arguments.next().as_deref() == Some("uring") { Io::Uring } else { Io::Epoll };
     let port = arguments.next().and_then(|port| port.parse().ok()).unwrap_or(8080);
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], port).into())?);
-    let settings = ListenerSettings::plain(Protocol::Http);
+    let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
     let listeners = vec![Listener { socket, settings }];
     let settings = Settings { connections: 20_000, ..Settings::default() };
     let kit = Kit { listeners, settings, workers: 1, io };

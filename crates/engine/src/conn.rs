@@ -9,6 +9,7 @@ use pinion_http::request::Framing;
 
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
+use crate::http2::Http2;
 use crate::limits::{BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS};
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
@@ -29,6 +30,8 @@ pub(crate) enum Phase {
     Body,
     /// The request is complete; the application has not answered in full yet.
     Answer,
+    /// Frames of HTTP/2: requests and answers of many exchanges.
+    Http2,
     /// A byte stream.
     Raw,
     /// Our last answer is out or on its way; what the peer still sends is dropped (RFC 9112 §9.6).
@@ -54,6 +57,8 @@ pub(crate) enum Watch {
     Discard,
     /// A send the peer does not take.
     Send,
+    /// Content that the peer has no window for (RFC 9113 §6.9).
+    Window,
     /// What the peer still sends after our last answer.
     Linger,
 }
@@ -68,7 +73,7 @@ impl Watch {
             Watch::Idle => settings.idle_ms,
             Watch::Head => settings.head_ms,
             Watch::Body | Watch::Discard => BODY_STALL_MS,
-            Watch::Send => SEND_STALL_MS,
+            Watch::Send | Watch::Window => SEND_STALL_MS,
             Watch::Linger => LINGER_MS,
         }
     }
@@ -121,6 +126,8 @@ pub(crate) struct Conn {
     pub(crate) peer: Option<SocketAddr>,
     /// What stands between the socket and the protocol, if that is encrypted and has begun.
     pub(crate) tls: Option<Box<TlsSession>>,
+    /// Its exchanges, if it speaks HTTP/2.
+    pub(crate) http2: Option<Box<Http2>>,
 }
 
 impl Conn {
@@ -151,11 +158,23 @@ impl Conn {
             exchange: ExchangeState::default(),
             peer: None,
             tls: None,
+            http2: None,
         }
     }
 }
 
 impl Conn {
+    /// Whether nothing waits on an exchange, for its turn in the connection's queue.
+    #[inline]
+    pub(crate) fn all_is_queued(&self) -> bool {
+        self.http2.as_ref().is_none_or(|http2| http2.queued_bytes == 0)
+    }
+
+    /// Whether it speaks HTTP/2 and waits for the peer alone.
+    pub(crate) fn http2_rests(&self) -> bool {
+        self.http2.as_ref().is_some_and(|http2| http2.rests())
+    }
+
     /// Whether its bytes are records of TLS, or are to be.
     #[inline]
     pub(crate) fn is_sealed(&self) -> bool {
@@ -164,7 +183,7 @@ impl Conn {
 
     /// What a deadline has to watch now.
     #[inline]
-    pub(crate) fn wanted_watch(&self) -> Watch {
+    pub(crate) fn wanted_watch(&mut self) -> Watch {
         match self.phase {
             Phase::Handshake => Watch::Handshake,
             _ if self.blocked || self.sending => Watch::Send,
@@ -173,6 +192,9 @@ impl Conn {
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
             Phase::Body if self.takes_body() => Watch::Body,
+            Phase::Http2 => self.http2.as_mut().map_or(Watch::Nothing, |http2| {
+                if !self.stash.is_empty() { Watch::Head } else { http2.watch() }
+            }),
             Phase::Linger if self.close_when_sent => Watch::Send,
             Phase::Linger => Watch::Linger,
             Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,

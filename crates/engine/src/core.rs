@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
+use pinion_http::hpack;
 use pinion_http::prepared::{Piece, PreparedBody};
+use pinion_http::section::FieldSection;
 
 use crate::address::Address;
 use crate::app::Gone;
@@ -13,7 +15,7 @@ use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Conns;
 use crate::drain::Ending;
-use crate::exchange::{Slice, Stage};
+use crate::exchange::{ExchangeState, Slice, Stage};
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
@@ -24,23 +26,49 @@ use crate::wheel::Wheel;
 /// What the head of every answer of a listener ends with: `Date`, then the listener's own fields,
 /// then the blank line. Rendered once a second.
 pub(crate) struct Tails {
-    lines: Vec<Vec<u8>>,
+    listeners: Vec<Tail>,
     second: i64,
+}
+
+/// The tail of one listener, in each form.
+struct Tail {
+    h1: Vec<u8>,
+    hpack: Vec<u8>,
+}
+
+impl Tail {
+    fn new(fields: &[u8], unix_seconds: i64) -> Self {
+        let mut h1 = DATE_NAME.to_vec();
+        h1.extend_from_slice(&date::format(unix_seconds));
+        h1.extend_from_slice(b"\r\n");
+        h1.extend_from_slice(fields);
+        h1.extend_from_slice(b"\r\n");
+        let mut tail = Self { h1, hpack: Vec::new() };
+        tail.compress();
+        tail
+    }
+
+    fn refresh(&mut self, date: &[u8]) {
+        if let Some(place) = self.h1.get_mut(DATE_NAME.len()..DATE_NAME.len() + date.len()) {
+            place.copy_from_slice(date);
+        }
+        self.compress();
+    }
+
+    /// Renders the binary forms, of what HTTP/1 has before its blank line.
+    fn compress(&mut self) {
+        let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
+        self.hpack.clear();
+        hpack::encode::lines(&mut self.hpack, lines);
+    }
 }
 
 const DATE_NAME: &[u8] = b"Date: ";
 
 impl Tails {
     pub(crate) fn new(listeners: &[ListenerSettings], unix_seconds: i64) -> Self {
-        let line = |listener: &ListenerSettings| {
-            let mut line = DATE_NAME.to_vec();
-            line.extend_from_slice(&date::format(unix_seconds));
-            line.extend_from_slice(b"\r\n");
-            line.extend_from_slice(&listener.fields);
-            line.extend_from_slice(b"\r\n");
-            line
-        };
-        Self { lines: listeners.iter().map(line).collect(), second: unix_seconds }
+        let tail = |listener: &ListenerSettings| Tail::new(&listener.fields, unix_seconds);
+        Self { listeners: listeners.iter().map(tail).collect(), second: unix_seconds }
     }
 
     #[inline]
@@ -50,14 +78,19 @@ impl Tails {
         }
         self.second = unix_seconds;
         let date = date::format(unix_seconds);
-        for line in &mut self.lines {
-            line[DATE_NAME.len()..DATE_NAME.len() + date.len()].copy_from_slice(&date);
-        }
+        self.listeners.iter_mut().for_each(|tail| tail.refresh(&date));
     }
 
+    /// For HTTP/1.
     #[inline]
     pub(crate) fn line(&self, listener: u16) -> &[u8] {
-        &self.lines[listener as usize]
+        &self.listeners[usize::from(listener)].h1
+    }
+
+    /// For HTTP/2.
+    #[inline]
+    pub(crate) fn hpack(&self, listener: u16) -> &[u8] {
+        &self.listeners[usize::from(listener)].hpack
     }
 }
 
@@ -76,6 +109,12 @@ pub(crate) struct Core {
     pub(crate) tails: Tails,
     /// Where the fields of a request stand; taken out while one is answered.
     pub(crate) heads: HeadStorage,
+    /// Where the fields of a request stand that were compressed; taken out while one is answered.
+    pub(crate) section: FieldSection,
+    /// Where a connection writes frames of its own; taken out while it does.
+    pub(crate) control: Vec<u8>,
+    /// In place of an exchange that is no more, for whoever still asks.
+    pub(crate) nobody: ExchangeState,
     /// How far the end of the worker has come.
     pub(crate) ending: Ending,
     /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
@@ -96,6 +135,9 @@ impl Core {
             external: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
+            section: FieldSection::new(),
+            control: Vec::new(),
+            nobody: ExchangeState::default(),
             ending: Ending::No,
             shortage_until_ms: None,
             settings,
@@ -124,24 +166,22 @@ impl Core {
     }
 
     #[inline]
-    pub(crate) fn output_and_mappings(
-        &mut self,
-        slot: Slot,
-    ) -> (&mut Output, &mut Pool, &mut Mappings) {
-        let conn = self.conns.get(slot);
-        (self.outputs.of(&mut conn.output), &mut self.pool, &mut self.mappings)
-    }
-
-    #[inline]
     pub(crate) fn output_and_tail(&mut self, slot: Slot) -> (&mut Output, &mut Pool, &[u8]) {
         let conn = self.conns.get(slot);
         let tail = self.tails.line(conn.listener);
         (self.outputs.of(&mut conn.output), &mut self.pool, tail)
     }
 
-    /// Bytes that wait to be sent.
+    /// Bytes that wait to be sent, of exchanges that share the connection too.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
+        let waiting_bytes = self.conns.get(slot).http2.as_ref().map_or(0, |h2| h2.queued_bytes);
+        self.framed_bytes(slot) + waiting_bytes
+    }
+
+    /// Bytes that wait to be sent on the connection, whatever exchanges have beside.
+    #[inline]
+    pub(crate) fn framed_bytes(&mut self, slot: Slot) -> u64 {
         let conn = self.conns.get(slot);
         let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
         self.outputs.bytes(conn.output) + sealed_bytes as u64
@@ -152,7 +192,9 @@ impl Core {
         let conn = self.conns.get(slot);
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
         let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        conn.stash.held_bytes() + output_bytes + sealed_bytes
+        let outputs = &mut self.outputs;
+        let streams_bytes = conn.http2.as_mut().map_or(0, |http2| http2.held_bytes(outputs));
+        conn.stash.held_bytes() + output_bytes + sealed_bytes + streams_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0
@@ -180,12 +222,13 @@ impl Core {
         conn.exchange.given_up = Some(why);
     }
 
-    /// Queues what an application writes.
+    /// Queues what an application writes on the queue with this index, which is taken up when there
+    /// is none yet.
     ///
     /// # Errors
     /// Why that is not possible.
-    pub(crate) fn queue(&mut self, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
-        let (output, pool) = self.output(slot);
+    pub(crate) fn queue(&mut self, index: &mut u32, slice: Slice<'_>) -> Result<(), Gone> {
+        let (output, pool) = (self.outputs.of(index), &mut self.pool);
         let queued = match slice {
             Slice::Copied(bytes) => output.append_bytes(pool, bytes),
             Slice::Shared(bytes) => output.push_shared(pool, bytes),
@@ -194,38 +237,45 @@ impl Core {
             }
             Slice::File { file, offset, bytes } => output.push_file(pool, file, offset, bytes),
             Slice::Mapped { mapping, offset, bytes } => {
-                return self.queue_mapped(slot, mapping, offset, bytes);
+                return self.queue_mapped(index, mapping, offset, bytes);
             }
         };
         if queued { Ok(()) } else { Err(Gone::Overload) }
     }
 
+    /// Queues what an application writes on a connection.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn queue_on(&mut self, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
+        let mut index = self.conns.get(slot).output;
+        let queued = self.queue(&mut index, slice);
+        self.conns.get(slot).output = index;
+        queued
+    }
+
     /// Queues the content of a prepared answer. False when that is not possible.
     pub(crate) fn queue_body(
         &mut self,
-        slot: Slot,
+        index: &mut u32,
         body: PreparedBody<'_>,
         mapping: Option<MappingId>,
     ) -> bool {
         let pieces = match body {
             PreparedBody::None => return true,
             PreparedBody::Bytes(bytes) => {
-                let (output, pool) = self.output(slot);
-                return output.append_bytes(pool, bytes);
+                return self.outputs.of(index).append_bytes(&mut self.pool, bytes);
             }
             PreparedBody::Archive(pieces) => pieces,
         };
         pieces.iter().all(|piece| match (*piece, mapping) {
-            (Piece::Bytes(bytes), _) => {
-                let (output, pool) = self.output(slot);
-                output.append_bytes(pool, bytes)
-            }
+            (Piece::Bytes(bytes), _) => self.outputs.of(index).append_bytes(&mut self.pool, bytes),
             (Piece::Archive(range), Some(mapping)) => {
-                self.queue_mapped(slot, mapping, range.offset, range.bytes).is_ok()
+                self.queue_mapped(index, mapping, range.offset, range.bytes).is_ok()
             }
             (Piece::External(range), Some(mapping)) => {
-                let (output, pool, mappings) = self.output_and_mappings(slot);
-                output.push_external(pool, mappings, mapping, range)
+                let Self { outputs, pool, mappings, .. } = self;
+                outputs.of(index).push_external(pool, mappings, mapping, range)
             }
             (Piece::Archive(_) | Piece::External(_), None) => {
                 debug_assert!(false, "archive ranges need their mapping");
@@ -239,15 +289,15 @@ impl Core {
     /// # Errors
     /// Why that is not possible.
     #[inline]
-    pub(crate) fn queue_mapped(
+    fn queue_mapped(
         &mut self,
-        slot: Slot,
+        index: &mut u32,
         mapping: MappingId,
         offset: u64,
         bytes: u64,
     ) -> Result<(), Gone> {
-        let Self { conns, outputs, pool, mappings, .. } = self;
-        let output = outputs.of(&mut conns.get(slot).output);
+        let Self { outputs, pool, mappings, .. } = self;
+        let output = outputs.of(index);
         let range = mappings.get(mapping).and_then(|held| held.range(offset, bytes));
         let Some(range) = range else { return Err(Gone::Broken) };
         let queued = if bytes > COPY_BODY_MAX_BYTES {

@@ -16,6 +16,7 @@ use crate::app::{App, Gone};
 use crate::backend::{Backend, Completion};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
+use crate::http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::service::Notice;
 use crate::worker::Worker;
@@ -47,7 +48,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
-            self.core.conns.get(slot).exchange.keep_alive = false;
+            let conn = self.core.conns.get(slot);
+            conn.exchange.keep_alive = false;
+            if conn.http2.is_some() && conn.phase == Phase::Http2 {
+                http2::leave(&mut self.core, slot);
+                self.settle(slot);
+            }
         }
         self.tell_stopping();
     }
@@ -59,10 +65,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if !conn.exchange.open || conn.phase == Phase::Closing {
+            if conn.phase == Phase::Closing || !conn.exchange.open && conn.http2.is_none() {
                 continue;
             }
-            self.notify(slot, Notice::Stopping);
+            match conn.http2 {
+                None => self.notify(slot, Notice::Stopping),
+                Some(_) => http2::tell_stopping(&mut self.app, &mut self.core, slot),
+            }
             self.settle(slot);
         }
     }
@@ -129,7 +138,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             let conn = self.core.conns.get(slot);
             let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
                 && conn.stash.is_empty();
-            if !between || conn.close_when_sent || !which(conn.begun) {
+            let rests = conn.http2.as_ref().is_some_and(|http2| http2.session.open_streams() == 0);
+            if !(between || rests) || conn.close_when_sent || !which(conn.begun) {
+                continue;
+            }
+            if rests {
+                http2::leave(&mut self.core, slot);
+                self.core.conns.get(slot).end(true);
+                self.settle(slot);
                 continue;
             }
             match is_sent {

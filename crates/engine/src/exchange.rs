@@ -19,6 +19,7 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::http1;
+use crate::http2;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::mapping::{MappingId, Mappings};
 
@@ -29,12 +30,18 @@ pub(crate) use state::{ExchangeState, Stage};
 pub struct Exchange<'w> {
     pub(crate) core: &'w mut Core,
     pub(crate) slot: Slot,
+    /// Which stream of the connection; 0 for the one exchange at a time of HTTP/1.
+    pub(crate) stream: u32,
 }
 
 impl Exchange<'_> {
     /// Where other threads may post to.
     pub fn address(&mut self) -> Address {
-        self.core.address(self.slot)
+        let address = self.core.address(self.slot);
+        match self.stream {
+            0 => address,
+            exchange => Address { exchange, ..address },
+        }
     }
 
     /// The time of this pass.
@@ -47,9 +54,20 @@ impl Exchange<'_> {
         self.core.ending != Ending::No
     }
 
+    /// The number of the listener that the client came by, in the order of the kit.
+    pub fn listener(&mut self) -> usize {
+        self.core.conns.get(self.slot).listener.into()
+    }
+
     /// The client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
         self.core.conns.get(self.slot).peer
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_secured(&mut self) -> bool {
+        let listener = self.core.conns.get(self.slot).listener;
+        self.core.settings.listeners[usize::from(listener)].tls.is_some()
     }
 
     /// Bytes that wait to be sent on the connection, of this answer and those before it.
@@ -73,7 +91,11 @@ impl Exchange<'_> {
             return;
         }
         state.stage = Stage::Done;
-        if !http1::answer::prepared(self.core, self.slot, answer, mapping) {
+        let queued = match self.stream {
+            0 => http1::answer::prepared(self.core, self.slot, answer, mapping),
+            id => http2::answer::prepared(self.core, self.slot, id, answer, mapping),
+        };
+        if !queued {
             self.give_up(Gone::Overload);
         }
     }
@@ -86,7 +108,11 @@ impl Exchange<'_> {
         if state.stage != Stage::Open || state.http10 {
             return;
         }
-        if !http1::answer::interim(self.core, self.slot, status, fields) {
+        let queued = match self.stream {
+            0 => http1::answer::interim(self.core, self.slot, status, fields),
+            id => http2::answer::interim(self.core, self.slot, id, status, fields),
+        };
+        if !queued {
             self.give_up(Gone::Overload);
         }
     }
@@ -106,7 +132,11 @@ impl Exchange<'_> {
         state.stage = Stage::Streaming;
         state.left = length;
         state.head_only |= never_has_content(status);
-        if !http1::answer::head(self.core, self.slot, status, fields, length) {
+        let queued = match self.stream {
+            0 => http1::answer::head(self.core, self.slot, status, fields, length),
+            id => http2::answer::head(self.core, self.slot, id, status, fields, length),
+        };
+        if !queued {
             self.give_up(Gone::Overload);
         }
     }
@@ -127,7 +157,14 @@ impl Exchange<'_> {
             }
             *left -= bytes;
         }
-        if is_sent && let Err(why) = http1::answer::content(self.core, self.slot, slice) {
+        if !is_sent {
+            return self.room();
+        }
+        let queued = match self.stream {
+            0 => http1::answer::content(self.core, self.slot, slice),
+            id => http2::answer::content(self.core, self.slot, id, slice),
+        };
+        if let Err(why) = queued {
             self.give_up(why);
             return Room::Gone;
         }
@@ -146,13 +183,17 @@ impl Exchange<'_> {
             return self.abort();
         }
         state.stage = Stage::Done;
-        if !http1::answer::end(self.core, self.slot, trailers) {
+        let queued = match self.stream {
+            0 => http1::answer::end(self.core, self.slot, trailers),
+            id => http2::answer::end(self.core, self.slot, id, trailers),
+        };
+        if !queued {
             self.give_up(Gone::Overload);
         }
     }
 
     /// Gives the exchange up. What went out never looks like a complete answer: the connection is
-    /// cut. The exchange is over for the application.
+    /// cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
         let state = self.state();
         state.stage = Stage::Aborted;
@@ -162,15 +203,27 @@ impl Exchange<'_> {
     /// Whether the content that the request announces is within its limit. Chunked content
     /// announces nothing; it is refused when it comes to more.
     pub fn content_fits(&mut self) -> bool {
-        self.core.conns.get(self.slot).body.fits()
+        let conn = self.core.conns.get(self.slot);
+        match &mut conn.http2 {
+            None => conn.body.fits(),
+            Some(http2) => http2.session.own(self.stream).is_none_or(|stream| stream.fits()),
+        }
     }
 
     /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
     /// less for a form. It does nothing after the first [`Self::want`].
     pub fn body_limit(&mut self, bytes: u64) {
+        if self.state().reads {
+            return;
+        }
         let conn = self.core.conns.get(self.slot);
-        if !conn.exchange.reads {
-            conn.body.set_content_max(bytes);
+        match &mut conn.http2 {
+            None => conn.body.set_content_max(bytes),
+            Some(http2) => {
+                if let Some(stream) = http2.session.own(self.stream) {
+                    stream.content_max_bytes = bytes;
+                }
+            }
         }
     }
 
@@ -178,22 +231,27 @@ impl Exchange<'_> {
     /// which sends 100 Continue to a client that waits for it; `want(0)` opens it and takes none.
     /// Content that does not fit its limit is refused with 413 now, or when it comes to more.
     pub fn want(&mut self, bytes: u64) {
-        let conn = self.core.conns.get(self.slot);
-        let fits = conn.body.fits();
-        let state = &mut conn.exchange;
+        let fits = self.content_fits();
+        let state = self.state();
         state.reads = true;
         state.wanted = state.wanted.saturating_add(bytes);
         if fits && std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
             self.interim(100, std::iter::empty());
+        }
+        if fits && self.stream > 0 {
+            http2::request::want(self.core, self.slot, self.stream);
         }
     }
 
     /// Keeps the exchange open after this event, until `deadline_ms` from now if that is given.
     pub fn wait(&mut self, deadline_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
-        let state = &mut self.core.conns.get(self.slot).exchange;
+        let state = self.state();
         state.waiting = true;
         state.deadline_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
+        if self.stream > 0 {
+            http2::set_deadline(self.core, self.slot);
+        }
     }
 
     /// Answers 101 with these fields and turns the connection into a byte stream; the application
@@ -202,7 +260,8 @@ impl Exchange<'_> {
         let conn = self.core.conns.get(self.slot);
         let able = conn.exchange.stage == Stage::Open
             && !conn.exchange.http10
-            && conn.phase == Phase::Answer;
+            && conn.phase == Phase::Answer
+            && self.stream == 0;
         if !able {
             return self.abort();
         }
@@ -213,16 +272,38 @@ impl Exchange<'_> {
         }
     }
 
+    #[inline]
     fn state(&mut self) -> &mut ExchangeState {
-        &mut self.core.conns.get(self.slot).exchange
+        let Core { conns, nobody, .. } = &mut *self.core;
+        let conn = conns.get(self.slot);
+        if self.stream == 0 {
+            return &mut conn.exchange;
+        }
+        let own = conn.http2.as_mut().and_then(|http2| http2.session.own(self.stream));
+        match own {
+            Some(stream) => &mut stream.state,
+            None => {
+                *nobody = ExchangeState::default();
+                nobody
+            }
+        }
     }
 
     fn give_up(&mut self, why: Gone) {
-        self.core.give_up(self.slot, why);
+        if self.stream == 0 {
+            return self.core.give_up(self.slot, why);
+        }
+        let state = self.state();
+        state.stage = Stage::Aborted;
+        state.given_up = Some(why);
     }
 
     fn room(&mut self) -> Room {
-        if self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES {
+        let is_free = match self.stream {
+            0 => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
+            id => http2::has_room(self.core, self.slot, id),
+        };
+        if is_free {
             return Room::Free;
         }
         self.state().owes_writable = true;

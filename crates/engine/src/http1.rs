@@ -23,6 +23,7 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::exchange::{Exchange, ExchangeState, Stage};
+use crate::http2;
 use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
 use crate::preface;
 use crate::raw::RawStream;
@@ -46,6 +47,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
                 preface::look(app, core, slot, rest);
                 0
             }
+            Phase::Http2 => http2::drive(app, core, slot, rest),
             Phase::Body => body(app, core, slot, rest),
             Phase::Handshake | Phase::Answer => return at,
             Phase::Raw => raw(app, core, slot, rest),
@@ -122,7 +124,7 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
             Phase::Body
         }
     };
-    app.exchange(Event::Head(head), &mut Exchange { core, slot });
+    app.exchange(Event::Head(head), &mut Exchange { core, slot, stream: 0 });
     after_event(app, core, slot);
 }
 
@@ -202,7 +204,7 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
         Step::Data(data) => {
             conn.received();
             conn.exchange.wanted -= data.len() as u64;
-            app.exchange(Event::Body(data), &mut Exchange { core, slot });
+            app.exchange(Event::Body(data), &mut Exchange { core, slot, stream: 0 });
             after_event(app, core, slot);
         }
     }
@@ -215,7 +217,7 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
     match trailers::read(section, &mut storage) {
         Ok(fields) => {
             core.conns.get(slot).phase = Phase::Answer;
-            app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot });
+            app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot, stream: 0 });
             after_event(app, core, slot);
         }
         Err(refusal) => body_refused(app, core, slot, refusal),
@@ -230,7 +232,7 @@ fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refus
     let stage = state.stage;
     let form = state.page_form();
     if std::mem::take(&mut state.open) {
-        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot });
+        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot, stream: 0 });
     }
     match stage {
         Stage::Open => refuse(app, core, slot, refusal.status(), form),

@@ -48,6 +48,7 @@ pub mod exchange;
 pub mod footprint;
 mod handover;
 mod http1;
+mod http2;
 mod inbox;
 pub mod limits;
 pub mod listener;

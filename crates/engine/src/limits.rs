@@ -68,6 +68,17 @@ pub const LINGER_MS: u64 = 2_000;
 /// sent anything at all.
 pub const CLOSE_AT_ONCE_MAX_BYTES: u64 = 10 * 1400;
 
+/// Bytes in frames of HTTP/2 that wait on a connection before content stays in the queues of its
+/// streams, where what is more urgent can pass it: what keeps a fast path busy between two turns.
+pub const FRAMED_MAX_BYTES: u64 = 128 * 1024;
+
+/// Bytes queued for one stream of HTTP/2 above which its handler is asked to stop. Less than for a
+/// whole connection, which may have a hundred of them.
+pub const STREAM_HIGH_WATER_BYTES: u64 = 64 * 1024;
+
+/// Bytes queued for one stream below which its handler is told `Writable` again.
+pub const STREAM_LOW_WATER_BYTES: u64 = 16 * 1024;
+
 /// Milliseconds for a request head to arrive whole, from its first byte (design §5).
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 
@@ -182,3 +193,14 @@ pub(crate) const QUIC_SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Bytes kept of a client that is not accepted yet: its first flight, with a large key exchange.
 pub(crate) const QUIC_INCOMING_MAX_BYTES: u64 = 16 * 1024;
+/// Seconds for which one key seals session tickets. What it sealed can be read by whoever gets hold
+/// of it, where the key exchange of the resumption does not forbid it (TLS 1.2), so not for long.
+pub(crate) const TICKET_KEY_SECONDS: u64 = 6 * 60 * 60;
+
+/// Keys that tickets are opened with: the newest, and the one before, so that every ticket is good
+/// for as long as one key seals.
+pub(crate) const TICKET_KEYS_MAX: usize = 2;
+
+/// Tickets that a client gets with a full handshake. Two: a browser opens more than one connection
+/// and uses each ticket once.
+pub(crate) const TLS13_TICKETS: usize = 2;

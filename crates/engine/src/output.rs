@@ -147,6 +147,24 @@ impl Output {
         true
     }
 
+    /// As [`Self::append`], for a few bytes between what is no chunk: they get no whole chunk for
+    /// themselves.
+    pub(crate) fn append_small(
+        &mut self,
+        pool: &mut Pool,
+        room: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        if !self.tail_has_room(room) {
+            if !self.has_place(pool) {
+                return false;
+            }
+            let Some(chunk) = pool.take_small(room) else { return false };
+            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+        }
+        self.append(pool, room, write)
+    }
+
     /// Queues bytes of any length, cut into chunks.
     pub(crate) fn append_bytes(&mut self, pool: &mut Pool, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
@@ -354,6 +372,46 @@ impl Output {
         debug_assert_eq!(sent, 0, "the kernel cannot send more than it was given");
     }
 
+    /// Moves the first `bytes` of what waits to the end of another queue. False when the budget is
+    /// spent; they are dropped then.
+    fn move_to(
+        &mut self,
+        other: &mut Output,
+        mut bytes: u64,
+        pool: &mut Pool,
+        mappings: &mut Mappings,
+    ) -> bool {
+        while bytes > 0
+            && let Some(first) = self.segments.front()
+        {
+            let now = first.left().min(bytes);
+            let moved = match first {
+                Segment::Chunk { chunk, start } => {
+                    other.append_bytes(pool, &chunk[*start..][..now as usize])
+                }
+                Segment::Shared { bytes, start } => {
+                    other.push_shared(pool, bytes.slice(*start..*start + now as usize))
+                }
+                &Segment::Mapped { mapping, offset, .. } => {
+                    other.push_mapped(pool, mappings, mapping, offset, now)
+                }
+                &Segment::External { mapping, range } => {
+                    let range = ExternalRange { bytes: now, ..range };
+                    other.push_external(pool, mappings, mapping, range)
+                }
+                Segment::File { file, offset, .. } => {
+                    other.push_file(pool, Arc::clone(file), *offset, now)
+                }
+            };
+            self.advance(now as usize, pool, mappings);
+            if !moved {
+                return false;
+            }
+            bytes -= now;
+        }
+        true
+    }
+
     /// Drops everything that waits.
     pub(crate) fn clear(&mut self, pool: &mut Pool, mappings: &mut Mappings) {
         while let Some(segment) = self.segments.pop_front() {
@@ -439,6 +497,26 @@ impl Outputs {
     #[cfg(feature = "sim")]
     pub(crate) fn own_bytes(&self) -> usize {
         self.queues.iter().map(|queue| queue.segments.capacity() * size_of::<Segment>()).sum()
+    }
+
+    /// Moves the first `bytes` of one queue to the end of another; an empty one is given back.
+    /// False when the budget is spent.
+    pub(crate) fn transfer(
+        &mut self,
+        from: &mut u32,
+        to: u32,
+        bytes: u64,
+        pool: &mut Pool,
+        mappings: &mut Mappings,
+    ) -> bool {
+        let pair = self.queues.get_disjoint_mut([*from as usize, to as usize]);
+        let Ok([source, target]) = pair else { return bytes == 0 };
+        let moved = source.move_to(target, bytes, pool, mappings);
+        if source.bytes == 0 {
+            source.clear(pool, mappings);
+            self.free(from);
+        }
+        moved
     }
 
     /// Gives an empty queue back.

@@ -78,6 +78,11 @@ impl Pool {
         self.fresh_chunk(room.max(CHUNK_BYTES))
     }
 
+    /// An empty chunk of at least `room` bytes, and not many more; `None` when the budget is spent.
+    pub(crate) fn take_small(&mut self, room: usize) -> Option<Vec<u8>> {
+        self.fresh_chunk(room)
+    }
+
     fn fresh_chunk(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if !self.reserve(bytes) {
             return None;

@@ -11,8 +11,9 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::exchange::ExchangeState;
 use crate::http1;
+use crate::http2;
 use crate::raw::RawStream;
-use crate::settings::Protocol;
+use crate::settings::{Protocol, Protocols};
 use crate::tls::Inside;
 
 /// Begins what a connection is for: at once, or behind its handshake, which may have said what is
@@ -20,7 +21,9 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
-        Protocol::Http => conn.phase = Phase::Preface,
+        Protocol::Http(_) if inside == Some(Inside::Http2) => http2::begin(core, slot),
+        Protocol::Http(Protocols { http1: false, .. }) => http2::begin(core, slot),
+        Protocol::Http(_) => conn.phase = Phase::Preface,
         Protocol::Raw => {
             conn.phase = Phase::Raw;
             conn.begun += 1;
@@ -29,7 +32,6 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
             http1::after_raw(core, slot);
         }
     }
-    let _http2_comes_later = inside;
 }
 
 /// Looks at the first bytes of a connection and moves it on, unless more of them are needed. None
@@ -38,11 +40,21 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     match Opening::of(input) {
         Opening::Unclear => {}
         Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
+        Opening::Http2 if speaks_http2(core, slot) => http2::begin(core, slot),
         Opening::Http2 => {
             http1::refuse(app, core, slot, Refusal::Version.status(), PageForm::default());
         }
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
+}
+
+/// Whether a connection may speak HTTP/2 by its first bytes alone. Over TLS it would have said so
+/// in its handshake (RFC 9113 §3.2).
+fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
+    let conn = core.conns.get(slot);
+    let listener = &core.settings.listeners[usize::from(conn.listener)];
+    let has_it = matches!(listener.protocol, Protocol::Http(Protocols { http2: true, .. }));
+    has_it && listener.tls.is_none()
 }
 
 /// What a peer of an HTTP listener speaks.

@@ -39,7 +39,7 @@ impl RawStream<'_> {
 
     /// Sends bytes.
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
-        if let Err(why) = self.core.queue(self.slot, slice) {
+        if let Err(why) = self.core.queue_on(self.slot, slice) {
             self.core.give_up(self.slot, why);
             return Room::Gone;
         }

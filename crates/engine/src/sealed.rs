@@ -142,7 +142,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                         output.clear(pool, mappings);
                         outputs.free(&mut conn.output);
                         let (generation, exchange) = (conn.generation, conn.exchange_number());
-                        app.sent(Address { worker: *worker, slot, generation, exchange });
+                        if conn.all_is_queued() {
+                            app.sent(Address { worker: *worker, slot, generation, exchange });
+                        }
                     }
                     Some(bytes) => {
                         output.advance(bytes, pool, mappings);

@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::exchange::{Exchange, Stage};
 use crate::handover::{hand_over, why_failed};
 use crate::http1;
+use crate::http2;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::output::Next;
 use crate::raw::RawStream;
@@ -68,7 +69,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 break;
             }
-            if self.tell_writable(slot) {
+            if self.tell_writable(slot) || self.pump(slot) {
                 continue;
             }
             let Self { app, core, .. } = self;
@@ -76,7 +77,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
             let stuck = drive_stash(app, core, slot) == 0;
-            if stuck && (flush == Flush::Waits || self.core.queued_bytes(slot) == 0) {
+            if stuck && (flush == Flush::Waits || self.core.framed_bytes(slot) == 0) {
                 break;
             }
         }
@@ -91,11 +92,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// was moved on.
     #[cold]
     fn after_end(&mut self, slot: Slot) -> bool {
+        let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
         match conn.phase {
             Phase::Handshake => self.cut(slot, Gone::Peer),
+            // No window will be opened any more.
+            Phase::Http2 if framed == 0 && conn.http2_rests() => {
+                self.cut(slot, Gone::Peer);
+            }
             Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
             Phase::Raw if conn.exchange.owes_end && !unused => {
                 conn.exchange.owes_end = false;
@@ -139,7 +145,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                     output.clear(pool, mappings);
                     outputs.free(&mut conn.output);
                     let (generation, exchange) = (conn.generation, conn.exchange_number());
-                    app.sent(Address { worker: *worker, slot, generation, exchange });
+                    if conn.all_is_queued() {
+                        app.sent(Address { worker: *worker, slot, generation, exchange });
+                    }
                     return Flush::Empty;
                 }
                 next => hand_over(backend, slot, next, external),
@@ -210,8 +218,20 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.watch(slot);
     }
 
+    /// Puts content of exchanges that share the connection into its queue.
+    #[inline]
+    fn pump(&mut self, slot: Slot) -> bool {
+        let is_shared = self.core.conns.get(slot).http2.is_some();
+        is_shared
+            && (http2::pump::pump(&mut self.core, slot) || http2::is_over(&mut self.core, slot))
+    }
+
     /// Tells the application that there is room again, if it was told that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
+        if self.core.conns.get(slot).http2.is_some() {
+            let Self { app, core, .. } = self;
+            return http2::tell_writable(app, core, slot);
+        }
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         if !conn.exchange.owes_writable || queued > OUTPUT_LOW_WATER_BYTES {
@@ -230,7 +250,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             // Nothing is read after the last answer of a connection that does not linger.
             Phase::Linger if conn.close_when_sent && !conn.linger => false,
             Phase::Handshake => true,
-            Phase::Preface | Phase::Head | Phase::Linger => conn.stash.len() < STASH_MAX_BYTES / 2,
+            Phase::Preface | Phase::Head | Phase::Http2 | Phase::Linger => {
+                conn.stash.len() < STASH_MAX_BYTES / 2
+            }
             Phase::Body if conn.exchange.stage != Stage::None => {
                 conn.takes_body() || conn.stash.is_empty() && !conn.exchange.waiting
             }
@@ -256,7 +278,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Body if conn.exchange.stage == Stage::None => conn.end(false),
             Phase::Linger if conn.close_when_sent => conn.linger = false,
             Phase::Linger => return self.cut(slot, Gone::Peer),
-            Phase::Handshake | Phase::Preface | Phase::Head => {}
+            Phase::Handshake | Phase::Preface | Phase::Head | Phase::Http2 => {}
             Phase::Body | Phase::Answer | Phase::Closing => {}
         }
         self.settle(slot);
@@ -291,13 +313,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Tells the application that what it has open is over, once.
     fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
         let Self { app, core, .. } = self;
+        if core.conns.get(slot).http2.is_some() {
+            http2::abandon(app, core, slot, gone);
+        }
         if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
             return;
         }
         if raw {
             app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
         } else {
-            app.exchange(Event::Gone(gone), &mut Exchange { core, slot });
+            app.exchange(Event::Gone(gone), &mut Exchange { core, slot, stream: 0 });
         }
     }
 
@@ -312,6 +337,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             output.clear(pool, mappings);
             outputs.free(&mut conn.output);
         }
+        conn.http2 = None;
         if let Some(mut session) = conn.tls.take() {
             let sealed_bytes = session.emptied();
             unsent_bytes += sealed_bytes as u64;
@@ -328,7 +354,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.tell_stream(slot, notice.for_stream());
         }
         let Self { app, core, .. } = self;
-        app.exchange(notice.for_exchange(), &mut Exchange { core, slot });
+        app.exchange(notice.for_exchange(), &mut Exchange { core, slot, stream: 0 });
         http1::after_event(app, core, slot);
     }
 
@@ -347,7 +373,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             if conn.deadline_ms < u64::MAX {
                 self.core.wheel.arm(slot, conn.deadline_ms);
             }
-            self.notify(slot, Notice::Deadline);
+            if !http2::deadline(&mut self.app, &mut self.core, slot) {
+                self.notify(slot, Notice::Deadline);
+            }
             return self.settle(slot);
         }
         if conn.deadline_ms > now {
@@ -360,6 +388,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
         match watch {
             Watch::Nothing => {}
+            Watch::Window => http2::stalled(&mut self.app, &mut self.core, slot, watch),
+            Watch::Idle | Watch::Head | Watch::Body if conn.http2.is_some() => {
+                http2::stalled(&mut self.app, &mut self.core, slot, watch);
+            }
             Watch::Handshake | Watch::Idle | Watch::Linger => {
                 return self.cut(slot, Gone::Stalled);
             }
@@ -406,7 +438,7 @@ pub(crate) enum Notice {
 }
 
 impl Notice {
-    fn for_exchange(self) -> Event<'static> {
+    pub(crate) fn for_exchange(self) -> Event<'static> {
         match self {
             Self::Writable => Event::Writable,
             Self::Posted(message) => Event::Posted(message),

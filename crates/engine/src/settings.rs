@@ -8,10 +8,25 @@ use crate::tls::TlsConfig;
 /// What a listener speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.0 and 1.1.
-    Http,
+    /// HTTP, in these versions.
+    Http(Protocols),
     /// A byte stream that the application reads by itself.
     Raw,
+}
+
+/// Versions of HTTP that clients may speak on a listener. Over TLS the two sides agree on one
+/// (ALPN); otherwise the first bytes tell, or there is but one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocols {
+    /// HTTP/1.0 and 1.1.
+    pub http1: bool,
+    /// HTTP/2.
+    pub http2: bool,
+}
+
+impl Protocols {
+    /// Every version.
+    pub const ALL: Self = Self { http1: true, http2: true };
 }
 
 /// What a listener's connections have in common.
@@ -60,7 +75,7 @@ impl Default for Settings {
             connections: 1024,
             requests_per_connection: None,
             buffer_bytes: 64 << 20,
-            listeners: vec![ListenerSettings::plain(Protocol::Http)],
+            listeners: vec![ListenerSettings::plain(Protocol::Http(Protocols::ALL))],
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::backlog::Punctuality;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
+use crate::http2;
 use crate::inbox::{Inbox, Messages};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::places::Places;
@@ -297,6 +298,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let conn = self.core.conns.get(slot);
+        if conn.http2.is_some() {
+            let Self { app, core, .. } = self;
+            http2::notify(app, core, slot, to.exchange, Notice::Posted(message));
+            return self.settle(slot);
+        }
         let over = !conn.exchange.open || conn.exchange_number() != to.exchange;
         if conn.phase == Phase::Closing || over {
             return;

@@ -50,6 +50,12 @@ impl<'a> Fields<'a> {
         Fields { text, lines }
     }
 
+    /// The lines behind the first `count`.
+    #[inline]
+    pub(crate) fn behind(&self, count: usize) -> Fields<'a> {
+        Fields { text: self.text, lines: self.lines.get(count..).unwrap_or_default() }
+    }
+
     /// How many lines.
     #[inline]
     #[must_use]

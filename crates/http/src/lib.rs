@@ -6,14 +6,17 @@
 //! | In | Module | Out |
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
+//! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
+//! | a compressed field section | [`hpack`], [`qpack`] | [`section::FieldSection`] |
 //! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
 //! | `Host` or an authority | [`host`] | host and port |
 //! | `Accept-Encoding`, `Accept` | [`negotiate`] | which representation the client gets |
 //! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
 //! | `Range` and a length | [`range`] | the byte ranges to send |
-//! | [`prepared::Prepared`] | [`h1::encode`] | the bytes of a response head |
+//! | [`prepared::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a response head |
 //! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
 //!
 //! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],
@@ -21,22 +24,27 @@
 
 #![forbid(unsafe_code)]
 
+pub mod binary_head;
 pub mod coding;
 pub mod conditional;
 pub mod date;
 pub mod field;
 pub mod grammar;
 pub mod h1;
+pub mod h2;
 pub mod host;
+pub mod hpack;
 pub mod limits;
 pub mod media;
 pub mod method;
 pub mod negotiate;
 pub mod page;
 pub mod prepared;
+pub mod qpack;
 pub mod range;
 pub mod refusal;
 pub mod request;
+pub mod section;
 pub mod status;
 pub mod target;
 pub mod version;

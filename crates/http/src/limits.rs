@@ -42,6 +42,17 @@ pub const RANGES_MAX: usize = 16;
 /// no client sends more than a handful; the rest is ignored.
 pub const LIST_MEMBERS_MAX: usize = 64;
 
+/// Most bytes of a table that the peer of a connection fills (RFC 7541 §4.2): four times what every
+/// peer may use unasked (RFC 9113 §6.5.2), and not above a head, so that what decodes a head has
+/// room for an entry.
+pub const TABLE_MAX_BYTES: usize = 16 * 1024;
+
+/// Most bytes of names that one field block may have copied from entry to entry of the table after
+/// its section is over the limits. Two bytes can ask for a copy of a whole entry, so this is what
+/// bounds the work for a block: 64 entries of a table of 4096 bytes. Who sends honest requests is
+/// not over the limits.
+pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
+
 /// The limits a listener may set; none can be raised above the constant that sizes its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -23,7 +23,7 @@ pub const BUILT_IN_FIELDS: &[u8] = b"Cache-Control: no-store\r\n\
 pub const fn answer(status: u16, text: bool, fields: &[u8]) -> Prepared<'_> {
     let page = page(status, text);
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: SharedFields::h1(fields),
         content_type: Some(page.content_type),
         content_length: Some(page.body.len() as u64),
         body: PreparedBody::Bytes(page.body),
@@ -51,7 +51,7 @@ pub const fn answer_to_plain(fields: &[u8]) -> Prepared<'_> {
 
 const fn text_answer<'a>(text: &'static [u8], fields: &'a [u8]) -> Prepared<'a> {
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: SharedFields::h1(fields),
         content_type: Some(b"text/plain; charset=utf-8"),
         content_length: Some(text.len() as u64),
         body: PreparedBody::Bytes(text),

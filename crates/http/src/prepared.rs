@@ -36,7 +36,7 @@ impl Prepared<'static> {
     pub const fn empty(status: u16) -> Prepared<'static> {
         Prepared {
             status,
-            shared: SharedFields { h1: b"" },
+            shared: SharedFields::h1(b""),
             etag: None,
             last_modified: None,
             location: None,
@@ -51,10 +51,23 @@ impl Prepared<'static> {
 }
 
 /// Field lines shared by many answers, in each protocol's own form.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedFields<'a> {
     /// Whole lines: `Name: value\r\n` each.
     pub h1: &'a [u8],
+    /// The same fields in HPACK, from the static table and literals alone. Where it is empty and
+    /// `h1` is not, the fields are put into this form for every answer.
+    pub hpack: &'a [u8],
+    /// The same for QPACK, without the prefix of a section.
+    pub qpack: &'a [u8],
+}
+
+impl<'a> SharedFields<'a> {
+    /// Fields that nobody has put into the other forms.
+    #[must_use]
+    pub const fn h1(lines: &'a [u8]) -> SharedFields<'a> {
+        SharedFields { h1: lines, hpack: b"", qpack: b"" }
+    }
 }
 
 /// Where a redirect leads: the path, then `?` and the query of the request if there is one. Both

@@ -17,9 +17,11 @@ pub struct RequestHead<'h> {
     /// The target, split.
     pub target: Target<'h>,
     /// The authority the request is for: that of an absolute target wins over `Host`
-    /// (RFC 9112 §3.2.2). Valid by [`crate::host::split`]. `None` only in HTTP/1.0.
+    /// (RFC 9112 §3.2.2), and so does `:authority`. Valid by [`crate::host::split`]. `None` only in
+    /// HTTP/1.0.
     pub authority: Option<&'h [u8]>,
-    /// All field lines.
+    /// All field lines; pseudo-fields are none. Crumbs of a cookie (RFC 9113 §8.2.3) stay the lines
+    /// they came as: who wants one value puts `; ` between them.
     pub fields: Fields<'h>,
     /// Where the known ones stand.
     pub known: Known,
@@ -58,4 +60,7 @@ pub enum Framing {
     Length(u64),
     /// The chunked coding.
     Chunked,
+    /// Of a length that nobody has announced, in frames that say which is the last (RFC 9113
+    /// §8.1).
+    Frames,
 }

@@ -40,7 +40,7 @@ pub struct Target<'a> {
     pub query: Option<&'a [u8]>,
     /// The authority of the absolute and the authority form: a valid [`host::Authority`].
     pub authority: Option<&'a [u8]>,
-    /// The scheme of the absolute form.
+    /// The scheme of the absolute form, or the one that came as `:scheme`.
     pub scheme: Option<Scheme>,
 }
 

@@ -3,8 +3,9 @@
 //! these rows, so a directive is described in exactly one place.
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
-//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served) and [`site`] (which
-//! sites a server has). The tables that keys stand in are those of [`file`].
+//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`tls`] (how it is
+//! encrypted) and [`site`] (which sites a server has). The tables that keys stand in are those of
+//! [`file`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
@@ -13,6 +14,7 @@ pub(crate) mod file;
 mod reference;
 pub(crate) mod serve;
 pub(crate) mod site;
+pub(crate) mod tls;
 pub(crate) mod verbs;
 
 use file::Key;
@@ -65,6 +67,8 @@ pub(crate) enum Level {
 pub(crate) enum Kind {
     /// A listening address (`address.rs`).
     Address,
+    /// A host, and a port if that is not to be found out.
+    CanonicalHost,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Content codings with optional levels: `gzip,br:11`.
@@ -77,6 +81,8 @@ pub(crate) enum Kind {
     GlobCodings,
     /// A host, or `*.` and a host ([`pinion_site::hosts`]).
     Host,
+    /// How long browsers are to remember something, or `off` (RFC 6797).
+    Hsts,
     /// A whole number within the bounds, which are included.
     Number {
         /// Least value.
@@ -88,6 +94,8 @@ pub(crate) enum Kind {
     },
     /// A file of the local file system; `-` where the long text says so.
     Path,
+    /// Versions of HTTP: `h1,h2`.
+    Protocols,
     /// A file of the site, by its path below the folder.
     SiteFile,
     /// Given or not.
@@ -120,7 +128,8 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    site::ROWS.iter().chain(serve::ROWS).chain(build::ROWS).chain(archive::ROWS)
+    let served = site::ROWS.iter().chain(serve::ROWS).chain(tls::ROWS);
+    served.chain(build::ROWS).chain(archive::ROWS)
 }
 
 /// The rows of one verb.
@@ -139,11 +148,12 @@ impl Kind {
         match *self {
             Self::Address => "ADDR",
             Self::Choice(_) => "WORD",
-            Self::Codings => "LIST",
+            Self::Codings | Self::Protocols => "LIST",
             Self::FieldValue => "VALUE",
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
-            Self::Host => "HOST",
+            Self::CanonicalHost | Self::Host => "HOST",
+            Self::Hsts => "AGE",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
@@ -156,15 +166,18 @@ impl Kind {
     pub(crate) fn bounds(&self) -> String {
         match self {
             Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path".to_owned(),
+            Self::CanonicalHost => "example.org, example.org:8443".to_owned(),
             Self::Choice(words) => words.join(", "),
             Self::Codings => CODINGS.to_owned(),
             Self::FieldValue => "visible ASCII".to_owned(),
             Self::Glob => GLOB.to_owned(),
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
+            Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
             Self::Path => "a path".to_owned(),
+            Self::Protocols => "h1, h2, h3".to_owned(),
             Self::SiteFile => "a path below the folder".to_owned(),
             Self::Switch => "given or not".to_owned(),
             Self::UrlPath => "/path".to_owned(),

@@ -3,7 +3,7 @@
 
 use crate::config;
 use crate::failure::Failure;
-use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings};
+use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, without_effect};
 use crate::source::{self, Found, Source};
 use crate::written::Low;
 use std::path::PathBuf;
@@ -93,6 +93,9 @@ impl Plan {
 
 /// A flag that would be taken in silence and do nothing.
 fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
+    if let Some((name, why)) = without_effect(low, |name| format!("--{name}")) {
+        return Err(Failure::usage(format!("--{name} {why}")));
+    }
     match low.given("log-format") && !low.given("access-log") {
         true => Err(Failure::usage("--log-format has no effect without --access-log; give both")),
         false => Ok(()),

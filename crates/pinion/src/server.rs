@@ -22,6 +22,8 @@
 //! | [`reload`] | the thread that loads the next generation |
 //! | [`watch`] | folder or archive changed → reload |
 //! | [`listeners`] | addresses → sockets |
+//! | [`tls`] | certificates and ticket keys, and how changed files are taken up |
+//! | [`redirect`] | listeners that send every client to the encrypted ones |
 //! | [`socket_files`] | the files of Unix sockets, gone at the end |
 //! | [`interrupt`] | a signal ends a start that takes long |
 //! | [`capacity`] | how many connections, how much memory |
@@ -39,9 +41,11 @@ pub(crate) mod listeners;
 pub(crate) mod loader;
 pub(crate) mod pending;
 pub(crate) mod published;
+pub(crate) mod redirect;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod sites;
 pub(crate) mod socket_files;
 pub(crate) mod stats;
+pub(crate) mod tls;
 pub(crate) mod watch;

@@ -3,6 +3,7 @@
 mod archives;
 mod releases;
 mod serve;
+mod tls;
 
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
@@ -18,6 +19,10 @@ use std::path::{Path, PathBuf};
 pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
+pub(crate) use tls::{
+    CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind, SelfSignedKey,
+    Tls, without_effect,
+};
 
 /// A verb with everything it needs.
 #[derive(Debug)]

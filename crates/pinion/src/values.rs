@@ -3,7 +3,10 @@
 
 use crate::address::Address;
 use crate::directives::Kind;
+use crate::settings::CanonicalHost;
 use pinion_build::{CodingsFor, Level, NamedCoding};
+use pinion_engine::settings::Protocols;
+use pinion_http::host;
 use pinion_site::hosts::HostPattern;
 
 /// A whole number between `min` and `max`.
@@ -68,15 +71,90 @@ pub(crate) fn host(text: &str) -> Result<HostPattern, String> {
     HostPattern::parse(text).map_err(|error| format!("{text:?} {error}"))
 }
 
+/// `example.org`, `example.org:8443`: where everything of a server is to be found.
+pub(crate) fn canonical_host(text: &str) -> Result<CanonicalHost, String> {
+    let wrong = || format!("{text:?} is no host: write example.org or example.org:8443");
+    let split = host::split(text.as_bytes()).map_err(|_| wrong())?;
+    let name = std::str::from_utf8(split.without_dot()).map_err(|_| wrong())?;
+    HostPattern::parse(name).map_err(|_| wrong())?;
+    if name.contains('*') || text.ends_with(':') || split.port == Some(0) {
+        return Err(wrong());
+    }
+    Ok(CanonicalHost { host: name.to_ascii_lowercase(), port: split.port })
+}
+
+/// `h1,h2`: what clients of a listener may speak.
+pub(crate) fn protocols(text: &str) -> Result<Protocols, String> {
+    let mut protocols = Protocols { http1: false, http2: false };
+    for word in text.split(',') {
+        let known = match word.trim() {
+            "h1" => &mut protocols.http1,
+            "h2" => &mut protocols.http2,
+            "h3" => return Err("h3 is not supported yet in this version; leave it out".to_owned()),
+            _ => return Err(format!("{word:?} is none of: {}", Kind::Protocols.bounds())),
+        };
+        if std::mem::replace(known, true) {
+            return Err(format!("{word:?} is given twice"));
+        }
+    }
+    Ok(protocols)
+}
+
+/// The value of `Strict-Transport-Security` (RFC 6797 §6.1); none for `off`.
+pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
+    /// What the lists of browsers ask for.
+    const PRELOAD_MIN_SECONDS: u64 = 31_536_000;
+    if text == "off" {
+        return Ok(None);
+    }
+    let mut words = text.split(',').map(str::trim);
+    let age = words.next().unwrap_or_default();
+    let seconds = duration_seconds(age);
+    let seconds = seconds.ok_or_else(|| format!("{age:?} is no time: {}", Kind::Hsts.bounds()))?;
+    let mut value = format!("max-age={seconds}");
+    match (words.next(), words.next(), words.next()) {
+        (None, _, _) => {}
+        (Some("subdomains"), None, _) => value.push_str("; includeSubDomains"),
+        (Some("subdomains"), Some("preload"), None) if seconds >= PRELOAD_MIN_SECONDS => {
+            value.push_str("; includeSubDomains; preload");
+        }
+        (Some("subdomains"), Some("preload"), None) => {
+            return Err("preload needs a year or more: 1y,subdomains,preload".to_owned());
+        }
+        _ => return Err(format!("{text:?} is none of: {}", Kind::Hsts.bounds())),
+    }
+    Ok(Some(value))
+}
+
+/// `90s`, `12h`, `30d`, `4w`, `1y`.
+fn duration_seconds(text: &str) -> Option<u64> {
+    let unit_seconds = match text.as_bytes().last()? {
+        b's' => 1,
+        b'm' => 60,
+        b'h' => 3600,
+        b'd' => 86_400,
+        b'w' => 7 * 86_400,
+        b'y' => 365 * 86_400,
+        _ => return None,
+    };
+    let digits = text.get(..text.len() - 1)?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let count = digits.parse::<u32>().ok().filter(|_| is_number)?;
+    u64::from(count).checked_mul(unit_seconds)
+}
+
 /// Whether `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
         Kind::Address => Address::parse(text).map(drop),
+        Kind::CanonicalHost => canonical_host(text).map(drop),
         Kind::Choice(_) => choice(kind, text).map(drop),
         Kind::Codings => codings(text).map(drop),
         Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
+        Kind::Hsts => hsts(text).map(drop),
+        Kind::Protocols => protocols(text).map(drop),
         Kind::UrlPath => url_path(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
@@ -121,6 +199,60 @@ mod tests {
         let text = |text: &str| codings_for(text, Level::Max).map(|rule| rule.to_string());
         assert_eq!(text("*.svg=zopfli,br:9").as_deref(), Ok("*.svg=zopfli:15,br:9"));
         assert!(text("*.svg").is_err() && text("a[=br").is_err());
+    }
+
+    #[test]
+    fn a_time_for_browsers_is_a_field_value() {
+        let value = |text| hsts(text).map(Option::unwrap_or_default);
+        for (text, expected) in [
+            ("off", ""),
+            ("0s", "max-age=0"),
+            ("2h", "max-age=7200"),
+            ("1y", "max-age=31536000"),
+            ("52w,subdomains", "max-age=31449600; includeSubDomains"),
+            ("1y,subdomains,preload", "max-age=31536000; includeSubDomains; preload"),
+        ] {
+            assert_eq!(value(text).as_deref(), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "y",
+            "1",
+            "+1y",
+            "1 y",
+            "-1d",
+            "4294967296s",
+            "1y,preload",
+            "1y,subdomains,x",
+            "364d,subdomains,preload",
+            "1y,subdomains,preload,",
+            "on",
+            "\u{fc}",
+        ] {
+            assert!(hsts(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_canonical_host_is_one_host() {
+        let shown = |text| canonical_host(text).map(|found| (found.host, found.port));
+        assert_eq!(shown("Example.org."), Ok(("example.org".to_owned(), None)));
+        assert_eq!(shown("a.org:8443"), Ok(("a.org".to_owned(), Some(8443))));
+        assert_eq!(shown("[::1]:1"), Ok(("[::1]".to_owned(), Some(1))));
+        for text in ["", "*.a.org", "a.org:", "a.org:0", "a.org:65536", "https://a", "a/b", "a b"] {
+            assert!(canonical_host(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_spoken_yet_says_so() {
+        assert_eq!(protocols("h2,h1"), Ok(Protocols::ALL));
+        assert_eq!(protocols("h1"), Ok(Protocols { http1: true, http2: false }));
+        assert!(protocols("h1,h3").is_err_and(|error| error.contains("not supported yet")));
+        assert_eq!(protocols("h2"), Ok(Protocols { http1: false, http2: true }));
+        for text in ["", "h1,", "h1,h1", "H1", "http/1.1"] {
+            assert!(protocols(text).is_err(), "{text}");
+        }
     }
 
     #[test]

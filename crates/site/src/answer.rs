@@ -3,9 +3,9 @@
 use pinion_archive::{Archive, Damage, Entry, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared::{Location, Prepared};
 use pinion_http::request::RequestHead;
-use pinion_http::target::{Form, Scheme};
+use pinion_http::target::Form;
 
 use crate::generated;
 use crate::location;
@@ -39,10 +39,6 @@ pub fn answer<'x>(
     // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
     if head.method == Method::Connect {
         return generated::error(501, archive, head);
-    }
-    // RFC 9110 §7.4: no connection of this server is secured.
-    if head.target.scheme == Some(Scheme::Https) {
-        return generated::error(421, archive, head);
     }
     if head.target.form == Form::Asterisk {
         return generated::options(archive);
@@ -135,10 +131,9 @@ fn empty_redirect<'x>(
     location: Location<'x>,
 ) -> Prepared<'x> {
     let shared = question.archive.shared_for(Role::SlashRedirect);
-    let fields =
-        shared.map_or(generated::generated_fields(&question.archive), |block| block.without_type());
+    let own = shared.map(|block| block.fields_without_type());
     Prepared {
-        shared: SharedFields { h1: fields },
+        shared: own.unwrap_or_else(|| generated::generated_fields(&question.archive)),
         location: Some(location),
         content_length: Some(0),
         ..Prepared::empty(status)
@@ -158,10 +153,9 @@ fn redirect<'x>(
         Some(_) => resource::content(question, entry, entry.status(), pieces)?,
         None => {
             let shared = match entry.shared() {
-                Some(id) => question.archive.shared(id)?.without_type(),
+                Some(id) => question.archive.shared(id)?.fields_without_type(),
                 None => generated::generated_fields(&question.archive),
             };
-            let shared = SharedFields { h1: shared };
             Prepared { shared, content_length: Some(0), ..Prepared::empty(entry.status()) }
         }
     };

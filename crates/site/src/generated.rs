@@ -28,25 +28,25 @@ pub(crate) fn error<'x>(
 pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepared<'x> {
     match archive.error_page(status) {
         Some(page) => Prepared {
-            shared: SharedFields { h1: page.fields },
+            shared: page.fields,
             content_length: Some(page.body.len() as u64),
             body: PreparedBody::Bytes(page.body),
             ..Prepared::empty(status)
         },
-        None => page::answer(status, text, generated_fields(archive)),
+        None => Prepared { shared: generated_fields(archive), ..page::answer(status, text, b"") },
     }
 }
 
 /// The answer to OPTIONS, of one resource or of the server (RFC 9110 §9.3.7).
 pub(crate) fn options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
-    let shared = SharedFields { h1: generated_fields(archive) };
+    let shared = generated_fields(archive);
     Prepared { shared, allow: Some(ALLOW), ..Prepared::empty(204) }
 }
 
-/// The field lines of whatever the server answers on behalf of a site: those the archive brings for
+/// The fields of whatever the server answers on behalf of a site: those the archive brings for
 /// it, else the built-in ones.
 #[must_use]
-pub fn generated_fields<'x>(archive: &Archive<'x>) -> &'x [u8] {
+pub fn generated_fields<'x>(archive: &Archive<'x>) -> SharedFields<'x> {
     let shared = archive.shared_for(Role::Generated);
-    shared.map_or(page::BUILT_IN_FIELDS, |shared| shared.without_type())
+    shared.map_or(SharedFields::h1(page::BUILT_IN_FIELDS), |shared| shared.fields_without_type())
 }

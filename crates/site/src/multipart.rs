@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pinion_http::h1::encode;
 use pinion_http::limits::RANGES_MAX;
-use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
 use crate::resource::{Selected, part};
@@ -48,7 +48,7 @@ pub(crate) fn answer<'x>(
     slots.iter_mut().zip(parts.chain([closing])).for_each(|(slot, piece)| *slot = piece);
     Prepared {
         status: 206,
-        shared: SharedFields { h1: selected.shared.without_type() },
+        shared: selected.shared.fields_without_type(),
         content_type: text.get(..type_end),
         content_length: Some(content_length),
         body: PreparedBody::Archive(slots.get(..count).unwrap_or_default()),

@@ -7,7 +7,7 @@ use pinion_archive::{Damage, Entry, Fault, Part, Place, Representation, SharedBl
 use pinion_http::conditional::{self, Validators, Verdict};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate;
-use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
 use pinion_http::range::{self, ByteRange, Ranges};
 
 use crate::answer::Question;
@@ -69,7 +69,7 @@ fn conditional_answer<'x>(
     match conditional::evaluate(head, validators, *now) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
-            let shared = SharedFields { h1: selected.shared.not_modified };
+            let shared = selected.shared.not_modified_fields();
             let content_location = entry.target();
             let Validators { etag, last_modified } = *validators;
             let empty = Prepared::empty(304);
@@ -171,7 +171,7 @@ fn without_body<'x>(
     selected: &Selected<'x>,
 ) -> Prepared<'x> {
     Prepared {
-        shared: SharedFields { h1: selected.shared.full },
+        shared: selected.shared.full_fields(),
         etag: validators.etag,
         last_modified: validators.last_modified,
         content_location: entry.target(),

@@ -7,6 +7,8 @@ mod edits;
 mod error_pages;
 mod forge;
 mod format;
+#[path = "../../../http/tests/wire/forms_law.rs"]
+mod forms_law;
 mod hostile;
 mod hostile_rules;
 mod injury;

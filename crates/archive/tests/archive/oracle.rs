@@ -12,10 +12,11 @@
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, RULE_CAPTURES_MAX, RULES_MAX};
 use pinion_archive::{
     Archive, EntryKind, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch, SectionKind,
-    TargetPart, verify,
+    SharedId, TargetPart, verify,
 };
 
 use crate::edits::{edit, reseal};
+use crate::forms_law::check_fields;
 use crate::sample::{
     KEYS, error_page_of, everything, everything_in, later_site, look_up, look_up_fallback,
     previous_of, rules_of, site,
@@ -94,11 +95,22 @@ fn check_file(bytes: &[u8]) {
     if let Ok(Some(said)) = look_up_fallback(&archive, b"/docs/x") {
         assert!([&b"404:/"[..], b"404:/docs/"].contains(&said.path.as_slice()));
     }
+    check_shared(&archive);
     check_rules(archive.rules());
     check_walk(&archive);
     check_error_pages(&archive);
     check_previous(&archive);
     let _ = verify(bytes, &mut |_, _| {});
+}
+
+/// Every block says the same in every version of HTTP, in each of its parts.
+fn check_shared(archive: &Archive<'_>) {
+    for block in (0..).map_while(|id| archive.shared(SharedId(id)).ok()) {
+        check_fields(&block.full_fields());
+        check_fields(&block.fields_without_type());
+        check_fields(&block.not_modified_fields());
+        assert_eq!(block.fields_without_type().h1, block.without_type());
+    }
 }
 
 /// Every rule can be read, and none has more captures than there is room for.

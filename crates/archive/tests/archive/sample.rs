@@ -144,7 +144,7 @@ pub(crate) fn later_site() -> Vec<u8> {
 
 /// Fields and content of the page of a status.
 pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
-    archive.error_page(status).map(|page| (page.fields.to_vec(), page.body.to_vec()))
+    archive.error_page(status).map(|page| (page.fields.h1.to_vec(), page.body.to_vec()))
 }
 
 /// Paths and ages of the assets of earlier releases.

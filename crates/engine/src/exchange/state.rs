@@ -52,6 +52,8 @@ pub(crate) struct ExchangeState {
     pub(crate) left: Option<u64>,
     /// The application has called `want`: the request's content is read.
     pub(crate) reads: bool,
+    /// It was told that the request's content is complete.
+    pub(crate) told_end: bool,
     /// Content bytes of the request the application will take.
     pub(crate) wanted: u64,
     /// Deadline of the application, in milliseconds; 0 is none.

@@ -36,9 +36,21 @@ pub(crate) fn prepared(
         }
         _ => {
             prepared_head(core, slot, answer, connection, None)
-                && core.queue_body(slot, answer.body, mapping)
+                && queue_body(core, slot, answer.body, mapping)
         }
     }
+}
+
+fn queue_body(
+    core: &mut Core,
+    slot: Slot,
+    body: PreparedBody<'_>,
+    mapping: Option<MappingId>,
+) -> bool {
+    let mut index = core.conns.get(slot).output;
+    let queued = core.queue_body(&mut index, body, mapping);
+    core.conns.get(slot).output = index;
+    queued
 }
 
 /// Queues an interim response.
@@ -93,13 +105,13 @@ pub(crate) fn head<'f>(
 /// Why that is not possible.
 pub(crate) fn content(core: &mut Core, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
     if !core.conns.get(slot).exchange.chunked {
-        return core.queue(slot, slice);
+        return core.queue_on(slot, slice);
     }
     let bytes = slice.bytes();
     if !append(core, slot, 32, |out| encode::chunk_prefix(out, bytes)) {
         return Err(Gone::Overload);
     }
-    core.queue(slot, slice)?;
+    core.queue_on(slot, slice)?;
     let ended = append(core, slot, 2, |out| out.extend_from_slice(encode::CHUNK_END));
     if ended { Ok(()) } else { Err(Gone::Overload) }
 }

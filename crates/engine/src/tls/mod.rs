@@ -1,6 +1,22 @@
 //! TLS 1.2 and 1.3 (RFC 8446) on rustls and aws-lc-rs.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`certificates`] | PEM → a certificate with its key, its names, its time |
+//! | [`resolver`] | which certificate a client gets; all of them are replaced at once |
+//! | [`tickets`] | session tickets: keys, their rotation, what they seal |
+//! | [`config`] | what the connections of a listener have in common |
+//!
+//! Bytes come in; what has a name in the file system is read by whoever calls.
+
+pub mod certificates;
+pub mod config;
+pub mod resolver;
+pub mod tickets;
 
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

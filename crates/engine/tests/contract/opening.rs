@@ -36,13 +36,20 @@ fn tls_on_a_plain_port_is_told_so() {
     });
 }
 
+/// RFC 9113 §3.4: the server's preface is a SETTINGS frame, "sent as the first frame".
 #[test]
-fn http_2_is_not_spoken_yet() {
+fn http_2_is_spoken_by_prior_knowledge() {
+    const SETTINGS: u8 = 4;
     on_both(|server| {
         for at_a_time in [1, 7, 100] {
-            let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-            let answer = answer_to(&server, preface, at_a_time);
-            assert!(answer.starts_with("HTTP/1.1 505 "), "{answer}");
+            let mut stream = server.connect();
+            for part in b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".chunks(at_a_time) {
+                stream.write_all(part).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let mut header = [0; 9];
+            stream.read_exact(&mut header).unwrap();
+            assert_eq!((header[3], &header[4..]), (SETTINGS, &[0; 5][..]));
         }
     });
 }

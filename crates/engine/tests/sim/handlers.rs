@@ -237,7 +237,7 @@ impl Handlers {
                 let length = match framing {
                     Framing::Length(bytes) => Some(bytes),
                     Framing::None => Some(0),
-                    Framing::Chunked => None,
+                    Framing::Chunked | Framing::Frames => None,
                 };
                 exchange.head(200, no_fields(), length);
                 Job::Echo
@@ -477,7 +477,7 @@ fn no_fields() -> std::iter::Empty<Field<'static>> {
 
 fn ok(bytes: u64) -> Prepared<'static> {
     Prepared {
-        shared: SharedFields { h1: b"Content-Type: text/plain\r\n" },
+        shared: SharedFields::h1(b"Content-Type: text/plain\r\n"),
         content_length: Some(bytes),
         ..Prepared::empty(200)
     }

@@ -1,7 +1,7 @@
 //! What a seed stands for: a shape of the backend, faults, settings, and clients with their plans.
 
 use pinion_engine::backend::sim::{Connect, Faults, Random};
-use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 
 use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
@@ -363,7 +363,10 @@ fn settings(random: &mut Random, poor: bool) -> Settings {
 pub(crate) fn settings_of_two_listeners() -> Settings {
     let listener = |protocol| ListenerSettings::plain(protocol);
     Settings {
-        listeners: vec![listener(Protocol::Http), listener(Protocol::Raw)],
+        listeners: vec![
+            listener(Protocol::Http(Protocols { http1: true, http2: false })),
+            listener(Protocol::Raw),
+        ],
         ..Settings::default()
     }
 }

@@ -10,30 +10,37 @@ use crate::limits::{
 };
 use crate::refusal::Refusal;
 use crate::request::{Framing, RequestHead};
+use crate::section::FieldSection;
 use crate::target::Target;
 use crate::version::Version;
 
-/// Where the field lines of one head stand. Kept from request to request it allocates once.
+/// Where the field lines of one head stand, and its text when that came compressed. Kept from
+/// request to request it allocates once.
 #[derive(Debug, Default)]
 pub struct HeadStorage {
-    lines: Vec<Line>,
+    section: FieldSection,
 }
 
 impl HeadStorage {
     /// Empty storage; nothing is allocated before the first head.
     #[must_use]
     pub const fn new() -> Self {
-        HeadStorage { lines: Vec::new() }
+        HeadStorage { section: FieldSection::new() }
     }
 
-    /// Storage that takes any head and never grows.
+    /// Storage that takes any head of HTTP/1 and never grows for one.
     #[must_use]
     pub fn reserved() -> Self {
-        HeadStorage { lines: Vec::with_capacity(FIELDS_MAX) }
+        HeadStorage { section: FieldSection::with_lines() }
+    }
+
+    /// Where the fields of HTTP/2 and HTTP/3 are decoded to.
+    pub fn section(&mut self) -> &mut FieldSection {
+        &mut self.section
     }
 
     pub(super) fn lines(&mut self) -> &mut Vec<Line> {
-        &mut self.lines
+        self.section.lines()
     }
 }
 
@@ -76,9 +83,9 @@ pub fn parse<'h>(
     let head_max = limits.head_bytes.min(HEAD_MAX_BYTES);
     let text = input.get(start..input.len().min(head_max)).unwrap_or_default();
     let fields_max = limits.fields.min(FIELDS_MAX);
-    match scan(text, &mut storage.lines, fields_max) {
+    match scan(text, storage.lines(), fields_max) {
         Ok(Some(found)) => {
-            let fields = Fields::new(text, &storage.lines);
+            let fields = Fields::new(text, storage.section.places());
             let bytes = start + found.bytes;
             Ok(Parsed::Head { head: complete(&found, fields, limits)?, bytes })
         }

@@ -5,5 +5,5 @@ pub mod body;
 pub mod encode;
 pub mod glance;
 pub mod head;
-mod scan;
+pub(crate) mod scan;
 pub mod trailers;

@@ -184,7 +184,7 @@ fn token_bytes(text: &[u8]) -> usize {
 
 /// How many bytes at the front may stand in a field value (RFC 9110 §5.5).
 #[inline]
-fn value_bytes(text: &[u8]) -> usize {
+pub(crate) fn value_bytes(text: &[u8]) -> usize {
     let mut bytes = run_bytes::<0x20>(text);
     while let Some([b'\t', behind @ ..]) = text.get(bytes..) {
         bytes += 1 + run_bytes::<0x20>(behind);

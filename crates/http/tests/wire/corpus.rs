@@ -30,6 +30,11 @@ fn h1_body() {
 }
 
 #[test]
+fn h2() {
+    replay("h2", |data| drop(oracle::h2::check(data)));
+}
+
+#[test]
 fn target_decode() {
     replay("target_decode", oracle::target_decode::check);
 }
@@ -42,4 +47,14 @@ fn range() {
 #[test]
 fn accept_encoding() {
     replay("accept_encoding", oracle::accept_encoding::check);
+}
+
+#[test]
+fn hpack() {
+    replay("hpack", oracle::hpack::check);
+}
+
+#[test]
+fn qpack() {
+    replay("qpack", oracle::qpack::check);
 }

@@ -21,7 +21,7 @@ fn an_empty_answer() {
 #[test]
 fn a_file() {
     let answer = Prepared {
-        shared: SharedFields { h1: b"Content-Type: text/css\r\nVary: Accept-Encoding\r\n" },
+        shared: SharedFields::h1(b"Content-Type: text/css\r\nVary: Accept-Encoding\r\n"),
         etag: Some(b"abcdefghijklmnopqrstuv"),
         last_modified: Some(784_111_777),
         content_length: Some(1234),
@@ -42,7 +42,7 @@ fn a_file() {
 #[test]
 fn every_field_there_is() {
     let answer = Prepared {
-        shared: SharedFields { h1: b"X-Shared: yes\r\n" },
+        shared: SharedFields::h1(b"X-Shared: yes\r\n"),
         etag: Some(b"t"),
         last_modified: Some(0),
         location: Some(Location { path: b"/a%20b/", query: Some(b"q=1") }),

@@ -4,9 +4,13 @@
 //! one `check(bytes)` that compares the room with it. The properties here, the replay of the fuzz
 //! corpora and the fuzz targets themselves (`/fuzz`) all call the same checks.
 
+mod blocks;
 mod bodies;
+mod compressed;
 mod corpus;
 mod encoding;
+mod forms_law;
+mod h2;
 mod heads;
 mod oracle;
 mod properties;

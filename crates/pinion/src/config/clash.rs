@@ -4,6 +4,7 @@ use super::fault::{Fault, Place};
 use super::tables::{Section, Tables, missing};
 use crate::address::Address;
 use crate::directives::file::Table;
+use crate::settings::{LISTEN_KINDS, ListenKind};
 use crate::values;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,15 +25,22 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
         faults.push(Fault::at(file, Place::START, message));
     }
     let sites = tables.sites.iter().map(|section| (Table::Site, section));
-    let listeners = tables.listeners.iter().map(|section| (Table::Listen, section));
-    for (table, section) in sites.chain(listeners) {
+    let certificates = tables.certificates.iter().map(|section| (Table::Certificate, section));
+    for (table, section) in sites.chain(certificates) {
         for key in missing(table, section) {
             let header = table.header();
             faults.push(Fault::at(file, section.place, format!("{header} lacks {key}")));
         }
     }
     hosts(&tables.sites, file, &mut faults);
+    tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
+    if let (Some(certificate), true) =
+        (tables.certificates.first(), tables.server.is_written("tls-self"))
+    {
+        let message = "[[certificate]] has no effect with self-signed in [tls]; leave out one";
+        faults.push(Fault::at(file, certificate.place, message));
+    }
     faults
 }
 
@@ -68,23 +76,50 @@ fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
     }
 }
 
+/// What a listener is, and what goes with that.
+fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
+    let kinds = LISTEN_KINDS.into_iter().filter(|kind| section.is_written(kind.row()));
+    let kinds: Vec<ListenKind> = kinds.collect();
+    match kinds.as_slice() {
+        [] => {
+            let message = "[[listen]] lacks address, tls or redirect-http";
+            faults.push(Fault::at(file, section.place, message));
+        }
+        [_] => {}
+        [.., last] => {
+            let message = format!("{}: each address stands in a [[listen]] of its own", last.row());
+            faults.push(Fault::at(file, section.place_of(last.row()), message));
+        }
+    }
+    if section.is_written("client-ca") && !kinds.contains(&ListenKind::Tls) {
+        let place = section.place_of("client-ca");
+        faults.push(Fault::at(file, place, "client-ca: has no effect without tls"));
+    }
+}
+
+/// The address of a listener, its key and its place, if it is right.
+pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Place)> {
+    let kind = LISTEN_KINDS.into_iter().find(|kind| section.is_written(kind.row()))?;
+    let text = section.low.values(kind.row()).next().and_then(|text| text.to_str())?;
+    let key = if kind == ListenKind::Http { "address" } else { kind.row() };
+    Some((key, Address::parse(text).ok()?, section.place_of(kind.row())))
+}
+
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
     let mut known: Vec<(Address, Place)> = Vec::new();
     for listener in listeners {
-        let text = listener.low.values("listen").next().and_then(|text| text.to_str());
-        let Some(Ok(address)) = text.map(Address::parse) else { continue };
-        let place = listener.place_of("listen");
+        let Some((key, address, place)) = address_of(listener) else { continue };
         if address.may_repeat() {
             continue;
         }
         if let Address::Inherited(_) = address {
-            let message = "address: sockets from a service manager are not supported yet";
+            let message = format!("{key}: sockets from a service manager are not supported yet");
             faults.push(Fault::at(file, place, message));
             continue;
         }
         match known.iter().find(|(other, _)| *other == address) {
             Some((_, Place { line, .. })) => {
-                let message = format!("address: {address} is listened on in line {line} already");
+                let message = format!("{key}: {address} is listened on in line {line} already");
                 faults.push(Fault::at(file, place, message));
             }
             None => known.push((address, place)),

@@ -1,13 +1,16 @@
 //! A look at everything that a file names, without starting anything: what a start would stumble
 //! over, all of it at once.
 
+use super::clash::address_of;
 use super::fault::{Fault, Place};
 use super::load::{Loaded, LoadedSite};
+use super::tables::Section;
 use crate::address::Address;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
+use crate::certificate_files::client_authorities;
 use crate::failure::{Failure, without_number};
-use crate::settings::LogTarget;
+use crate::settings::{CertificateFiles, LogTarget};
 use crate::source::Source;
 use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
 use std::fs;
@@ -30,12 +33,19 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
             }
         }
     }
+    for section in &loaded.certificates {
+        warnings.extend(examine_certificate(section, &mut add));
+    }
     for listener in &loaded.listeners {
-        let text = listener.low.values("listen").next().and_then(|text| text.to_str());
-        if let Some(Ok(Address::Unix(socket))) = text.map(Address::parse)
+        if let Some(file) = listener.low.values("client-ca").next()
+            && let Err(bad) = client_authorities(Path::new(file))
+        {
+            add(listener.place_of("client-ca"), format!("client-ca: {bad}"));
+        }
+        if let Some((key, Address::Unix(socket), place)) = address_of(listener)
             && let Some(wrong) = no_folder(&socket)
         {
-            add(listener.place_of("listen"), format!("address: {wrong}"));
+            add(place, format!("{key}: {wrong}"));
         }
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
@@ -132,6 +142,21 @@ fn examine_site(
         Err(failure) => {
             add(section.place, reason(failure));
             Ok(Vec::new())
+        }
+    }
+}
+
+/// Adds what is wrong with a certificate or its key; gives what clients will not like about it.
+fn examine_certificate(section: &Section, add: &mut impl FnMut(Place, String)) -> Option<String> {
+    let cert = section.low.values("cert").next()?;
+    let key = section.low.values("key").next().unwrap_or(cert);
+    let files = CertificateFiles { cert: cert.into(), key: key.into() };
+    match files.load() {
+        Ok(certificate) => files.warning(&certificate),
+        Err(bad) => {
+            let name = if bad.file == files.cert { "cert" } else { "key" };
+            add(section.place_of(name), format!("{name}: {bad}"));
+            None
         }
     }
 }

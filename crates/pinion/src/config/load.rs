@@ -3,10 +3,12 @@
 use super::clash;
 use super::fault::{Fault, Place};
 use super::tables::{self, Section, Tables};
-use crate::directives;
+use crate::directives::{self, file::Table};
 use crate::failure::{Failure, without_number};
 use crate::plan::PlannedSite;
-use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings};
+use crate::settings::{
+    CONTENT_FLAGS, LISTEN_KINDS, ListenKind, Serve, SiteSettings, without_effect,
+};
 use crate::source::{self, Source};
 use crate::written::Low;
 use std::fs::File;
@@ -25,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) sites: Vec<LoadedSite>,
     /// Each address.
     pub(crate) listeners: Vec<Section>,
+    /// Each certificate.
+    pub(crate) certificates: Vec<Section>,
     /// The tables that stand once; none when the file is no TOML.
     pub(crate) server: Option<Section>,
     /// In the order of the file.
@@ -48,6 +52,7 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
         serve: None,
         sites: Vec::new(),
         listeners: Vec::new(),
+        certificates: Vec::new(),
         server: None,
         faults: Vec::new(),
         warnings: Vec::new(),
@@ -75,17 +80,26 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec
 
 impl Loaded {
     fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
-        let Tables { sites, listeners, server } = tables;
+        let Tables { sites, listeners, certificates, server } = tables;
         let mut low = server.low.clone();
-        for address in listeners.iter().flat_map(|section| section.low.values("listen")) {
-            low.push("listen", address.to_owned());
+        // Together, to see whether anything is another one than before.
+        for (row, _) in Table::Listen.rows() {
+            for value in listeners.iter().flat_map(|section| section.low.values(row.name)) {
+                low.push(row.name, value.to_owned());
+            }
+        }
+        if !flags.given("cert") {
+            add_certificates(&mut low, &certificates);
         }
         let low = flags.over(&low);
         if low.given("log-format") && !low.given("access-log") {
             let message = "format: has no effect without access, the file to log to";
             self.faults.push(Fault::at(path, server.place_of("log-format"), message));
         }
-        match Serve::from_low(&low) {
+        self.refuse_without_effect(&low, [&server].into_iter().chain(&listeners), path);
+        let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
+        let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
+        match Serve::with_listeners(&low, &lows) {
             Ok(serve) => self.serve = Some(serve),
             Err(failure) => self.fault(path, Place::START, &failure),
         }
@@ -93,7 +107,21 @@ impl Loaded {
             self.site(section, path, flags);
         }
         self.listeners = listeners;
+        self.certificates = certificates;
         self.server = Some(server);
+    }
+
+    /// Keys and flags that would be taken in silence.
+    fn refuse_without_effect<'s>(
+        &mut self,
+        low: &Low,
+        mut sections: impl Iterator<Item = &'s Section>,
+        path: &Path,
+    ) {
+        let Some((name, why)) = without_effect(low, named) else { return };
+        let section = sections.find(|section| section.is_written(name));
+        let place = section.map_or(Place::START, |section| section.place_of(name));
+        self.faults.push(Fault::at(path, place, format!("{} {why}", named(name))));
     }
 
     fn site(&mut self, section: Section, path: &Path, flags: &Low) {
@@ -134,6 +162,30 @@ impl Loaded {
         let message = failure.reason().unwrap_or_default();
         self.faults.push(Fault::at(path, place, message));
     }
+}
+
+/// Each with its key, so that the two stay together.
+fn add_certificates(low: &mut Low, certificates: &[Section]) {
+    for section in certificates {
+        let Some(cert) = section.low.values("cert").next() else { continue };
+        let key = section.low.values("key").next().unwrap_or(cert);
+        low.push("cert", cert.to_owned());
+        low.push("key", key.to_owned());
+    }
+}
+
+/// A listener as flags leave it: those for addresses of a kind stand in the place of all of that
+/// kind, every other one stands above the listener's own key.
+fn listener(section: &Section, flags: &Low) -> Low {
+    let addresses = LISTEN_KINDS.map(ListenKind::row);
+    let hidden: Vec<&str> = addresses.into_iter().filter(|row| flags.given(row)).collect();
+    flags.without(&addresses).over(&section.low.without(&hidden))
+}
+
+/// A row as a file has it: `[[listen]] tls`.
+fn named(name: &'static str) -> String {
+    let key = directives::all().find(|row| row.name == name).and_then(|row| row.file);
+    key.map_or_else(|| format!("--{name}"), |key| format!("{} {}", key.table.header(), key.name))
 }
 
 /// The text of a file, without waiting for anybody: a pipe is no file.

@@ -21,6 +21,8 @@ pub(crate) struct Tables {
     pub(crate) sites: Vec<Section>,
     /// Each `[[listen]]`.
     pub(crate) listeners: Vec<Section>,
+    /// Each `[[certificate]]`.
+    pub(crate) certificates: Vec<Section>,
     /// The tables that stand once, together: every name in them is another one.
     pub(crate) server: Section,
 }
@@ -65,8 +67,12 @@ impl Section {
 pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut reader = Reader { text, file, folder, faults: Vec::new() };
-    let mut tables =
-        Tables { sites: Vec::new(), listeners: Vec::new(), server: Section::new(Place::START) };
+    let mut tables = Tables {
+        sites: Vec::new(),
+        listeners: Vec::new(),
+        certificates: Vec::new(),
+        server: Section::new(Place::START),
+    };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().map_or(0, |span| span.start);
@@ -120,6 +126,7 @@ impl Reader<'_> {
             let mut section = Section::new(Place::of(self.text, at));
             self.content(table, content, &mut section);
             match table {
+                Table::Certificate => tables.certificates.push(section),
                 Table::Listen => tables.listeners.push(section),
                 _ => tables.sites.push(section),
             }
@@ -174,7 +181,7 @@ impl Reader<'_> {
                 Err(needed) => self.fault(at, format!("{key}: {needed}")),
             }
         }
-        if let (true, Kind::Codings) = (is_array, row.kind) {
+        if let (true, Kind::Codings | Kind::Protocols) = (is_array, row.kind) {
             let list: Vec<String> = texts.into_iter().map(|(text, _)| text).collect();
             texts = vec![(list.join(","), at)];
         }
@@ -322,10 +329,10 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
     directives::all().filter_map(|row| row.file.map(|key| key.name))
 }
 
-/// Keys that a table has to have and has not.
+/// Keys that a table has to have and has not. What a listener has to have is one of several.
 pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &'static str> {
     let is_needed =
-        move |row: &Directive| row.name == "listen" || matches!(row.default, Default::Required);
+        move |row: &Directive| row.name == "cert" || matches!(row.default, Default::Required);
     table
         .rows()
         .filter(move |(row, _)| is_needed(row))
@@ -341,6 +348,7 @@ mod tests {
     fn sample(kind: &Kind) -> (String, String) {
         let text = match kind {
             Kind::Address => "unix:a",
+            Kind::CanonicalHost => "a.org:8443",
             Kind::Choice(words) => words.last().copied().unwrap_or_default(),
             Kind::Codings => "gzip:9,br:5",
             Kind::FieldValue => "a, b",
@@ -348,6 +356,8 @@ mod tests {
             Kind::Glob => "*.psd",
             Kind::GlobCodings => "*.svg=br:11",
             Kind::Host => "*.a.org",
+            Kind::Hsts => "1y,subdomains",
+            Kind::Protocols => "h1,h2",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
@@ -361,7 +371,8 @@ mod tests {
         let text = format!("{}\n{line}\n", table.header());
         let (tables, faults) = read(&text, Path::new("pinion.toml")).expect("TOML");
         assert_eq!(faults, [], "{text}");
-        let sections = tables.sites.into_iter().chain(tables.listeners).chain([tables.server]);
+        let sections = tables.sites.into_iter().chain(tables.listeners);
+        let sections = sections.chain(tables.certificates).chain([tables.server]);
         let given = |section: &Section| !section.places.is_empty();
         sections.into_iter().find(given).expect("a key").low
     }
@@ -416,7 +427,7 @@ mod tests {
             ("[server]\nlisten = \"x\"", "listen stands in [[listen]] as address"),
             ("watsh = true", "unknown key watsh; did you mean watch in [[site]]?"),
             ("xyzzy = true", "every key stands in a table"),
-            ("[xyzzy]", "there are [[site]], [[listen]], [server], [limits], [log]"),
+            ("[xyzzy]", "there are [[site]], [[listen]], [[certificate]], [tls], [server]"),
             ("[site]", "site is written [[site]]"),
             ("[[server]]", "server is written [server]"),
         ] {

@@ -9,6 +9,10 @@ pub(crate) enum Table {
     Site,
     /// `[[listen]]`, once for each address.
     Listen,
+    /// `[[certificate]]`, once for each certificate.
+    Certificate,
+    /// `[tls]`
+    Tls,
     /// `[server]`
     Server,
     /// `[limits]`
@@ -27,8 +31,15 @@ pub(crate) struct Key {
 }
 
 /// Every table, in the order of the reference.
-pub(crate) const TABLES: &[Table] =
-    &[Table::Site, Table::Listen, Table::Server, Table::Limits, Table::Log];
+pub(crate) const TABLES: &[Table] = &[
+    Table::Site,
+    Table::Listen,
+    Table::Certificate,
+    Table::Tls,
+    Table::Server,
+    Table::Limits,
+    Table::Log,
+];
 
 impl Table {
     /// Its name without brackets.
@@ -36,6 +47,8 @@ impl Table {
         match self {
             Self::Site => "site",
             Self::Listen => "listen",
+            Self::Certificate => "certificate",
+            Self::Tls => "tls",
             Self::Server => "server",
             Self::Limits => "limits",
             Self::Log => "log",
@@ -52,14 +65,16 @@ impl Table {
 
     /// Whether it is written once for each thing it describes.
     pub(crate) fn is_repeated(self) -> bool {
-        matches!(self, Self::Site | Self::Listen)
+        matches!(self, Self::Site | Self::Listen | Self::Certificate)
     }
 
     /// One line, no full stop.
     pub(crate) fn brief(self) -> &'static str {
         match self {
             Self::Site => "A site; there is at least one",
-            Self::Listen => "An address to listen on",
+            Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
+            Self::Certificate => "A certificate for TLS",
+            Self::Tls => "What all TLS listeners have in common",
             Self::Server => "The whole server",
             Self::Limits => "What the server takes at most",
             Self::Log => "The access log of all sites",
@@ -113,9 +128,10 @@ impl Directive {
 
     /// Whether the key takes a list.
     pub(crate) fn is_list(&self) -> bool {
-        // Each listener has a table of its own.
-        let once = self.file.is_some_and(|key| key.table == Table::Listen);
-        (self.repeatable && !once) || matches!(self.kind, Kind::Codings)
+        // Each listener has a table of its own, and each certificate.
+        let once = [Table::Listen, Table::Certificate];
+        let once = self.file.is_some_and(|key| once.contains(&key.table));
+        (self.repeatable && !once) || matches!(self.kind, Kind::Codings | Kind::Protocols)
     }
 }
 

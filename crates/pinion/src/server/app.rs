@@ -3,6 +3,7 @@
 use super::generation::Generation;
 use super::journal::Journal;
 use super::published::{Published, Roster};
+use super::redirect::Redirect;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
@@ -16,6 +17,7 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::target::Scheme;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields};
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(crate) struct StaticApp {
     journal: Journal,
     /// The path that tells whether the server is well.
     health: Option<String>,
+    /// What listeners that redirect answer; none without any.
+    redirect: Option<Redirect>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -48,9 +52,14 @@ struct Site {
 
 impl StaticApp {
     /// Serves whatever is published, and what will be.
-    pub(crate) fn new(published: Arc<Published>, journal: Journal, health: Option<String>) -> Self {
+    pub(crate) fn new(
+        published: Arc<Published>,
+        journal: Journal,
+        health: Option<String>,
+        redirect: Option<Redirect>,
+    ) -> Self {
         let work = Work::new();
-        Self { published, serving: None, work, journal, health, looked_unix_seconds: 0 }
+        Self { published, serving: None, work, journal, health, redirect, looked_unix_seconds: 0 }
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
@@ -65,6 +74,13 @@ impl StaticApp {
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         }
+        if let Some(redirect) = &mut self.redirect
+            && redirect.is_for(exchange.listener(), head)
+        {
+            let answer = redirect.answer(head);
+            exchange.prepared(&answer, None);
+            return self.journal.answered(began, head, &answer, exchange);
+        }
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else {
             let answer = misdirected(head);
@@ -75,9 +91,12 @@ impl StaticApp {
         let now = exchange.now();
         let archive = generation.archive();
         let mut pieces = Pieces::new();
-        let answer = match generation.is_damaged() {
-            false => answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces),
-            true => broken(&archive, head),
+        let answer = if generation.is_damaged() {
+            broken(&archive, head)
+        } else if is_unsecured(head, exchange) {
+            instead_of_site(421, &archive, head)
+        } else {
+            answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
         };
         let outdated = generation.is_outdated(&answer);
         // An answer is large: the one to be sent is pointed at.
@@ -155,7 +174,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
             return Prepared { allow: Some(b"GET, HEAD"), ..answer };
         }
     };
-    let shared = SharedFields { h1: HEALTH_FIELDS };
+    let shared = SharedFields::h1(HEALTH_FIELDS);
     let content_length = Some(body.len() as u64);
     Prepared { shared, content_length, body: PreparedBody::Bytes(body), ..Prepared::empty(status) }
 }
@@ -170,10 +189,21 @@ fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     page::answer(421, text, page::BUILT_IN_FIELDS)
 }
 
+/// Whether a request is for what only a secured connection may have, and this one is not (RFC 9110
+/// §7.4).
+#[inline]
+fn is_unsecured(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
+    head.target.scheme == Some(Scheme::Https) && !exchange.is_secured()
+}
+
 /// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
 fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
+    instead_of_site(500, archive, head)
+}
+
+fn instead_of_site<'x>(status: u16, archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
     let text = prefers_text(head.values(KnownField::Accept));
-    error_page(500, text, archive)
+    error_page(status, text, archive)
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does
@@ -214,7 +244,7 @@ impl App for StaticApp {
 
     fn page_fields(&self) -> &[u8] {
         match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
-            Some(generation) => generated_fields(&generation.archive()),
+            Some(generation) => generated_fields(&generation.archive()).h1,
             None => page::BUILT_IN_FIELDS,
         }
     }

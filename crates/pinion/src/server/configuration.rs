@@ -3,10 +3,11 @@
 //! nothing.
 
 use super::sites::Sites;
+use super::tls::{Keeper as CertificateKeeper, Wish};
 use crate::directives::{self, Change, Directive, Level};
 use crate::failure::Failure;
 use crate::plan::{ConfigFile, Plan};
-use crate::settings::Serve;
+use crate::settings::{Certificates, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
 use pinion_engine::stderr;
@@ -58,11 +59,12 @@ impl Renewal {
         config: Option<ConfigFile>,
         low: Low,
         live: Arc<LiveSettings>,
+        certificates: Option<CertificateKeeper>,
     ) -> io::Result<Self> {
         let Some(config) = config else { return Ok(Self::Site(sites)) };
         // Room for one: what was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
-        let mut keeper = Keeper { sites, config, started: low, live };
+        let mut keeper = Keeper { sites, config, started: low, live, certificates };
         let run = move || keeper.run(&wishes);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(asked))
@@ -89,6 +91,8 @@ struct Keeper {
     /// What the server was started with: of what needs a start, this holds.
     started: Low,
     live: Arc<LiveSettings>,
+    /// None without TLS.
+    certificates: Option<CertificateKeeper>,
 }
 
 impl Keeper {
@@ -109,6 +113,12 @@ impl Keeper {
         let Plan { serve, sites, .. } = self.config.plan()?;
         self.sites.arrange(sites)?;
         self.live.take_up(&serve);
+        if let Some(certificates) = &self.certificates {
+            certificates.ask(match &serve.tls.certificates {
+                Certificates::Files(files) => Wish::Files(files.clone()),
+                Certificates::SelfSigned { .. } => Wish::Reload,
+            });
+        }
         let waiting = waiting(&self.started, &serve.low);
         if !waiting.is_empty() {
             stderr::line(format_args!(

@@ -7,6 +7,7 @@ use super::interrupt;
 use super::listeners::{self, Bound};
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
+use super::tls::Tls;
 use crate::access_log::Output;
 use crate::failure::{Failure, without_number};
 use crate::plan::{ConfigFile, Plan, PlannedSite};
@@ -35,6 +36,8 @@ pub(crate) struct Kit {
     pub(crate) listeners: Vec<Bound>,
     /// The files of those that are Unix sockets.
     pub(crate) files: SocketFiles,
+    /// What encrypts; none without TLS listeners.
+    pub(crate) tls: Option<Tls>,
     /// The open log.
     pub(crate) log: Option<Output>,
     /// What is served first, and how to load it again; none for the dummy.
@@ -60,7 +63,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files))?;
-    let Opened { io, log, listeners, sites } = opened;
+    let Opened { io, log, tls, listeners, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
     let load = Load {
         workers,
@@ -69,7 +72,20 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         configured: config.is_some(),
     };
     let capacity = Capacity::new(&settings, descriptors, load)?;
-    Ok(Kit { settings, config, what, signals, listeners, files, log, sites, io, workers, capacity })
+    Ok(Kit {
+        settings,
+        config,
+        what,
+        signals,
+        listeners,
+        files,
+        tls,
+        log,
+        sites,
+        io,
+        workers,
+        capacity,
+    })
 }
 
 fn in_words(sites: &[PlannedSite], config: Option<&ConfigFile>) -> String {
@@ -87,6 +103,7 @@ fn in_words(sites: &[PlannedSite], config: Option<&ConfigFile>) -> String {
 struct Opened {
     io: Io,
     log: Option<Output>,
+    tls: Option<Tls>,
     listeners: Vec<Bound>,
     sites: Vec<LoadedSite>,
 }
@@ -99,6 +116,7 @@ fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Resul
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
+    let tls = Tls::open(settings, Vec::new())?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
@@ -107,7 +125,7 @@ fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Resul
         // What a build leaves in memory goes.
         residency::release();
     }
-    Ok(Opened { io, log, listeners, sites })
+    Ok(Opened { io, log, tls, listeners, sites })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

@@ -3,6 +3,7 @@
 use super::socket_files::SocketFiles;
 use crate::address::Address;
 use crate::failure::Failure;
+use crate::settings::{Listen, ListenKind};
 use anyhow::anyhow;
 use pinion_engine::listener::{bind_tcp, bind_unix, local_address};
 use std::io;
@@ -18,52 +19,66 @@ pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
     /// What a client asks for, with the port that the kernel chose if it was asked to.
     pub(crate) url: String,
+    /// What clients find there.
+    pub(crate) listen: Listen,
 }
+
+/// A socket, and the part of its URL behind the scheme; for a Unix socket all of it.
+type Socket = (OwnedFd, String);
 
 /// Binds addresses. The files of Unix sockets are added to `files`.
 ///
 /// # Errors
 /// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for an address that is
 /// given twice or of a kind that is not supported yet.
-pub(crate) fn bind_all(addresses: &[Address], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
-    for (number, address) in addresses.iter().enumerate() {
-        if !address.may_repeat() && addresses.iter().take(number).any(|other| other == address) {
-            return Err(Failure::usage(format!("--listen {address} is given twice")));
+pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
+    for (number, Listen { address, kind, .. }) in listeners.iter().enumerate() {
+        let mut before = listeners.iter().take(number);
+        if !address.may_repeat() && before.any(|other| other.address == *address) {
+            return Err(Failure::usage(format!("--{} {address} is given twice", kind.row())));
         }
     }
     // What cannot be had whatever happens is told before anything is bound.
-    if let Some(address) = addresses.iter().find(|a| matches!(a, Address::Inherited(_))) {
-        return Err(inherited(address));
+    if let Some(listen) = listeners.iter().find(|l| matches!(l.address, Address::Inherited(_))) {
+        return Err(inherited(listen));
     }
     let mut bound = Vec::new();
-    for address in addresses {
-        bound.extend(bind(address, files)?);
+    for listen in listeners {
+        for (socket, authority) in bind(listen, files)? {
+            let url = match (&listen.address, listen.kind) {
+                (Address::Unix(_), _) => authority,
+                (_, ListenKind::Tls) => format!("https://{authority}/"),
+                (_, ListenKind::Http | ListenKind::Redirect) => format!("http://{authority}/"),
+            };
+            bound.push(Bound { socket, url, listen: listen.clone() });
+        }
     }
     Ok(bound)
 }
 
 /// Binds one address; a host name may have several.
-fn bind(address: &Address, files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
-    match address {
+fn bind(listen: &Listen, files: &SocketFiles) -> Result<Vec<Socket>, Failure> {
+    match &listen.address {
         Address::Any { port } => bind_any(*port).map(|bound| vec![bound]),
         Address::Ip(ip) => tcp(*ip).map(|bound| vec![bound]),
-        Address::Name { host, port } => return bind_name(address, host, *port),
+        Address::Name { host, port } => return bind_name(listen, host, *port),
         Address::Unix(path) => unix(path, files).map(|bound| vec![bound]),
-        Address::Inherited(_) => return Err(inherited(address)),
+        Address::Inherited(_) => return Err(inherited(listen)),
     }
-    .map_err(|error| cannot_listen(address, &error))
+    .map_err(|error| cannot_listen(listen, &error))
 }
 
-fn inherited(address: &Address) -> Failure {
+fn inherited(Listen { address, kind, .. }: &Listen) -> Failure {
+    let flag = kind.row();
     Failure::usage(format!(
-        "--listen {address}: sockets from a service manager are not supported yet in this \
+        "--{flag} {address}: sockets from a service manager are not supported yet in this \
          version; give an address to bind, like 8080 or unix:/run/pinion.sock"
     ))
 }
 
 /// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
 /// kernel has no IPv6.
-fn bind_any(port: u16) -> io::Result<Bound> {
+fn bind_any(port: u16) -> io::Result<Socket> {
     match tcp((Ipv6Addr::UNSPECIFIED, port).into()) {
         Err(error) if no_such_family(&error) => tcp((Ipv4Addr::UNSPECIFIED, port).into()),
         bound => bound,
@@ -72,9 +87,11 @@ fn bind_any(port: u16) -> io::Result<Bound> {
 
 /// Every address the name has here. Those that this machine lacks (`localhost` is often both
 /// 127.0.0.1 and ::1 without IPv6) are left out as long as one remains.
-fn bind_name(address: &Address, host: &str, port: u16) -> Result<Vec<Bound>, Failure> {
+fn bind_name(listen: &Listen, host: &str, port: u16) -> Result<Vec<Socket>, Failure> {
+    let Listen { address, kind, .. } = listen;
+    let flag = kind.row();
     let found = (host, port).to_socket_addrs();
-    let found = found.map_err(|error| anyhow!("--listen {address}: no such host: {error}"))?;
+    let found = found.map_err(|error| anyhow!("--{flag} {address}: no such host: {error}"))?;
     let mut bound = Vec::new();
     let mut missing = None;
     let mut seen = Vec::new();
@@ -86,26 +103,26 @@ fn bind_name(address: &Address, host: &str, port: u16) -> Result<Vec<Bound>, Fai
         match tcp(ip) {
             Ok(socket) => bound.push(socket),
             Err(error) if no_such_family(&error) => missing = Some(error),
-            Err(error) => return Err(cannot_listen(address, &error)),
+            Err(error) => return Err(cannot_listen(listen, &error)),
         }
     }
     match missing {
         _ if !bound.is_empty() => Ok(bound),
-        Some(error) => Err(cannot_listen(address, &error)),
-        None => Err(anyhow!("--listen {address}: the host has no address").into()),
+        Some(error) => Err(cannot_listen(listen, &error)),
+        None => Err(anyhow!("--{flag} {address}: the host has no address").into()),
     }
 }
 
-fn tcp(address: SocketAddr) -> io::Result<Bound> {
+fn tcp(address: SocketAddr) -> io::Result<Socket> {
     let socket = bind_tcp(address)?;
-    let url = format!("http://{}/", local_address(&socket).unwrap_or(address));
-    Ok(Bound { socket, url })
+    let authority = local_address(&socket).unwrap_or(address).to_string();
+    Ok((socket, authority))
 }
 
-fn unix(path: &Path, files: &SocketFiles) -> io::Result<Bound> {
+fn unix(path: &Path, files: &SocketFiles) -> io::Result<Socket> {
     let socket = bind_unix(path)?;
     files.add(path)?;
-    Ok(Bound { socket, url: format!("unix:{}", path.display()) })
+    Ok((socket, format!("unix:{}", path.display())))
 }
 
 fn no_such_family(error: &io::Error) -> bool {
@@ -113,18 +130,24 @@ fn no_such_family(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
-fn cannot_listen(address: &Address, error: &io::Error) -> Failure {
+fn cannot_listen(listen: &Listen, error: &io::Error) -> Failure {
+    let Listen { address, kind, .. } = listen;
+    let flag = kind.row();
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => match file_in_the_way(address) {
             Some(file) => {
                 return anyhow!(
                     "cannot listen on {address}: {file} has this name; remove it or choose \
-                     another path with --listen"
+                     another path with --{flag}"
                 )
                 .into();
             }
             None => {
-                "something listens there already; stop it or choose another address with --listen"
+                return anyhow!(
+                    "cannot listen on {address}: something listens there already; stop it or \
+                     choose another address with --{flag}"
+                )
+                .into();
             }
         },
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
@@ -158,8 +181,12 @@ mod tests {
     use std::io::ErrorKind;
     use std::net::TcpStream;
 
+    fn http(text: &str) -> Listen {
+        Listen { address: Address::parse(text).expect("an address"), ..Listen::UNCONFIGURED }
+    }
+
     fn bound(text: &str) -> Result<Vec<Bound>, Failure> {
-        bind(&Address::parse(text).expect("an address"), &SocketFiles::default())
+        bind_all(&[http(text)], &SocketFiles::default())
     }
 
     fn refusal(text: &str) -> String {
@@ -206,7 +233,7 @@ mod tests {
         assert!(refusal("no-such-host.invalid:80").contains("no such host"));
         assert!(matches!(bound("fd:web"), Err(Failure::Usage(_))));
         let denied = io::Error::from(ErrorKind::PermissionDenied);
-        let low = cannot_listen(&Address::Any { port: 80 }, &denied);
+        let low = cannot_listen(&http("80"), &denied);
         assert!(matches!(low, Failure::Failed(error) if error.to_string().contains("1024")));
     }
 
@@ -223,10 +250,7 @@ mod tests {
 
     #[test]
     fn an_address_is_bound_once() {
-        let all = |texts: [&str; 2]| {
-            let addresses = texts.map(|text| Address::parse(text).expect("an address"));
-            bind_all(&addresses, &SocketFiles::default())
-        };
+        let all = |texts: [&str; 2]| bind_all(&texts.map(http), &SocketFiles::default());
         for text in ["unix:/no/such/folder/x.sock", "[::1]:1", "localhost:1", ":1"] {
             match all([text, text]) {
                 Err(Failure::Usage(message)) => {

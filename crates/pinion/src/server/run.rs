@@ -7,14 +7,16 @@ use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
 use super::listeners::Bound;
+use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::stats::{Stats, Tally};
+use super::tls::{Keeper, Tls, Wish};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
-use crate::settings::{Dummy, Serve};
+use crate::settings::{Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
-use pinion_engine::listener::Listener;
+use pinion_engine::listener::{Listener, local_address};
 use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
@@ -34,6 +36,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         signals,
         listeners,
         files,
+        tls,
         log,
         sites,
         io,
@@ -47,7 +50,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
-    let engine = engine_kit(&settings, listeners, io, workers, &capacity);
+    let leads = leads(&settings, tls.as_ref(), &listeners)?;
+    let engine = engine_kit(&settings, listeners, tls.as_ref(), io, workers, &capacity)?;
+    let keeper = tls.map(Tls::keep).transpose();
+    let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
     let desks = Desks { log: log.clone(), tally: tally.clone() };
@@ -55,8 +61,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
             let health = settings.health.clone();
-            let (server, sites) = start_sites(sites, engine, desks, health)?;
-            let renewal = Renewal::start(sites, config, settings.low, Arc::clone(&live));
+            let (server, sites) = start_sites(sites, engine, desks, health, leads)?;
+            let (live, keeper) = (Arc::clone(&live), keeper.clone());
+            let renewal = Renewal::start(sites, config, settings.low, live, keeper);
             let renewal = renewal.context("cannot start the thread for the configuration")?;
             (server, Some(renewal))
         }
@@ -68,7 +75,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let stats = stats.map(|(every, tally)| Stats::start(every, tally, server.control()));
     let stats = stats.transpose().context("cannot start the thread for the figures")?;
     let control = server.control();
-    let ears = Ears { signals, control, renewal, log: log.clone(), live };
+    let ears = Ears { signals, control, renewal, keeper, log: log.clone(), live };
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
     listen.context("cannot start the thread for signals")?;
     server.join();
@@ -106,21 +113,23 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
 
 fn engine_kit(
     settings: &Serve,
-    listeners: Vec<Bound>,
+    bound: Vec<Bound>,
+    tls: Option<&Tls>,
     io: Io,
     workers: usize,
     capacity: &Capacity,
-) -> EngineKit {
-    let fields = match &settings.server_name {
-        Some(name) => format!("Server: {name}\r\n").into_bytes(),
-        None => Vec::new(),
-    };
-    let listeners = listeners.into_iter().map(|bound| Listener {
-        socket: Arc::new(bound.socket),
-        settings: ListenerSettings { protocol: Protocol::Http, fields: fields.clone(), tls: None },
-    });
-    EngineKit {
-        listeners: listeners.collect(),
+) -> Result<EngineKit, Failure> {
+    let mut listeners = Vec::new();
+    for Bound { socket, listen, .. } in bound {
+        let tls = tls.filter(|_| listen.kind == ListenKind::Tls);
+        let tls = tls.map(|tls| tls.config(&listen)).transpose()?;
+        let fields = fields(settings, tls.is_some());
+        let protocol = Protocol::Http(listen.protocols);
+        let settings = ListenerSettings { protocol, fields, tls };
+        listeners.push(Listener { socket: Arc::new(socket), settings });
+    }
+    Ok(EngineKit {
+        listeners,
         settings: Settings {
             connections: capacity.connections as usize,
             requests_per_connection: settings.max_requests_per_connection,
@@ -129,7 +138,30 @@ fn engine_kit(
         },
         workers,
         io,
+    })
+}
+
+/// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
+/// nothing where anybody could have written it (RFC 6797 §7.2).
+fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
+    let mut fields = Vec::new();
+    if let Some(name) = &settings.server_name {
+        fields.extend_from_slice(format!("Server: {name}\r\n").as_bytes());
     }
+    if let (Some(hsts), true) = (&settings.tls.hsts, is_tls) {
+        fields.extend_from_slice(format!("Strict-Transport-Security: {hsts}\r\n").as_bytes());
+    }
+    fields
+}
+
+/// Where the listeners that redirect lead; none without any.
+fn leads(settings: &Serve, tls: Option<&Tls>, bound: &[Bound]) -> Result<Option<Leads>, Failure> {
+    let is_redirect = |bound: &Bound| bound.listen.kind == ListenKind::Redirect;
+    let Some(tls) = tls.filter(|_| bound.iter().any(is_redirect)) else { return Ok(None) };
+    let first = bound.iter().find(|bound| bound.listen.kind == ListenKind::Tls);
+    let port = first.and_then(|bound| local_address(&bound.socket)).map(|found| found.port());
+    let origin = tls.origin(settings.tls.canonical.as_ref(), port)?.into();
+    Ok(Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin }))
 }
 
 /// Where workers write down what they did.
@@ -152,11 +184,13 @@ fn start_sites(
     engine: EngineKit,
     desks: Desks,
     health: Option<String>,
+    leads: Option<Leads>,
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
     let make_app = move |_worker, _poster| {
-        StaticApp::new(Arc::clone(&for_workers), desks.journal(), health.clone())
+        let redirect = leads.clone().map(Redirect::new);
+        StaticApp::new(Arc::clone(&for_workers), desks.journal(), health.clone(), redirect)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, server.control())?;
@@ -175,6 +209,8 @@ struct Ears {
     control: Control,
     /// None for the dummy.
     renewal: Option<Renewal>,
+    /// None without TLS.
+    keeper: Option<Keeper>,
     log: Option<Arc<AccessLog>>,
     live: Arc<LiveSettings>,
 }
@@ -189,8 +225,13 @@ impl Ears {
                     if let Some(log) = &self.log {
                         log.reopen();
                     }
-                    if let Some(renewal) = &self.renewal {
-                        renewal.ask();
+                    match (&self.renewal, &self.keeper) {
+                        // The file says which certificates there are.
+                        (Some(renewal @ Renewal::File(_)), _) => renewal.ask(),
+                        (renewal, keeper) => {
+                            renewal.iter().for_each(Renewal::ask);
+                            keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload));
+                        }
                     }
                 }
                 Signal::Terminate | Signal::Interrupt if draining => self.control.stop(),

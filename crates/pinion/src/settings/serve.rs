@@ -1,10 +1,9 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
 use super::{
-    CONTENT_FLAGS, Content, choice, content, field_value, number, optional, path_or_stdout, read,
-    row, single,
+    CONTENT_FLAGS, Content, Listen, Tls, choice, content, field_value, number, optional,
+    path_or_stdout, read, row, single, tls,
 };
-use crate::address::Address;
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
@@ -20,7 +19,9 @@ pub(crate) struct Serve {
     /// What to serve, as written.
     pub(crate) path: Option<PathBuf>,
     /// Never empty.
-    pub(crate) listen: Vec<Address>,
+    pub(crate) listen: Vec<Listen>,
+    /// What encrypts, where that was asked for.
+    pub(crate) tls: Tls,
     /// None: one for each core.
     pub(crate) workers: Option<usize>,
     /// How to talk to the kernel.
@@ -117,17 +118,26 @@ impl Serve {
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
+        Self::with_listeners(low, &[low])
+    }
+
+    /// Reads what was written about a server, and its listeners out of tables of their own.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the flag and its bounds.
+    pub(crate) fn with_listeners(low: &Low, listeners: &[&Low]) -> Result<Self, Failure> {
         let mut listen = Vec::new();
-        for text in low.values("listen") {
-            listen.push(read(row("listen"), text, Address::parse)?);
+        for low in listeners {
+            listen.extend(tls::listeners(low)?);
         }
         if listen.is_empty() {
-            listen.push(Address::UNCONFIGURED);
+            listen.push(Listen::UNCONFIGURED);
         }
         Ok(Self {
             low: low.clone(),
             path: optional(low, "PATH")?,
             listen,
+            tls: Tls::from_low(low)?,
             workers: number(low, "workers")?,
             io: match choice(low, "io")? {
                 "epoll" => Io::Epoll,
@@ -217,7 +227,8 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
     if low.given("PATH") {
         return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
     }
-    let mut about_a_site = ["watch", "memory", "health"].iter().chain(CONTENT_FLAGS);
+    let mut about_a_site =
+        ["watch", "memory", "health", "redirect-http"].iter().chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
@@ -231,7 +242,9 @@ mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
     use crate::directives;
-    use crate::settings::Settings;
+    use crate::settings::{
+        CanonicalHost, CertificateFiles, Certificates, ListenKind, SelfSignedKey, Settings,
+    };
     use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
@@ -253,7 +266,7 @@ mod tests {
     #[test]
     fn defaults_of_serve() {
         let serve = served("pinion serve");
-        assert_eq!(serve.listen, [Address::UNCONFIGURED]);
+        assert_eq!(serve.listen, [Listen::UNCONFIGURED]);
         assert_eq!(serve.io, Io::Auto);
         assert_eq!(serve.log_format, LogFormat::Combined);
         assert_eq!(serve.grace, Duration::from_secs(30));
@@ -267,7 +280,9 @@ mod tests {
     #[test]
     fn every_flag_of_serve_is_taken() {
         let serve = served(
-            "pinion serve site -l 80 --listen unix:/a --workers 3 --io epoll --memory copy \
+            "pinion serve site -l 80 --tls [::1]:443 --redirect-http 81 --canonical-host a.org \
+             --cert a --key ak --cert b --key bk --client-ca ca --protocols h1 --hsts 1d \
+             --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
@@ -277,7 +292,28 @@ mod tests {
              --single-page index.html --keep-going --jobs 2",
         );
         assert_eq!(serve.path, Some("site".into()));
-        assert_eq!(serve.listen, [Address::Any { port: 80 }, Address::Unix("/a".into())]);
+        let listen = serve.listen.iter().map(|listen| (listen.kind, listen.address.to_string()));
+        let expected = [
+            (ListenKind::Http, ":80"),
+            (ListenKind::Http, "unix:/a"),
+            (ListenKind::Tls, "[::1]:443"),
+            (ListenKind::Redirect, ":81"),
+        ];
+        assert!(listen.eq(expected.map(|(kind, text)| (kind, text.to_owned()))), "{serve:?}");
+        assert_eq!(serve.listen[0].client_ca, None);
+        assert_eq!(serve.listen[2].client_ca.as_deref(), Some("ca".as_ref()));
+        assert!(serve.listen.iter().all(|listen| !listen.protocols.http2));
+        let pair = |cert: &str, key: &str| CertificateFiles { cert: cert.into(), key: key.into() };
+        let certificates = Certificates::Files(vec![pair("a", "ak"), pair("b", "bk")]);
+        assert_eq!(serve.tls.certificates, certificates);
+        assert_eq!(serve.tls.hsts.as_deref(), Some("max-age=86400"));
+        let canonical = CanonicalHost { host: "a.org".to_owned(), port: None };
+        assert_eq!(serve.tls.canonical, Some(canonical));
+        // They do not go with --cert.
+        let own = served("pinion serve site --tls 443 --tls-self rsa2048 --state s");
+        let state = Some("s".into());
+        let own_certificate = Certificates::SelfSigned { key: SelfSignedKey::Rsa2048, state };
+        assert_eq!(own.tls.certificates, own_certificate);
         assert_eq!((serve.workers, serve.io), (Some(3), Io::Epoll));
         assert_eq!(serve.access_log, Some(LogTarget::Stdout));
         assert_eq!(serve.log_format, LogFormat::Json);

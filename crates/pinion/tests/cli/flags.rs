@@ -28,28 +28,38 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 21] = [
+const WRONG: [(&str, &[&str]); 31] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
+    ("--canonical-host", &["", "*.a.org", "a.org:0", "https://a.org", "a b"]),
+    ("--cert", &[""]),
+    ("--client-ca", &[""]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
     ("--exclude", &["", "[", "{a"]),
     ("--fields", &[""]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
+    ("--hsts", &["", "1", "y", "1y,preload", "1y;subdomains"]),
     ("--io", &["", "kqueue", "AUTO"]),
+    ("--key", &[""]),
     ("--level", &["", "slow", "MAX"]),
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--memory", &["", "mmap"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
+    ("--protocols", &["", "h3", "h1,h3", "http/1.1", "h1,h1"]),
+    ("--redirect-http", &["", "port", "99999", "::1:80", "unix:"]),
     ("--remote-pinion", &[""]),
     ("--report", &[""]),
     ("--reuse", &[""]),
     ("--single-page", &[""]),
     ("--rules", &[""]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
+    ("--state", &[""]),
+    ("--tls", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
+    ("--tls-self", &["", "P256", "rsa4096"]),
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.

@@ -7,7 +7,10 @@ use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{Layout, NewEntry, Role};
 use pinion_http::coding::Coding;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
+use pinion_http::section::{FieldSection, Fit};
+use pinion_http::{hpack, qpack};
 use pinion_site::hosts::{HostPattern, Hosts};
 use pinion_site::{Pieces, Work, answer};
 
@@ -160,7 +163,50 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
         let after = CALLS.get();
         assert!(prepared.status >= 200);
         assert_eq!(after - before, 0, "{request}");
+        let (hpack, qpack) =
+            (hpack::encode::prepared_bytes(&prepared), qpack::encode::prepared_bytes(&prepared));
+        let mut out = Vec::with_capacity(hpack + qpack);
+        let before = CALLS.get();
+        hpack::encode::prepared(&mut out, &prepared, b"");
+        assert!(out.len() <= hpack);
+        qpack::encode::prepared(&mut out, &prepared, b"");
+        assert_eq!(CALLS.get() - before, 0, "{request}: encoded");
     }
+}
+
+/// Once a section and the table are there, requests of HTTP/2 and HTTP/3 take no memory, whatever
+/// they put into the table, and neither does one that is over the limits.
+#[test]
+fn no_section_takes_memory() {
+    let mut section = FieldSection::new();
+    let mut decoder = Decoder::new(4096);
+    let limits = Limits::default();
+    let kept = |letter: u8, bytes: u8| {
+        [&[0x40, 1, letter, bytes][..], &[letter].repeat(bytes.into())].concat()
+    };
+    let blocks: Vec<_> =
+        (0..200u8).map(|n| [kept(n, n % 120), vec![0x82, 0xbe]].concat()).collect();
+    let too_many = [0x82].repeat(1000);
+    let too_large = kept(b'x', 126).repeat(500);
+    // The table is at its fullest when all of its entries are empty.
+    for _ in 0..200 {
+        decoder.decode(&[0x40, 0, 0], &mut section, &limits).expect("well-formed");
+    }
+    let before = CALLS.get();
+    for block in blocks.iter().chain([&too_many, &too_large]) {
+        decoder.decode(block, &mut section, &limits).expect("well-formed");
+    }
+    assert_ne!(section.fit(), Fit::Whole);
+    for bytes in 0..100 {
+        let mut encoded = [0; 102];
+        encoded[2..].fill(0xd1);
+        let encoded = encoded.get(..2 + bytes).expect("long enough");
+        qpack::decoder::decode(encoded, &mut section, &limits).expect("well-formed");
+        assert_eq!(section.fields().len(), bytes);
+    }
+    assert_eq!(CALLS.get() - before, 0);
+    drop(std::hint::black_box(Box::new(NOW)));
+    assert_eq!(CALLS.get() - before, 1, "the allocator counts");
 }
 
 #[test]

@@ -28,14 +28,6 @@ fn options_says_what_is_allowed() {
     assert_eq!(ask("OPTIONS /nothing HTTP/1.1").status, 404);
 }
 
-/// RFC 9110 §7.4: "a request for an "https" resource MUST be rejected unless it has been received
-/// over a connection that has been secured".
-#[test]
-fn nothing_is_secured() {
-    assert_eq!(ask("GET https://example.org/text.txt HTTP/1.1").status, 421);
-    assert_eq!(ask("GET http://example.org/text.txt HTTP/1.1").status, 200);
-}
-
 #[test]
 fn there_are_no_tunnels() {
     assert_eq!(ask("CONNECT example.org:443 HTTP/1.1").status, 501);

@@ -7,6 +7,8 @@ mod damage;
 mod document;
 mod errors;
 mod fallbacks;
+#[path = "../../../http/tests/wire/forms_law.rs"]
+mod forms_law;
 mod hosts;
 mod hosts_law;
 mod interpreter;

@@ -11,8 +11,11 @@ use pinion_http::date::UnixSeconds;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
+use pinion_http::page;
 use pinion_http::prepared::{Piece, PreparedBody};
 use pinion_site::{Pieces, Work, answer};
+
+use crate::forms_law::check_answer;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.
 pub(crate) const MODIFIED: UnixSeconds = 784_111_777;
@@ -260,6 +263,10 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         let prepared = answer(&archive, &head, NOW, &mut work, &mut pieces);
         let mut out = Vec::new();
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
+        check_answer(&prepared);
+        let cold = prepared.shared.h1.is_empty() || prepared.shared.h1 == page::BUILT_IN_FIELDS;
+        let forms = [prepared.shared.hpack, prepared.shared.qpack].map(<[u8]>::is_empty);
+        assert_eq!(forms, [cold; 2], "what the archive brings is rendered when it is opened");
         let mut response = Response {
             status: prepared.status,
             head: String::from_utf8(out).expect("a head in UTF-8"),

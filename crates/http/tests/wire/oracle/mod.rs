@@ -3,5 +3,8 @@
 pub(crate) mod accept_encoding;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
+pub(crate) mod h2;
+pub(crate) mod hpack;
+pub(crate) mod qpack;
 pub(crate) mod range;
 pub(crate) mod target_decode;

@@ -49,18 +49,11 @@ fn between_lists<R: Clone + Eq + Hash>(before: &[R], after: &[R]) -> RuleChanges
 /// Built-in pages and redirects, as far as their fields differ.
 pub(super) fn built_in(sides: &Sides) -> Vec<BuiltIn> {
     let (before, after) = (sides.before.view(), sides.after.view());
-    let none = SharedBlock {
-        status: 0,
-        role: Role::Ordinary,
-        full: b"",
-        not_modified: b"",
-        type_line_bytes: 0,
-    };
     [(Role::Generated, "built-in pages"), (Role::SlashRedirect, "redirects between slash forms")]
         .into_iter()
         .map(|(role, answers)| {
-            let old = before.shared_for(role).unwrap_or(none);
-            let new = after.shared_for(role).unwrap_or(none);
+            let old = before.shared_for(role).unwrap_or(SharedBlock::EMPTY);
+            let new = after.shared_for(role).unwrap_or(SharedBlock::EMPTY);
             BuiltIn { answers, fields: between(&old, &new) }
         })
         .filter(|built_in| !built_in.fields.is_empty())

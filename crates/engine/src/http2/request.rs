@@ -1,0 +1,320 @@
+//! Requests of HTTP/2: their heads, their content as far as it is wanted, and what becomes of them
+//! behind each event.
+
+use pinion_http::field::{Fields, KnownField};
+use pinion_http::h1::glance::PageForm;
+use pinion_http::h1::trailers;
+use pinion_http::h2::frame::ErrorCode;
+use pinion_http::method::Method;
+use pinion_http::negotiate::prefers_text;
+use pinion_http::prepared::PreparedBody;
+use pinion_http::refusal::Refusal;
+use pinion_http::request::RequestHead;
+
+use super::{Stream, answer, leave, lose, pump, with_control};
+use crate::app::{App, Event, Gone, OwnAnswer};
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::drain::Ending;
+use crate::exchange::{Exchange, ExchangeState, Stage};
+
+/// Opens an exchange for `head`; `end` says that no content follows.
+pub(super) fn begin<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    head: &RequestHead<'_>,
+    end: bool,
+) {
+    let stream = Stream {
+        state: ExchangeState {
+            stage: Stage::Open,
+            open: true,
+            head_only: head.method == Method::Head,
+            expects_continue: head.expect_continue,
+            text_page: !end && prefers_text(head.values(KnownField::Accept)),
+            ..ExchangeState::default()
+        },
+        ended: end,
+        announced_bytes: Stream::announced(head.framing),
+        content_max_bytes: core.settings.limits.body_bytes,
+        ..Stream::default()
+    };
+    if open(core, slot, id, stream) {
+        app.exchange(Event::Head(head), &mut Exchange { core, slot, stream: id });
+        after_event(app, core, slot, id);
+    }
+}
+
+/// Puts a fresh stream in its place, and counts it.
+fn open(core: &mut Core, slot: Slot, id: u32, stream: Stream) -> bool {
+    let last_allowed = core.settings.requests_per_connection;
+    let conn = core.conns.get(slot);
+    conn.received();
+    conn.begun += 1;
+    let is_last = last_allowed.is_some_and(|last| conn.begun >= u64::from(last));
+    let Some(place) = conn.http2.as_mut().and_then(|http2| http2.session.own(id)) else {
+        return false;
+    };
+    *place = stream;
+    if is_last && core.ending == Ending::No {
+        leave(core, slot);
+    }
+    true
+}
+
+/// Answers a request that cannot be handed on.
+#[cold]
+pub(super) fn refuse<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    (id, end): (u32, bool),
+    refusal: Refusal,
+    form: PageForm,
+) {
+    let PageForm { head_only, text: text_page } = form;
+    let state =
+        ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
+    if open(core, slot, id, Stream { state, ended: end, ..Stream::default() }) {
+        answer_page(app, core, slot, id, refusal.status());
+    }
+}
+
+/// Looks at what the application did with an event and moves the exchange on.
+pub(super) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+    loop {
+        let Some(stream) = own(core, slot, id) else { return };
+        let wants_too_much = stream.state.reads && !stream.fits();
+        match stream.state.stage {
+            Stage::Done => return pump::finish(core, slot, id),
+            Stage::Open | Stage::Streaming if wants_too_much => {
+                return content_refused(app, core, slot, id);
+            }
+            Stage::Open if !stream.state.waiting => {
+                let status = if stream.fits() { 500 } else { Refusal::ContentTooLarge.status() };
+                return answer_page(app, core, slot, id, status);
+            }
+            Stage::Aborted => return cut(app, core, slot, id),
+            Stage::None | Stage::Upgraded => return,
+            Stage::Open | Stage::Streaming => {}
+        }
+        if !deliver(app, core, slot, id) {
+            return;
+        }
+    }
+}
+
+/// The stream with this number, if it is open.
+fn own(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
+    core.conns.get(slot).http2.as_mut()?.session.own(id)
+}
+
+/// Content of a request has come; `end` says that it was the last.
+pub(super) fn content<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    bytes: &[u8],
+    end: bool,
+) {
+    core.conns.get(slot).received();
+    let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
+    stream.came_bytes += bytes.len() as u64;
+    stream.ended |= end;
+    let state = &mut stream.state;
+    if !matches!(state.stage, Stage::Open | Stage::Streaming) {
+        // It was answered without its content.
+        return consumed(core, slot, bytes.len());
+    }
+    if stream.came_bytes > stream.content_max_bytes && state.reads {
+        consumed(core, slot, bytes.len());
+        return content_refused(app, core, slot, id);
+    }
+    let is_wanted = stream.unread.is_empty() && state.wanted >= bytes.len() as u64;
+    if is_wanted && !bytes.is_empty() {
+        state.wanted -= bytes.len() as u64;
+        consumed(core, slot, bytes.len());
+        app.exchange(Event::Body(bytes), &mut Exchange { core, slot, stream: id });
+        return after_event(app, core, slot, id);
+    }
+    let kept = keep(core, slot, id, bytes);
+    if !kept {
+        consumed(core, slot, bytes.len());
+        return give_up(core, slot, id, Gone::Overload, |core| after_event(app, core, slot, id));
+    }
+    if deliver(app, core, slot, id) {
+        after_event(app, core, slot, id);
+    }
+}
+
+/// Keeps content that nobody has wanted yet.
+fn keep(core: &mut Core, slot: Slot, id: u32, bytes: &[u8]) -> bool {
+    let Core { conns, pool, .. } = core;
+    let http2 = conns.get(slot).http2.as_mut();
+    let stream = http2.and_then(|http2| http2.session.own(id));
+    bytes.is_empty() || stream.is_some_and(|stream| stream.unread.keep(pool, bytes))
+}
+
+/// The fields behind the content.
+pub(super) fn trailers<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    fields: Fields<'_>,
+) {
+    let Some(stream) = own(core, slot, id) else { return };
+    stream.ended = true;
+    for field in fields.iter() {
+        for part in [field.name, b": ", field.value, b"\r\n"] {
+            stream.unread_trailers.extend_from_slice(part);
+        }
+    }
+    if deliver(app, core, slot, id) {
+        after_event(app, core, slot, id);
+    }
+}
+
+/// Hands the next piece of kept content on, or the end of it; false when none is wanted or there.
+fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
+    let Some(stream) = own(core, slot, id) else { return false };
+    let is_open = matches!(stream.state.stage, Stage::Open | Stage::Streaming);
+    if !is_open || !stream.state.reads || stream.state.told_end {
+        return false;
+    }
+    if stream.unread.is_empty() {
+        if stream.ended {
+            stream.state.told_end = true;
+            deliver_end(app, core, slot, id);
+            return true;
+        }
+        return false;
+    }
+    let bytes = (stream.unread.len() as u64).min(stream.state.wanted) as usize;
+    if bytes == 0 {
+        return false;
+    }
+    stream.state.wanted -= bytes as u64;
+    let mut unread = std::mem::take(&mut stream.unread);
+    consumed(core, slot, bytes);
+    let piece = &unread.unused()[..bytes];
+    app.exchange(Event::Body(piece), &mut Exchange { core, slot, stream: id });
+    unread.advance(bytes, &mut core.pool);
+    match own(core, slot, id) {
+        Some(stream) => stream.unread = unread,
+        None => unread.give_back(&mut core.pool),
+    }
+    true
+}
+
+/// Tells that the content is complete, unless there was none.
+fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+    let Some(stream) = own(core, slot, id) else { return };
+    if stream.announced_bytes == Some(0) && stream.came_bytes == 0 {
+        return;
+    }
+    let mut section = std::mem::take(&mut stream.unread_trailers);
+    if !section.is_empty() {
+        section.extend_from_slice(b"\r\n");
+    }
+    let mut storage = std::mem::take(&mut core.heads);
+    // They were read once already, so they can be read.
+    let fields = trailers::read(&section, &mut storage).unwrap_or(Fields::EMPTY);
+    app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot, stream: id });
+    core.heads = storage;
+}
+
+/// Gives the window of content back that needs no memory any more.
+fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
+    if bytes > 0 {
+        with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
+    }
+}
+
+/// The application wants more content.
+pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
+    let Some(stream) = own(core, slot, id) else { return };
+    let more = stream.state.wanted.saturating_sub(stream.unread.len() as u64);
+    with_control(core, slot, |http2, control| http2.session.want(id, more, control));
+}
+
+/// The content is too long. A head that is out already cannot be taken back: cut.
+#[cold]
+fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+    let Some(stream) = own(core, slot, id) else { return };
+    let stage = stream.state.stage;
+    if std::mem::take(&mut stream.state.open) {
+        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot, stream: id });
+    }
+    match stage {
+        Stage::Open => answer_page(app, core, slot, id, Refusal::ContentTooLarge.status()),
+        _ => cut(app, core, slot, id),
+    }
+}
+
+/// Content that is waited for has not come in time.
+#[cold]
+pub(super) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Some(http2) = &mut core.conns.get(slot).http2 else { return };
+    let waits = |(id, stream): (u32, &mut Stream)| stream.waits_for_content().then_some(id);
+    let late: Vec<u32> = http2.session.each_own().filter_map(waits).collect();
+    for id in late {
+        let Some(stream) = own(core, slot, id) else { continue };
+        let stage = stream.state.stage;
+        if std::mem::take(&mut stream.state.open) {
+            app.exchange(Event::Gone(Gone::Stalled), &mut Exchange { core, slot, stream: id });
+        }
+        match stage {
+            Stage::Open => answer_page(app, core, slot, id, Refusal::Timeout.status()),
+            _ => cut(app, core, slot, id),
+        }
+    }
+}
+
+/// The exchange cannot go on; `behind` is done then.
+#[cold]
+fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(&mut Core)) {
+    if let Some(stream) = own(core, slot, id) {
+        stream.state.stage = Stage::Aborted;
+        stream.state.given_up = Some(why);
+        behind(core);
+    }
+}
+
+/// Ends a stream whose answer cannot be completed.
+#[cold]
+fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+    let code = ErrorCode::InternalError;
+    let gone =
+        with_control(core, slot, |http2, control| http2.session.reset(id, code, control)).flatten();
+    if let Some(stream) = gone {
+        let why = stream.state.given_up.unwrap_or(Gone::Peer);
+        lose(app, core, slot, (id, stream), why);
+    }
+}
+
+/// Answers an exchange with the page of a status.
+#[cold]
+pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, status: u16) {
+    let peer = core.conns.get(slot).peer;
+    let Some(stream) = own(core, slot, id) else { return };
+    let (head_only, text) = (stream.state.head_only, stream.state.text_page);
+    stream.state.open = false;
+    stream.state.stage = Stage::Done;
+    let queued_bytes = core.queued_bytes(slot);
+    let page = app.error_page(status, text);
+    let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
+    if !answer::prepared(core, slot, id, &page, None) {
+        core.overloaded(slot);
+    }
+    let body_bytes = if head_only { 0 } else { body.len() as u64 };
+    let bytes = core.queued_bytes(slot).saturating_sub(queued_bytes);
+    let status = page.status;
+    let mut address = core.address(slot);
+    address.exchange = id;
+    app.answered(address, OwnAnswer { status, peer, body_bytes, bytes });
+    pump::finish(core, slot, id);
+}

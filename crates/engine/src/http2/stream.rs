@@ -1,0 +1,83 @@
+//! One exchange of a connection that carries many: what it remembers, what waits to be sent on it,
+//! and what of its request came before it was wanted.
+
+use pinion_http::request::Framing;
+
+use crate::exchange::ExchangeState;
+use crate::mapping::Mappings;
+use crate::output::{NO_OUTPUT, Outputs};
+use crate::pool::Pool;
+use crate::stash::Stash;
+
+/// See the module's head.
+pub(crate) struct Stream {
+    pub(crate) state: ExchangeState,
+    /// Index of the queue of content that is in no frame yet.
+    pub(crate) output: u32,
+    /// Fields behind the content of the answer, as they go out, once that has.
+    pub(crate) trailers: Option<Vec<u8>>,
+    /// Content of the request that waits to be wanted.
+    pub(crate) unread: Stash,
+    /// Fields behind the content of the request, as lines, until that was read.
+    pub(crate) unread_trailers: Vec<u8>,
+    /// Nothing more comes from the client.
+    pub(crate) ended: bool,
+    /// How long the content is, if the client has said so.
+    pub(crate) announced_bytes: Option<u64>,
+    /// How much of it has come.
+    pub(crate) came_bytes: u64,
+    /// How much of it is allowed.
+    pub(crate) content_max_bytes: u64,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            state: ExchangeState::default(),
+            output: NO_OUTPUT,
+            trailers: None,
+            unread: Stash::default(),
+            unread_trailers: Vec::new(),
+            ended: false,
+            announced_bytes: None,
+            came_bytes: 0,
+            content_max_bytes: 0,
+        }
+    }
+}
+
+impl Stream {
+    /// Whether the content that the request announces is within its limit.
+    pub(crate) fn fits(&self) -> bool {
+        self.announced_bytes.is_none_or(|bytes| bytes <= self.content_max_bytes)
+    }
+
+    /// Whether the application takes content that it waits for.
+    pub(crate) fn waits_for_content(&self) -> bool {
+        self.state.reads && self.state.wanted > 0 && !self.ended
+    }
+
+    /// What the framing of a request announces.
+    pub(crate) fn announced(framing: Framing) -> Option<u64> {
+        match framing {
+            Framing::None => Some(0),
+            Framing::Length(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Gives back what it holds, and says how many bytes waited to be sent.
+    pub(crate) fn give_back(
+        mut self,
+        outputs: &mut Outputs,
+        pool: &mut Pool,
+        mappings: &mut Mappings,
+    ) -> u64 {
+        self.unread.give_back(pool);
+        let Some(output) = outputs.get(self.output) else { return 0 };
+        let bytes = output.bytes;
+        output.clear(pool, mappings);
+        outputs.free(&mut self.output);
+        bytes
+    }
+}

@@ -1,0 +1,241 @@
+//! PEM (RFC 7468) → a certificate with its key. What is wrong is found here, before a client comes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use rustls::InconsistentKeys;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::{self, PemObject, SectionKind, SliceIter};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use thiserror::Error;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer as _;
+
+/// A certificate that can be served.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    pub(super) key: Arc<CertifiedKey>,
+    names: Vec<Name>,
+    not_before: i64,
+    not_after: i64,
+}
+
+/// What a certificate is for (RFC 5280 §4.2.1.6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Name {
+    /// A host name in lower case, or `*.` and a host name for one label below it.
+    Dns(String),
+    /// An address.
+    Ip(IpAddr),
+}
+
+/// Why there is no certificate. The chain and the key may stand in two files; each reason is a
+/// phrase that follows the name of the one it is about ([`CertificateError::is_about_key`]).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CertificateError {
+    /// Lines that begin like PEM and are none.
+    #[error("is no PEM file: {0}")]
+    NoPem(&'static str),
+    /// PEM without a certificate.
+    #[error("has no certificate (-----BEGIN CERTIFICATE-----)")]
+    NoCertificate,
+    /// A certificate that cannot be read; the number is its place in the file, from 1.
+    #[error("certificate {0} of the file cannot be read: it is damaged, or no X.509 version 3")]
+    BadCertificate(usize),
+    /// PEM without a key.
+    #[error("has no private key (-----BEGIN PRIVATE KEY-----)")]
+    NoKey,
+    /// A key that needs a password.
+    #[error("the private key is encrypted; take the password away with `openssl pkey`")]
+    EncryptedKey,
+    /// A key of a kind that TLS or its library has no use for, or a damaged one.
+    #[error(
+        "the private key cannot be used: it is damaged, or none of RSA (2048 bits or more), \
+         ECDSA on P-256, P-384 or P-521, Ed25519"
+    )]
+    UnusableKey,
+    /// The key of another certificate.
+    #[error("the private key is not that of the certificate")]
+    WrongKey,
+    /// The key of another certificate of the same chain.
+    #[error(
+        "the first certificate has to be that of the private key, which is certificate {0} of \
+         the file"
+    )]
+    WrongOrder(usize),
+}
+
+impl CertificateError {
+    /// Whether it is about the file of the key, if that is another one.
+    pub fn is_about_key(&self) -> bool {
+        match self {
+            Self::NoKey | Self::EncryptedKey | Self::UnusableKey | Self::WrongKey => true,
+            Self::NoPem(_) | Self::NoCertificate | Self::BadCertificate(_) => false,
+            Self::WrongOrder(_) => false,
+        }
+    }
+}
+
+impl Certificate {
+    /// Reads a chain, the certificate of the server first, and its key. Where both stand in one
+    /// file, its text is given twice.
+    ///
+    /// # Errors
+    /// The first thing that keeps it from being served. That its time is over does not.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+        let chain = certificates(chain)?;
+        let (names, not_before, not_after) = facts(&chain)?;
+        let key = any_supported_type(&private_key(key)?);
+        let key = key.map_err(|_| CertificateError::UnusableKey)?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(mismatch(&certified)),
+            // Of a version that no client of today takes.
+            Err(_) => return Err(CertificateError::BadCertificate(1)),
+        }
+        Ok(Self { key: Arc::new(certified), names, not_before, not_after })
+    }
+
+    /// What it is for, in its own order.
+    pub fn names(&self) -> &[Name] {
+        &self.names
+    }
+
+    /// The first second in which it is valid, in seconds since 1970.
+    pub fn not_before(&self) -> i64 {
+        self.not_before
+    }
+
+    /// The last second in which it is valid, in seconds since 1970.
+    pub fn not_after(&self) -> i64 {
+        self.not_after
+    }
+
+    /// SHA-256 of the certificate, as browsers show it.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let certificate = self.key.cert.first().map_or(&[][..], |first| first.as_ref());
+        sha256(certificate)
+    }
+
+    /// Whether a client would get the same bytes. The chain belongs to it: an authority may be
+    /// renewed below the same certificate.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert
+    }
+}
+
+/// The certificates of authorities, such as those that clients have theirs from.
+///
+/// # Errors
+/// There are none, or one cannot be read.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| CertificateError::NoPem(phrase(&error)))?;
+    if found.is_empty() { Err(CertificateError::NoCertificate) } else { Ok(found) }
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut sum = [0; 32];
+    for (to, from) in sum.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
+        *to = *from;
+    }
+    sum
+}
+
+/// Names and time of the first certificate of a chain; the others have to be readable.
+fn facts(chain: &[CertificateDer<'_>]) -> Result<(Vec<Name>, i64, i64), CertificateError> {
+    let mut facts = Vec::new();
+    for (der, number) in chain.iter().zip(1..) {
+        let bad = || CertificateError::BadCertificate(number);
+        let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| bad())?;
+        if !rest.is_empty() {
+            return Err(bad());
+        }
+        let validity = certificate.validity();
+        let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        facts.push((names(&certificate).ok_or_else(bad)?, from, until));
+    }
+    facts.into_iter().next().ok_or(CertificateError::NoCertificate)
+}
+
+/// None if the extension is there and cannot be read.
+///
+/// A common name alone is no name of a host any more for any client (RFC 9525 §2); to choose
+/// between certificates it is good enough.
+fn names(certificate: &X509Certificate<'_>) -> Option<Vec<Name>> {
+    let mut names = Vec::new();
+    let extension = certificate.subject_alternative_name().ok()?;
+    for name in extension.iter().flat_map(|extension| &extension.value.general_names) {
+        match name {
+            GeneralName::DNSName(name) => names.extend(dns_name(name)),
+            GeneralName::IPAddress(bytes) => names.extend(ip_address(bytes)),
+            _ => {}
+        }
+    }
+    if names.is_empty() {
+        let common = certificate.subject().iter_common_name();
+        let common = common.filter_map(|name| name.as_str().ok()).find_map(dns_name);
+        names.extend(common);
+    }
+    Some(names)
+}
+
+/// What a client can ask for: anything else would only be in the way.
+fn dns_name(text: &str) -> Option<Name> {
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let label = |label: &str| {
+        let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        !label.is_empty() && label.bytes().all(known)
+    };
+    host.split('.').all(label).then(|| Name::Dns(text.to_ascii_lowercase()))
+}
+
+fn ip_address(bytes: &[u8]) -> Option<Name> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok().map(Name::Ip)
+}
+
+fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> {
+    let mut sections = SliceIter::<(SectionKind, Vec<u8>)>::new(text);
+    let found = sections.find_map(|section| match section {
+        Ok((kind, der)) => PrivateKeyDer::from_pem(kind, der).map(Ok),
+        Err(error) => Some(Err(CertificateError::NoPem(phrase(&error)))),
+    });
+    let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
+    let is_encrypted = |text: &[u8]| {
+        // The older form is a plain key by its name, with a field that says otherwise.
+        [&encrypted[..], b"Proc-Type: 4,ENCRYPTED"]
+            .iter()
+            .any(|mark| text.windows(mark.len()).any(|window| window == *mark))
+    };
+    match found {
+        Some(Ok(_)) | None if is_encrypted(text) => Err(CertificateError::EncryptedKey),
+        Some(Err(_)) if is_encrypted(text) => Err(CertificateError::EncryptedKey),
+        Some(found) => found,
+        None => Err(CertificateError::NoKey),
+    }
+}
+
+/// What the key belongs to instead.
+fn mismatch(certified: &CertifiedKey) -> CertificateError {
+    let is_its_own = |der: &CertificateDer<'static>| {
+        CertifiedKey::new(vec![der.clone()], Arc::clone(&certified.key)).keys_match().is_ok()
+    };
+    match certified.cert.iter().position(is_its_own) {
+        Some(at) => CertificateError::WrongOrder(at + 1),
+        None => CertificateError::WrongKey,
+    }
+}
+
+fn phrase(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "a section has no -----END line",
+        pem::Error::IllegalSectionStart { .. } => "a -----BEGIN line is damaged",
+        pem::Error::Base64Decode(_) => "what stands between two lines of dashes is no base64",
+        _ => "it cannot be understood",
+    }
+}

@@ -1,0 +1,104 @@
+//! What the connections of a TLS listener have in common.
+
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use thiserror::Error;
+
+use super::TlsConfig;
+use super::certificates::{CertificateError, certificates, sha256};
+use super::resolver::CertificateStore;
+use super::tickets::{Realm, Tickets};
+use crate::limits::TLS13_TICKETS;
+use crate::settings::Protocols;
+
+/// Who clients have to have a certificate from.
+#[derive(Debug, Clone)]
+pub struct ClientAuthorities {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Of all certificates.
+    sum: [u8; 32],
+}
+
+/// Why there are no settings.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TlsError {
+    /// The certificates of the authorities.
+    #[error(transparent)]
+    Authorities(#[from] CertificateError),
+    /// A certificate that is none of an authority; the number is its place in the file, from 1.
+    #[error("certificate {0} of the file cannot be used as that of an authority")]
+    NoAuthority(usize),
+    /// The cryptographic library is not what it should be.
+    #[error("TLS cannot be set up: {0}")]
+    Library(String),
+}
+
+impl ClientAuthorities {
+    /// From PEM.
+    ///
+    /// # Errors
+    /// Each phrase follows the name of the file.
+    pub fn from_pem(text: &[u8]) -> Result<Self, TlsError> {
+        let mut roots = RootCertStore::empty();
+        let mut all = Vec::new();
+        for (der, number) in certificates(text)?.into_iter().zip(1..) {
+            all.extend_from_slice(&der);
+            roots.add(der).map_err(|_| TlsError::NoAuthority(number))?;
+        }
+        let provider = Arc::new(default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().map_err(|error| TlsError::Library(error.to_string()))?;
+        Ok(Self { verifier, sum: sha256(&all) })
+    }
+}
+
+impl TlsConfig {
+    /// Settings of a listener. With `clients`, whoever has no certificate of them is refused.
+    ///
+    /// # Errors
+    /// [`TlsError::Library`].
+    pub fn new(
+        store: &Arc<CertificateStore>,
+        tickets: &Arc<Tickets>,
+        protocols: Protocols,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<Self, TlsError> {
+        // With X25519MLKEM768 in front. Of suites the client's order holds: it alone knows whether
+        // its machine has instructions for AES.
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]);
+        let builder = builder.map_err(|error| TlsError::Library(error.to_string()))?;
+        let builder = match clients {
+            Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
+            None => builder.with_no_client_auth(),
+        };
+        let resolver = Arc::<CertificateStore>::clone(store);
+        let mut config = builder.with_cert_resolver(resolver);
+        // Sessions live in tickets, in the memory of clients.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        let realm = clients.map_or([0; 32], |clients| clients.sum);
+        config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
+        config.send_tls13_tickets = TLS13_TICKETS;
+        config.alpn_protocols = alpn(protocols);
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// By preference (RFC 7301).
+fn alpn(protocols: Protocols) -> Vec<Vec<u8>> {
+    let mut offered = Vec::new();
+    if protocols.http2 {
+        offered.push(b"h2".to_vec());
+    }
+    if protocols.http1 {
+        offered.push(b"http/1.1".to_vec());
+        // What `curl --http1.0` offers, alone.
+        offered.push(b"http/1.0".to_vec());
+    }
+    offered
+}

@@ -1,0 +1,367 @@
+//! Handshakes with rustls' own client, in memory: what a listener's settings mean to it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize,
+};
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs::kx_group};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, RootCertStore, ServerConnection,
+    SignatureScheme, SupportedProtocolVersion,
+};
+
+use super::TlsConfig;
+use super::certificates::{Certificate, CertificateError, Name};
+use super::config::{ClientAuthorities, TlsError};
+use super::resolver::CertificateStore;
+use super::tickets::{TicketKey, Tickets};
+use crate::limits::TICKET_KEY_SECONDS;
+use crate::settings::Protocols;
+
+const BOTH: Protocols = Protocols { http1: true, http2: true };
+
+/// A certificate and its key, as PEM.
+struct Made {
+    cert: String,
+    key: String,
+}
+
+impl Made {
+    fn with(pair: &KeyPair, names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let parameters = CertificateParams::new(names).expect("names");
+        let certificate = parameters.self_signed(pair).expect("signed");
+        Self { cert: certificate.pem(), key: pair.serialize_pem() }
+    }
+
+    fn new(names: &[&str]) -> Self {
+        Self::with(&KeyPair::generate().expect("a key"), names)
+    }
+
+    fn load(&self) -> Certificate {
+        Certificate::from_pem(self.cert.as_bytes(), self.key.as_bytes()).expect("a certificate")
+    }
+}
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(1_000_000) };
+}
+
+fn now() -> u64 {
+    NOW.get()
+}
+
+fn tickets(keys: Vec<TicketKey>) -> Arc<Tickets> {
+    Arc::new(Tickets::at(keys, now).expect("random bytes"))
+}
+
+fn server(made: &[&Made], tickets: &Arc<Tickets>, ca: Option<&ClientAuthorities>) -> TlsConfig {
+    let certificates: Vec<Certificate> = made.iter().map(|made| made.load()).collect();
+    let store = Arc::new(CertificateStore::new(&certificates));
+    TlsConfig::new(&store, tickets, BOTH, ca).expect("settings")
+}
+
+fn client(
+    trusted: &[&Made],
+    versions: &[&'static SupportedProtocolVersion],
+    provider: CryptoProvider,
+    own: Option<&Made>,
+) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for made in trusted {
+        roots.add(CertificateDer::from_pem_slice(made.cert.as_bytes()).expect("PEM")).expect("it");
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+    let builder = builder.with_protocol_versions(versions).expect("versions");
+    let builder = builder.with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(made) => {
+            let chain = vec![CertificateDer::from_pem_slice(made.cert.as_bytes()).expect("PEM")];
+            let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).expect("PEM");
+            builder.with_client_auth_cert(chain, key).expect("a pair")
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.resumption = Resumption::in_memory_sessions(8);
+    Arc::new(config)
+}
+
+/// A handshake to its end, and one byte of the server behind it, so that tickets arrive.
+fn connect(
+    server: &TlsConfig,
+    client: &Arc<ClientConfig>,
+    name: &str,
+) -> Result<(ClientConnection, ServerConnection), rustls::Error> {
+    let name = name.to_owned().try_into().expect("a name");
+    let mut client = ClientConnection::new(Arc::clone(client), name)?;
+    let mut server = ServerConnection::new(Arc::clone(&server.0))?;
+    while client.wants_write() || server.wants_write() {
+        let mut wire = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut wire).expect("memory");
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            server.read_tls(&mut rest).expect("memory");
+            server.process_new_packets()?;
+        }
+        let mut wire = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut wire).expect("memory");
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            client.read_tls(&mut rest).expect("memory");
+            client.process_new_packets()?;
+        }
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    Ok((client, server))
+}
+
+fn kind(server: &TlsConfig, client: &Arc<ClientConfig>) -> Option<HandshakeKind> {
+    connect(server, client, "a.test").expect("a handshake").0.handshake_kind()
+}
+
+#[test]
+fn every_kind_of_key_is_served_in_both_versions() {
+    let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).expect("a key");
+    let others = [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519];
+    let others = others.map(|kind| KeyPair::generate_for(kind).expect("a key"));
+    for pair in others.iter().chain([&rsa]) {
+        let made = Made::with(pair, &["a.test"]);
+        for version in [&TLS12, &TLS13] {
+            let server = server(&[&made], &tickets(Vec::new()), None);
+            let client = client(&[&made], &[version], default_provider(), None);
+            let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
+            assert_eq!(client.protocol_version(), Some(version.version));
+            assert_eq!(client.alpn_protocol(), Some(&b"h2"[..]));
+        }
+    }
+}
+
+#[test]
+fn keys_are_exchanged_with_a_post_quantum_part_when_the_client_can() {
+    let made = Made::new(&["a.test"]);
+    let server = server(&[&made], &tickets(Vec::new()), None);
+    let group = |provider| {
+        let client = client(&[&made], &[&TLS13], provider, None);
+        let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
+        client.negotiated_key_exchange_group().map(SupportedKxGroup::name)
+    };
+    assert_eq!(group(default_provider()), Some(NamedGroup::X25519MLKEM768));
+    let old = CryptoProvider { kx_groups: vec![kx_group::X25519], ..default_provider() };
+    assert_eq!(group(old), Some(NamedGroup::X25519));
+}
+
+#[test]
+fn chain_and_key_may_be_one_file_in_any_order() {
+    let made = Made::new(&["B.test", "*.c.test", "192.0.2.1"]);
+    let Made { cert, key } = &made;
+    for bundle in [format!("{cert}{key}"), format!("{key}{cert}"), format!("text\n{cert}\n{key}")] {
+        let loaded = Certificate::from_pem(bundle.as_bytes(), bundle.as_bytes()).expect("a pair");
+        assert!(loaded.is_same(&made.load()));
+        assert_eq!(loaded.fingerprint(), made.load().fingerprint());
+        let dns = |name: &str| Name::Dns(name.to_owned());
+        let ip = Name::Ip("192.0.2.1".parse().expect("an address"));
+        assert_eq!(loaded.names(), [dns("b.test"), dns("*.c.test"), ip]);
+        assert!(loaded.not_before() < 0x7fff_ffff && loaded.not_after() > 0x7fff_ffff);
+    }
+}
+
+#[test]
+fn what_cannot_be_served_says_why() {
+    let (one, two) = (Made::new(&["a.test"]), Made::new(&["b.test"]));
+    let load = |cert: &str, key: &str| Certificate::from_pem(cert.as_bytes(), key.as_bytes());
+    let wrong = |cert: &str, key: &str| load(cert, key).expect_err("it is wrong");
+    let Made { cert, key } = &one;
+    assert_eq!(wrong("", key), CertificateError::NoCertificate);
+    assert_eq!(wrong(key, key), CertificateError::NoCertificate);
+    assert_eq!(wrong(cert, cert), CertificateError::NoKey);
+    assert_eq!(wrong(cert, &two.key), CertificateError::WrongKey);
+    let turned = format!("{}{cert}", two.cert);
+    assert_eq!(wrong(&turned, key), CertificateError::WrongOrder(2));
+    assert!(load(&format!("{cert}{}", two.cert), key).is_ok(), "a chain");
+    let encrypted = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+    assert_eq!(wrong(cert, &encrypted), CertificateError::EncryptedKey);
+    let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n\
+               -----END RSA PRIVATE KEY-----\n";
+    assert_eq!(wrong(cert, old), CertificateError::EncryptedKey);
+    let empty = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    assert_eq!(wrong(cert, empty), CertificateError::UnusableKey);
+    let empty = empty.replace("PRIVATE KEY", "CERTIFICATE");
+    assert_eq!(wrong(&empty, key), CertificateError::BadCertificate(1));
+    assert_eq!(wrong(&format!("{cert}{empty}"), key), CertificateError::BadCertificate(2));
+    for damage in [cert.replace("-----END", ""), cert.replacen('M', "!", 1)] {
+        assert!(matches!(wrong(&damage, key), CertificateError::NoPem(_)), "{damage}");
+    }
+}
+
+/// RFC 6066 §3, RFC 9525 §6.3: a wildcard stands for one label.
+#[test]
+fn a_client_gets_the_certificate_of_the_host_it_names() {
+    let first = Made::new(&["first.test"]);
+    let exact = Made::new(&["a.b.test", "b.test"]);
+    let wild = Made::new(&["*.b.test"]);
+    let all = [&first, &wild, &exact];
+    let server = server(&all, &tickets(Vec::new()), None);
+    let client = client(&all, &[&TLS13], default_provider(), None);
+    let got = |host: &str| {
+        let connected = connect(&server, &client, host).map(|(client, _)| {
+            let chain = client.peer_certificates().expect("a chain")[0].clone();
+            all.iter().position(|made| is_it(made, &chain))
+        });
+        connected.ok().flatten()
+    };
+    for (host, expected) in
+        [("first.test", Some(0)), ("A.b.test", Some(2)), ("b.test", Some(2)), ("x.b.test", Some(1))]
+    {
+        assert_eq!(got(host), expected, "{host}");
+    }
+    // The first is for none of these, and the client says so.
+    for host in ["x.y.b.test", "other.test", "192.0.2.1"] {
+        assert_eq!(got(host), None, "{host}");
+    }
+}
+
+fn is_it(made: &Made, chain: &CertificateDer<'_>) -> bool {
+    CertificateDer::from_pem_slice(made.cert.as_bytes()).expect("PEM") == *chain
+}
+
+#[test]
+fn of_two_certificates_a_client_gets_the_one_it_can_check() {
+    let ed = Made::with(&KeyPair::generate_for(&PKCS_ED25519).expect("a key"), &["a.test"]);
+    let p256 = Made::new(&["a.test"]);
+    let server = server(&[&ed, &p256], &tickets(Vec::new()), None);
+    let got = |schemes: &[SignatureScheme]| {
+        let mut provider = default_provider();
+        let mapping = provider.signature_verification_algorithms.mapping;
+        let known: Vec<_> =
+            mapping.iter().filter(|(scheme, _)| schemes.contains(scheme)).copied().collect();
+        provider.signature_verification_algorithms.mapping = known.leak();
+        let client = client(&[&ed, &p256], &[&TLS13], provider, None);
+        let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
+        is_it(&p256, &client.peer_certificates().expect("a chain")[0])
+    };
+    assert!(!got(&[SignatureScheme::ED25519, SignatureScheme::ECDSA_NISTP256_SHA256]));
+    assert!(got(&[SignatureScheme::ECDSA_NISTP256_SHA256]));
+}
+
+#[test]
+fn certificates_are_replaced_for_the_next_handshake() {
+    let (one, two) = (Made::new(&["a.test"]), Made::new(&["a.test"]));
+    let store = Arc::new(CertificateStore::new(&[one.load()]));
+    let server = TlsConfig::new(&store, &tickets(Vec::new()), BOTH, None).expect("settings");
+    let trusting = |made: &Made| client(&[made], &[&TLS13], default_provider(), None);
+    assert!(connect(&server, &trusting(&one), "a.test").is_ok());
+    store.replace(&[two.load()]);
+    assert!(connect(&server, &trusting(&one), "a.test").is_err());
+    assert!(connect(&server, &trusting(&two), "a.test").is_ok());
+}
+
+#[test]
+fn a_ticket_is_good_at_every_worker_and_for_the_time_of_two_keys() {
+    let made = Made::new(&["a.test"]);
+    let keys = tickets(Vec::new());
+    for version in [&TLS12, &TLS13] {
+        let client = client(&[&made], &[version], default_provider(), None);
+        let (here, there) = (server(&[&made], &keys, None), server(&[&made], &keys, None));
+        assert_eq!(kind(&here, &client), Some(HandshakeKind::Full));
+        assert_eq!(kind(&there, &client), Some(HandshakeKind::Resumed));
+        // The next key seals; the one before still opens.
+        let before = keys.keys();
+        NOW.set(NOW.get() + TICKET_KEY_SECONDS);
+        assert_eq!(kind(&here, &client), Some(HandshakeKind::Resumed));
+        assert_eq!(keys.keys().get(1), before.first(), "{version:?}");
+        assert_ne!(keys.keys().first(), before.first());
+        // Tickets of a key that has gone are of no use, and do no harm.
+        NOW.set(NOW.get() + 2 * TICKET_KEY_SECONDS);
+        assert_eq!(kind(&here, &client), Some(HandshakeKind::Full));
+    }
+}
+
+#[test]
+fn keys_that_are_handed_on_open_what_they_sealed() {
+    let made = Made::new(&["a.test"]);
+    let client = client(&[&made], &[&TLS13], default_provider(), None);
+    let keys = tickets(Vec::new());
+    assert_eq!(kind(&server(&[&made], &keys, None), &client), Some(HandshakeKind::Full));
+    let next = tickets(keys.keys());
+    assert_eq!(kind(&server(&[&made], &next, None), &client), Some(HandshakeKind::Resumed));
+    let stranger = tickets(Vec::new());
+    assert_eq!(kind(&server(&[&made], &stranger, None), &client), Some(HandshakeKind::Full));
+}
+
+#[test]
+fn a_ticket_does_not_stand_for_a_certificate_that_was_not_shown() {
+    let made = Made::new(&["a.test"]);
+    let keys = tickets(Vec::new());
+    let authority = authority();
+    let open = server(&[&made], &keys, None);
+    let closed = server(&[&made], &keys, Some(&authority.2));
+    for version in [&TLS12, &TLS13] {
+        let stranger = client(&[&made], &[version], default_provider(), None);
+        assert_eq!(kind(&open, &stranger), Some(HandshakeKind::Full));
+        assert_eq!(kind(&open, &stranger), Some(HandshakeKind::Resumed));
+        assert!(connect(&closed, &stranger, "a.test").is_err(), "{version:?}");
+        let own = Some(&authority.1);
+        let known = client(&[&made], &[version], default_provider(), own);
+        assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
+        assert_eq!(kind(&closed, &known), Some(HandshakeKind::Resumed));
+        let other = Made::new(&["someone"]);
+        let other = client(&[&made], &[version], default_provider(), Some(&other));
+        assert!(connect(&closed, &other, "a.test").is_err(), "{version:?}");
+    }
+}
+
+/// An authority, and a certificate that it vouches for.
+fn authority() -> (Made, Made, ClientAuthorities) {
+    let (pair, own) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
+    let mut parameters = CertificateParams::new(Vec::new()).expect("names");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = parameters.self_signed(&pair).expect("signed").pem();
+    let key = pair.serialize_pem();
+    let issuer = Issuer::new(parameters, pair);
+    let client = CertificateParams::new(vec!["someone".to_owned()]).expect("names");
+    let client = client.signed_by(&own, &issuer).expect("signed").pem();
+    let authorities = ClientAuthorities::from_pem(certificate.as_bytes()).expect("an authority");
+    let made = Made { cert: client, key: own.serialize_pem() };
+    (Made { cert: certificate, key }, made, authorities)
+}
+
+#[test]
+fn authorities_are_certificates() {
+    let none = ClientAuthorities::from_pem(b"").expect_err("none");
+    assert_eq!(none, TlsError::Authorities(CertificateError::NoCertificate));
+    let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let text = format!("{}{empty}", authority().0.cert);
+    let bad = ClientAuthorities::from_pem(text.as_bytes()).expect_err("bad");
+    assert_eq!(bad, TlsError::NoAuthority(2));
+}
+
+#[test]
+fn a_forged_ticket_is_no_ticket() {
+    let keys = tickets(Vec::new());
+    let ticket = keys.seal(&[1; 32], b"session").expect("sealed");
+    assert_eq!(keys.open(&[1; 32], &ticket).as_deref(), Some(&b"session"[..]));
+    assert_eq!(keys.open(&[2; 32], &ticket), None, "of another realm");
+    for at in 0..ticket.len() {
+        let mut forged = ticket.clone();
+        forged[at] ^= 1;
+        assert_eq!(keys.open(&[1; 32], &forged), None, "byte {at}");
+        assert_eq!(keys.open(&[1; 32], &ticket[..at]), None, "cut at {at}");
+    }
+    assert_ne!(keys.seal(&[1; 32], b"session").expect("sealed"), ticket, "another nonce");
+    let shown = format!("{keys:?}");
+    let secret = format!("{:?}", keys.keys()[0].secret);
+    assert!(!shown.contains(&secret[1..20]), "{shown}");
+}

@@ -1,0 +1,210 @@
+//! Session tickets (RFC 5077, RFC 8446 §4.6.1): what a client brings back to go on without a whole
+//! handshake, sealed with AES-256-GCM. All workers have the same keys, so it may come to any.
+//!
+//! A ticket is the name of its key (16 bytes), a nonce (12), what is sealed, and the tag (16). The
+//! name and the *realm* are authenticated with it. A realm is what listeners have to have in common
+//! for a ticket of one to be good at another: whoever had to show no certificate at one must not
+//! get past the question for one at another.
+//!
+//! Keys are plain values ([`TicketKey`]), so that they can be handed to another process.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rand;
+use rustls::server::ProducesTickets;
+
+use crate::limits::{TICKET_KEY_SECONDS, TICKET_KEYS_MAX};
+
+const NAME_BYTES: usize = 16;
+const TAG_BYTES: usize = 16;
+
+/// What tickets are sealed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TicketKey {
+    /// What a ticket says of its key; random.
+    pub name: [u8; NAME_BYTES],
+    /// AES-256.
+    pub secret: [u8; 32],
+    /// When it was made, in seconds since 1970.
+    pub made_unix_seconds: u64,
+}
+
+/// The keys of a server, and when there is another one.
+pub struct Tickets {
+    /// The newest first; never empty.
+    keys: RwLock<Vec<Ready>>,
+    now: fn() -> u64,
+}
+
+/// Tickets of one realm.
+#[derive(Debug)]
+pub(super) struct Realm {
+    tickets: Arc<Tickets>,
+    name: [u8; 32],
+}
+
+/// A key that is ready to be used.
+struct Ready {
+    key: TicketKey,
+    cipher: LessSafeKey,
+}
+
+impl TicketKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn new(now_unix_seconds: u64) -> Result<Self, Unspecified> {
+        let mut key =
+            Self { name: [0; NAME_BYTES], secret: [0; 32], made_unix_seconds: now_unix_seconds };
+        rand::fill(&mut key.name)?;
+        rand::fill(&mut key.secret)?;
+        Ok(key)
+    }
+}
+
+/// Without the secret.
+impl fmt::Debug for TicketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TicketKey").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tickets").field(&self.keys()).finish()
+    }
+}
+
+impl Tickets {
+    /// With keys that were handed on, the newest first; without any, with a new one.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn new(keys: Vec<TicketKey>) -> Result<Self, Unspecified> {
+        Self::at(keys, unix_seconds)
+    }
+
+    /// The keys as they are now, the newest first, to be handed on.
+    pub fn keys(&self) -> Vec<TicketKey> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().map(|ready| ready.key.clone()).collect()
+    }
+
+    pub(super) fn at(keys: Vec<TicketKey>, now: fn() -> u64) -> Result<Self, Unspecified> {
+        let keys: Result<Vec<_>, _> = keys.into_iter().map(Ready::new).collect();
+        let mut keys = keys?;
+        if keys.is_empty() {
+            keys.push(Ready::new(TicketKey::new(now())?)?);
+        }
+        keys.truncate(TICKET_KEYS_MAX);
+        Ok(Self { keys: RwLock::new(keys), now })
+    }
+
+    pub(super) fn seal(&self, realm: &[u8; 32], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
+        self.rotate();
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let Ready { key, cipher } = keys.first().ok_or(Unspecified)?;
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce)?;
+        let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES);
+        ticket.extend_from_slice(&key.name);
+        ticket.extend_from_slice(&nonce);
+        let mut sealed = plain.to_vec();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        cipher.seal_in_place_append_tag(nonce, context(&key.name, realm), &mut sealed)?;
+        ticket.append(&mut sealed);
+        Ok(ticket)
+    }
+
+    pub(super) fn open(&self, realm: &[u8; 32], ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let now = (self.now)();
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |ready: &&Ready| ready.key.name == *name && ready.key.opens(now);
+        let Ready { key, cipher } = keys.iter().find(is_it)?;
+        let mut sealed = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let plain = cipher.open_in_place(nonce, context(&key.name, realm), &mut sealed).ok()?;
+        let length = plain.len();
+        sealed.truncate(length);
+        Some(sealed)
+    }
+
+    /// Another key when the newest has had its time. Without random bytes the old one stays.
+    fn rotate(&self) {
+        let now = (self.now)();
+        let is_due = |keys: &[Ready]| keys.first().is_none_or(|ready| !ready.key.seals(now));
+        if !is_due(&self.keys.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let Ok(next) = TicketKey::new(now).and_then(Ready::new) else { return };
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        // Another worker may have been faster.
+        if is_due(&keys) {
+            keys.insert(0, next);
+            keys.truncate(TICKET_KEYS_MAX);
+        }
+    }
+}
+
+impl TicketKey {
+    fn seals(&self, now: u64) -> bool {
+        // A clock that was set back must not keep a key for ever.
+        let age = now.checked_sub(self.made_unix_seconds);
+        age.is_some_and(|age| age < TICKET_KEY_SECONDS)
+    }
+
+    fn opens(&self, now: u64) -> bool {
+        now.saturating_sub(self.made_unix_seconds) < TICKET_KEY_SECONDS * TICKET_KEYS_MAX as u64
+    }
+}
+
+impl Ready {
+    fn new(key: TicketKey) -> Result<Self, Unspecified> {
+        let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.secret)?);
+        Ok(Self { key, cipher })
+    }
+}
+
+impl Realm {
+    pub(super) fn new(tickets: Arc<Tickets>, name: [u8; 32]) -> Self {
+        Self { tickets, name }
+    }
+}
+
+impl ProducesTickets for Realm {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    /// As long as the last ticket of a key is good: while there are newer keys.
+    fn lifetime(&self) -> u32 {
+        (TICKET_KEY_SECONDS * (TICKET_KEYS_MAX as u64 - 1)) as u32
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.tickets.seal(&self.name, plain).ok()
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.tickets.open(&self.name, ticket)
+    }
+}
+
+fn context(name: &[u8; NAME_BYTES], realm: &[u8; 32]) -> Aad<[u8; NAME_BYTES + 32]> {
+    let mut context = [0; NAME_BYTES + 32];
+    let (of_name, of_realm) = context.split_at_mut(NAME_BYTES);
+    of_name.copy_from_slice(name);
+    of_realm.copy_from_slice(realm);
+    Aad::from(context)
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

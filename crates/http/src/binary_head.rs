@@ -1,0 +1,284 @@
+//! Request heads of the binary protocols (RFC 9113 §8, RFC 9114 §4): what pseudo-fields and fields
+//! say that were decoded, in the value that HTTP/1 has too.
+//!
+//! What cannot be a message of the protocol is [`Rejected::Malformed`] and gets no answer, only the
+//! end of its stream (RFC 9113 §8.1.1). What HTTP/1 answers with a status is answered here as well.
+
+use crate::field::{Field, Fields, Known, KnownField};
+use crate::grammar;
+use crate::h1::glance::PageForm;
+use crate::h1::scan::value_bytes;
+use crate::h1::trailers::is_forbidden;
+use crate::host;
+use crate::limits::{Limits, METHOD_MAX_BYTES};
+use crate::method::Method;
+use crate::negotiate::prefers_text;
+use crate::refusal::Refusal;
+use crate::request::{Framing, RequestHead};
+use crate::target::{Scheme, Target};
+use crate::version::Version;
+
+/// Why fields are no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// They break the rules of the protocol: the stream ends with its error for that.
+    Malformed,
+    /// They are a request, and it is refused with a status.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Rejected {
+        Rejected::Refused(refusal)
+    }
+}
+
+/// Makes a head of all decoded lines of a section. `end` says that no content follows.
+///
+/// # Errors
+/// Why not. After a refusal the stream is still in order, unlike in HTTP/1.
+#[inline]
+pub fn request<'h>(
+    version: Version,
+    fields: Fields<'h>,
+    end: bool,
+    limits: &Limits,
+) -> Result<RequestHead<'h>, Rejected> {
+    let (pseudo, count) = pseudo_fields(&fields)?;
+    let fields = fields.behind(count);
+    let known = regular_fields(&fields)?;
+    let method_token = pseudo.method.ok_or(Rejected::Malformed)?;
+    if !grammar::is_token(method_token) {
+        return Err(Rejected::Malformed);
+    }
+    let method = Method::from_token(method_token);
+    let target = target(method, &pseudo, limits)?;
+    let authority = authority(&pseudo, target.scheme, &fields, &known)?;
+    let framing = framing(&fields, &known, end)?;
+    let expect_continue = known.has(KnownField::Expect) && expects(&fields, &known, framing)?;
+    Ok(RequestHead {
+        method,
+        method_token,
+        version,
+        target,
+        authority: Some(authority),
+        fields,
+        known,
+        framing,
+        keep_alive: true,
+        expect_continue,
+    })
+}
+
+/// The fields behind the content: no pseudo-fields, and none that are
+/// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] tells.
+///
+/// # Errors
+/// [`Rejected::Malformed`].
+pub fn trailers(fields: &Fields<'_>) -> Result<(), Rejected> {
+    regular_fields(fields).map(|_| ())
+}
+
+/// Whether a field behind the content is handed on.
+#[must_use]
+pub fn keep_trailer(name: &[u8]) -> bool {
+    !is_forbidden(name)
+}
+
+/// What the lines of a refused head tell of the page to answer with.
+#[must_use]
+pub fn page_form(fields: &Fields<'_>) -> PageForm {
+    PageForm {
+        head_only: fields.get(b":method") == Some(b"HEAD"),
+        text: prefers_text(fields.all(b"accept")),
+    }
+}
+
+/// `Content-Length` of fields that [`request`] has made a head of.
+#[must_use]
+pub fn content_length(head: &RequestHead<'_>) -> Option<u64> {
+    head.value(KnownField::ContentLength).and_then(grammar::decimal)
+}
+
+/// RFC 9113 §8.3.1.
+#[derive(Default)]
+struct Pseudo<'h> {
+    method: Option<&'h [u8]>,
+    scheme: Option<&'h [u8]>,
+    path: Option<&'h [u8]>,
+    authority: Option<&'h [u8]>,
+}
+
+/// Those in front of the fields, each at most once, and how many lines they take.
+#[inline]
+fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejected> {
+    let mut pseudo = Pseudo::default();
+    for (count, field) in fields.iter().enumerate() {
+        let slot = match field.name {
+            b":method" => &mut pseudo.method,
+            b":scheme" => &mut pseudo.scheme,
+            b":path" => &mut pseudo.path,
+            b":authority" => &mut pseudo.authority,
+            [b':', ..] => return Err(Rejected::Malformed),
+            _ => return Ok((pseudo, count)),
+        };
+        if slot.replace(field.value).is_some() || !is_value(field.value) {
+            return Err(Rejected::Malformed);
+        }
+    }
+    Ok((pseudo, fields.len()))
+}
+
+/// Checks every line (RFC 9113 §8.2) and notes where the known ones stand.
+#[inline]
+fn regular_fields(fields: &Fields<'_>) -> Result<Known, Rejected> {
+    let mut known = Known::default();
+    for (position, Field { name, value }) in fields.iter().enumerate() {
+        let is_name = !name.is_empty() && name.iter().all(|&byte| LOWER_TOKEN[usize::from(byte)]);
+        if !is_name || !is_value(value) || is_of_the_connection(name, value) {
+            return Err(Rejected::Malformed);
+        }
+        known.add(name, position);
+    }
+    Ok(known)
+}
+
+/// RFC 9113 §8.2.1, in the strict reading it allows: what RFC 9110 §5.5 has no place for.
+#[inline]
+fn is_value(value: &[u8]) -> bool {
+    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    !edge(value.first()) && !edge(value.last()) && value_bytes(value) == value.len()
+}
+
+/// RFC 9113 §8.2.2: there is nothing for a hop to say but frames. `name` has no capital letters.
+#[inline]
+fn is_of_the_connection(name: &[u8], value: &[u8]) -> bool {
+    match name.len() {
+        2 => name == b"te" && !value.eq_ignore_ascii_case(b"trailers"),
+        7 => name == b"upgrade",
+        10 => name == b"connection" || name == b"keep-alive",
+        16 => name == b"proxy-connection",
+        17 => name == b"transfer-encoding",
+        _ => false,
+    }
+}
+
+/// The target of `:scheme` and `:path`, or of CONNECT (RFC 9113 §8.5), where neither may be.
+#[inline]
+fn target<'h>(
+    method: Method,
+    pseudo: &Pseudo<'h>,
+    limits: &Limits,
+) -> Result<Target<'h>, Rejected> {
+    let (raw, scheme) = match (method, pseudo.scheme, pseudo.path, pseudo.authority) {
+        (Method::Connect, None, None, Some(authority)) => (authority, None),
+        (Method::Connect, ..) | (_, None, ..) | (_, _, None | Some([]), _) => {
+            return Err(Rejected::Malformed);
+        }
+        (_, Some(scheme), Some(path), _) => (path, Some(scheme_of(scheme)?)),
+    };
+    if method == Method::Other && pseudo.method.is_some_and(|token| token.len() > METHOD_MAX_BYTES)
+    {
+        return Err(Refusal::MethodTooLong.into());
+    }
+    if raw.len() > limits.target_bytes {
+        return Err(Refusal::TargetTooLong.into());
+    }
+    let has_form = method == Method::Connect || raw.starts_with(b"/") || raw == b"*";
+    match Target::parse(method, raw) {
+        Ok(target) if has_form => Ok(Target { scheme, ..target }),
+        _ => Err(Refusal::Target.into()),
+    }
+}
+
+/// Other schemes are those of other servers, whose gateway this is not.
+#[inline]
+fn scheme_of(scheme: &[u8]) -> Result<Scheme, Rejected> {
+    if scheme.eq_ignore_ascii_case(b"https") {
+        return Ok(Scheme::Https);
+    }
+    if scheme.eq_ignore_ascii_case(b"http") {
+        return Ok(Scheme::Http);
+    }
+    // RFC 3986 §3.1.
+    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    Err(if is_scheme { Refusal::Target.into() } else { Rejected::Malformed })
+}
+
+/// RFC 9113 §8.3.1: `:authority`, or the `Host` of who has translated a request of HTTP/1; never
+/// with user information, and if there are both they must agree.
+#[inline]
+fn authority<'h>(
+    pseudo: &Pseudo<'h>,
+    scheme: Option<Scheme>,
+    fields: &Fields<'h>,
+    known: &Known,
+) -> Result<&'h [u8], Rejected> {
+    let host = known.value(fields, KnownField::Host);
+    if known.repeated(KnownField::Host) {
+        return Err(Refusal::Host.into());
+    }
+    let authority = pseudo.authority.or(host).ok_or(Refusal::Host)?;
+    if authority.contains(&b'@') {
+        return Err(Rejected::Malformed);
+    }
+    let split = host::split(authority).map_err(|_| Refusal::Host)?;
+    match host {
+        Some(host) if host != authority => {
+            let other = host::split(host).map_err(|_| Refusal::Host)?;
+            let port = |port: Option<u16>| match (port, scheme) {
+                (None, Some(Scheme::Http)) => Some(80),
+                (None, Some(Scheme::Https)) => Some(443),
+                _ => port,
+            };
+            let same =
+                split.host.eq_ignore_ascii_case(other.host) && port(split.port) == port(other.port);
+            if same { Ok(authority) } else { Err(Rejected::Malformed) }
+        }
+        _ => Ok(authority),
+    }
+}
+
+/// RFC 9113 §8.1.1: what is announced and cannot come true is malformed.
+#[inline]
+fn framing(fields: &Fields<'_>, known: &Known, end: bool) -> Result<Framing, Rejected> {
+    let Some(length) = known.value(fields, KnownField::ContentLength) else {
+        return Ok(if end { Framing::None } else { Framing::Frames });
+    };
+    if known.repeated(KnownField::ContentLength)
+        || length.is_empty()
+        || !length.iter().all(u8::is_ascii_digit)
+    {
+        return Err(Refusal::ContentLength.into());
+    }
+    match grammar::decimal(length) {
+        Some(0) => Ok(Framing::None),
+        _ if end => Err(Rejected::Malformed),
+        Some(bytes) => Ok(Framing::Length(bytes)),
+        // RFC 9110 §8.6 asks to expect numbers beyond any integer type.
+        None => Err(Refusal::ContentTooLarge.into()),
+    }
+}
+
+/// RFC 9110 §10.1.1, as in HTTP/1.1.
+#[cold]
+fn expects(fields: &Fields<'_>, known: &Known, framing: Framing) -> Result<bool, Rejected> {
+    let mut values = known.values(fields, KnownField::Expect);
+    if !values.all(|value| value.eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Refusal::Expectation.into());
+    }
+    Ok(framing != Framing::None)
+}
+
+/// Token characters without the capital letters (RFC 9113 §8.2.1).
+static LOWER_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        table[byte] = grammar::is_token_byte(c) && !c.is_ascii_uppercase();
+        byte += 1;
+    }
+    table
+};

@@ -1,0 +1,167 @@
+//! What a client may cause with frames that are cheap for it: one number per kind of frame, which
+//! goes down with each and up with time and with work worth doing. At the end of one the connection
+//! ends (RFC 9113 §10.5).
+
+use super::limits::{REPLIES, RESETS, TRIFLES, WINDOWS};
+
+/// What a client had too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Budget {
+    /// Streams that ended without an answer.
+    Resets,
+    /// Frames that must be answered.
+    Replies,
+    /// Frames that change nothing.
+    Trifles,
+    /// Windows opened by little.
+    Windows,
+    /// One field block longer than any head.
+    Block,
+}
+
+/// How a budget is filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// What it begins with and never exceeds.
+    pub(super) burst: u16,
+    /// Per second that has passed.
+    pub(super) per_second: u16,
+    /// Per answer that was given whole.
+    pub(super) per_answer: u16,
+    /// Per DATA frame sent.
+    pub(super) per_data: u16,
+    /// Per KiB of content sent.
+    pub(super) per_kib: u16,
+}
+
+/// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.
+const ROWS: [Row; 4] = [RESETS, REPLIES, TRIFLES, WINDOWS];
+
+/// What is left of each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budgets {
+    left: [u16; ROWS.len()],
+    /// Until when time has been counted, in seconds.
+    counted_s: u32,
+}
+
+impl Budgets {
+    pub(super) fn new() -> Budgets {
+        Budgets { left: ROWS.map(|row| row.burst), counted_s: 0 }
+    }
+
+    /// Time is counted from now on.
+    pub(super) fn begin(&mut self, now_ms: u64) {
+        self.counted_s = seconds(now_ms);
+    }
+
+    /// Takes one away.
+    ///
+    /// # Errors
+    /// The budget, when nothing is left of it.
+    #[inline]
+    pub(super) fn spend(&mut self, budget: Budget, now_ms: u64) -> Result<(), Budget> {
+        if self.left.get(budget as usize).is_none_or(|&left| left == 0) {
+            self.pass(now_ms);
+        }
+        match self.left.get_mut(budget as usize) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                Ok(())
+            }
+            _ => Err(budget),
+        }
+    }
+
+    /// An answer was given whole.
+    #[inline]
+    pub(super) fn answered(&mut self) {
+        self.fill(|row| u32::from(row.per_answer));
+    }
+
+    /// A DATA frame of so many bytes was sent.
+    #[inline]
+    pub(super) fn sent_data(&mut self, bytes: usize) {
+        let kib = (bytes / 1024) as u32;
+        self.fill(|row| u32::from(row.per_data) + u32::from(row.per_kib) * kib);
+    }
+
+    /// Counts the time since the last look. Looked at only when something is used up, so the usual
+    /// frame costs one subtraction.
+    #[cold]
+    fn pass(&mut self, now_ms: u64) {
+        let now_s = seconds(now_ms);
+        let seconds = now_s.saturating_sub(self.counted_s);
+        self.counted_s = self.counted_s.max(now_s);
+        self.fill(|row| u32::from(row.per_second).saturating_mul(seconds));
+    }
+
+    #[inline]
+    fn fill(&mut self, by: impl Fn(&Row) -> u32) {
+        for (left, row) in self.left.iter_mut().zip(&ROWS) {
+            let full = u32::from(*left).saturating_add(by(row)).min(u32::from(row.burst));
+            *left = full as u16;
+        }
+    }
+}
+
+fn seconds(ms: u64) -> u32 {
+    u32::try_from(ms / 1000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spend_all(budgets: &mut Budgets, budget: Budget, now_ms: u64) -> u16 {
+        let mut count = 0;
+        while budgets.spend(budget, now_ms).is_ok() {
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn each_ends_at_its_burst_and_alone() {
+        let mut budgets = Budgets::new();
+        budgets.begin(5_000_000);
+        for budget in [Budget::Resets, Budget::Replies, Budget::Trifles, Budget::Windows] {
+            let burst = ROWS[budget as usize].burst;
+            assert_eq!(spend_all(&mut budgets, budget, 5_000_000), burst, "{budget:?}");
+        }
+    }
+
+    #[test]
+    fn time_and_work_fill_and_never_above_the_burst() {
+        let mut budgets = Budgets::new();
+        budgets.begin(1000);
+        spend_all(&mut budgets, Budget::Resets, 1000);
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, 1999), 0);
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), 2 * RESETS.per_second);
+        budgets.answered();
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_answer);
+        budgets.sent_data(100_000);
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_data);
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
+        for _ in 0..1000 {
+            budgets.answered();
+        }
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
+    }
+
+    /// A clock that goes back gives nothing and takes nothing.
+    #[test]
+    fn time_does_not_go_back() {
+        let mut budgets = Budgets::new();
+        budgets.begin(10_000);
+        spend_all(&mut budgets, Budget::Replies, 10_000);
+        assert_eq!(spend_all(&mut budgets, Budget::Replies, 0), 0);
+        assert_eq!(spend_all(&mut budgets, Budget::Replies, 11_000), REPLIES.per_second);
+    }
+
+    #[test]
+    fn a_length_is_no_budget_that_can_be_spent() {
+        assert_eq!(Budgets::new().spend(Budget::Block, 0), Err(Budget::Block));
+    }
+}

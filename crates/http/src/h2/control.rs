@@ -1,0 +1,322 @@
+//! The frames beside requests and their content (RFC 9113 §6.3 to §6.9, RFC 9218 §7.1).
+
+use super::budget::Budget;
+use super::data::renew;
+use super::event::{Event, Fault};
+use super::frame::{
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
+    TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, flag, number, setting,
+};
+use super::priority::Priority;
+use super::send::LEAVING_PING;
+use super::session::{Leaving, Phase, Session, Whereabouts};
+
+type Handled<S> = Result<Event<'static, S>, Fault>;
+
+impl<S: Default> Session<S> {
+    /// A whole frame that is neither DATA nor part of a field block.
+    pub(super) fn control(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
+        match header.kind {
+            Kind::Settings => self.settings(header, payload, now_ms, out),
+            Kind::WindowUpdate => self.window_update(header, payload, now_ms, out),
+            Kind::ResetStream => self.reset_by_peer(header, payload, now_ms),
+            Kind::Ping => self.ping(header, payload, now_ms, out),
+            Kind::GoAway => self.go_away_of_peer(header, payload, now_ms),
+            Kind::Priority => self.priority(header, payload, now_ms, out),
+            Kind::PriorityUpdate => self.priority_update(header, payload, now_ms),
+            // RFC 9113 §8.4: "A client cannot push."
+            Kind::PushPromise => Err(ErrorCode::ProtocolError.into()),
+            Kind::Data | Kind::Headers | Kind::Continuation | Kind::Unknown => {
+                self.budgets.spend(Budget::Trifles, now_ms)?;
+                Ok(Event::Nothing)
+            }
+        }
+    }
+
+    /// RFC 9113 §6.5.
+    fn settings(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
+        if header.stream != 0 {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        self.budgets.spend(Budget::Replies, now_ms)?;
+        if header.has(flag::ACK) {
+            return match payload {
+                [] => Ok(self.settings_taken_up(out)),
+                _ => Err(ErrorCode::FrameSizeError.into()),
+            };
+        }
+        let (values, rest) = payload.as_chunks::<6>();
+        if !rest.is_empty() {
+            return Err(ErrorCode::FrameSizeError.into());
+        }
+        // Between two values of one setting nothing happens, so only the last one counts.
+        let mut window = self.peer.stream_window as u32;
+        for &[a, b, c, d, e, f] in values {
+            let value = u32::from_be_bytes([c, d, e, f]);
+            self.setting(u16::from_be_bytes([a, b]), value, &mut window)?;
+        }
+        let opened = self.set_stream_window(window)?;
+        self.phase = Phase::Open;
+        frame::settings_ack(out);
+        Ok(if opened { Event::Opened } else { Event::Nothing })
+    }
+
+    /// RFC 9113 §6.5.2. Others, and those that say what a server may do that this one does not, are
+    /// passed over.
+    fn setting(&mut self, name: u16, value: u32, window: &mut u32) -> Result<(), ErrorCode> {
+        match name {
+            setting::HEADER_TABLE_SIZE if value < TABLE_DEFAULT_BYTES => {
+                self.peer.table_changed = !self.peer.table_emptied;
+            }
+            setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
+                return Err(ErrorCode::ProtocolError);
+            }
+            setting::INITIAL_WINDOW_SIZE if value > STREAM_MAX => {
+                return Err(ErrorCode::FlowControlError);
+            }
+            setting::INITIAL_WINDOW_SIZE => *window = value,
+            setting::MAX_FRAME_SIZE => {
+                if !(FRAME_DEFAULT_BYTES..=FRAME_MAX_BYTES).contains(&value) {
+                    return Err(ErrorCode::ProtocolError);
+                }
+                self.peer.frame_bytes = value;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// RFC 9113 §6.9.2: the windows of all open streams move with the first window. Says whether
+    /// one opened.
+    fn set_stream_window(&mut self, window: u32) -> Result<bool, ErrorCode> {
+        let window = window as i32;
+        let change = window - self.peer.stream_window;
+        let mut opened = false;
+        if change != 0 {
+            for (_, stream) in self.streams.each() {
+                let moved = stream.send_window.checked_add(change);
+                let moved = moved.ok_or(ErrorCode::FlowControlError)?;
+                opened |= stream.send_window <= 0 && moved > 0;
+                stream.send_window = moved;
+            }
+            self.peer.stream_window = window;
+        }
+        Ok(opened)
+    }
+
+    /// From now on the client goes by our settings, and so do the windows of open streams.
+    fn settings_taken_up(&mut self, out: &mut Vec<u8>) -> Event<'static, S> {
+        if !std::mem::replace(&mut self.acknowledged, true) {
+            let window_max = self.settings.stream_window_max_bytes;
+            let change = self.settings.stream_window_bytes as i32 - WINDOW_DEFAULT_BYTES as i32;
+            for (id, stream) in self.streams.each() {
+                stream.receive_window = stream.receive_window.saturating_add(change);
+                renew(id, stream, window_max, out);
+            }
+            for (_, window) in &mut self.ignored {
+                *window = window.saturating_add(change.max(0));
+            }
+        }
+        Event::Nothing
+    }
+
+    /// RFC 9113 §6.9.
+    #[inline]
+    fn window_update(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
+        if payload.len() != 4 {
+            return Err(ErrorCode::FrameSizeError.into());
+        }
+        let increment = (number(payload) & STREAM_MAX) as i32;
+        if header.stream == 0 {
+            if increment == 0 {
+                return Err(ErrorCode::ProtocolError.into());
+            }
+            self.budgets.spend(Budget::Windows, now_ms)?;
+            let opened = self.send_window <= 0;
+            let moved = self.send_window.checked_add(increment);
+            self.send_window = moved.ok_or(ErrorCode::FlowControlError)?;
+            return Ok(if opened { Event::Opened } else { Event::Nothing });
+        }
+        let Some(stream) = self.streams.get_mut(header.stream) else {
+            return self.beside_open_streams(header, now_ms);
+        };
+        let code = match (increment, stream.send_window.checked_add(increment)) {
+            (0, _) => ErrorCode::ProtocolError,
+            (_, None) => ErrorCode::FlowControlError,
+            (_, Some(moved)) => {
+                let opened = stream.send_window <= 0 && moved > 0;
+                stream.send_window = moved;
+                self.budgets.spend(Budget::Windows, now_ms)?;
+                return Ok(if opened { Event::Opened } else { Event::Nothing });
+            }
+        };
+        self.stream_error(header.stream, code, now_ms, out)
+    }
+
+    /// RST_STREAM of the client (RFC 9113 §6.4).
+    fn reset_by_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+        if payload.len() != 4 {
+            return Err(ErrorCode::FrameSizeError.into());
+        }
+        let stream = header.stream;
+        let Some(gone) = self.streams.remove(stream) else {
+            return self.beside_open_streams(header, now_ms);
+        };
+        self.budgets.spend(Budget::Resets, now_ms)?;
+        let code = ErrorCode::of(number(payload));
+        Ok(Event::Reset { stream, code, by_peer: true, own: gone.own })
+    }
+
+    /// A frame that changes nothing when its stream is not open any more, and is an error when it
+    /// never was.
+    #[cold]
+    fn beside_open_streams(&mut self, header: &Header, now_ms: u64) -> Handled<S> {
+        if self.whereabouts(header.stream) == Whereabouts::Idle {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        // Clients go on opening the window of an answer that has left already.
+        let is_window = header.kind == Kind::WindowUpdate;
+        let budget = if is_window { Budget::Windows } else { Budget::Trifles };
+        self.budgets.spend(budget, now_ms)?;
+        Ok(Event::Nothing)
+    }
+
+    /// RFC 9113 §6.7.
+    fn ping(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
+        if header.stream != 0 {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        let payload = *payload.as_array::<8>().ok_or(ErrorCode::FrameSizeError)?;
+        self.budgets.spend(Budget::Replies, now_ms)?;
+        if !header.has(flag::ACK) {
+            frame::ping(out, flag::ACK, payload);
+        } else if payload == LEAVING_PING && self.leaving == Leaving::Announced {
+            self.go_away(out);
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// GOAWAY of the client (RFC 9113 §6.8).
+    fn go_away_of_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+        if header.stream != 0 {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        let [_, _, _, _, code @ ..] = payload else {
+            return Err(ErrorCode::FrameSizeError.into());
+        };
+        if code.len() < 4 {
+            return Err(ErrorCode::FrameSizeError.into());
+        }
+        self.budgets.spend(Budget::Trifles, now_ms)?;
+        self.peer_leaves = true;
+        Ok(Event::PeerLeaves { code: ErrorCode::of(number(code)) })
+    }
+
+    /// PRIORITY, which means nothing any more (RFC 9113 §5.3.2, §6.3).
+    fn priority(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled<S> {
+        if header.stream == 0 {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        if header.bytes != 5 {
+            // "MUST be treated as a stream error", which only an open stream can have.
+            return match self.whereabouts(header.stream) {
+                Whereabouts::Open => {
+                    self.stream_error(header.stream, ErrorCode::FrameSizeError, now_ms, out)
+                }
+                _ => Err(ErrorCode::FrameSizeError.into()),
+            };
+        }
+        self.budgets.spend(Budget::Trifles, now_ms)?;
+        if depends_on_itself(header.stream, payload) {
+            return match self.whereabouts(header.stream) {
+                Whereabouts::Open => {
+                    self.stream_error(header.stream, ErrorCode::ProtocolError, now_ms, out)
+                }
+                _ => Err(ErrorCode::ProtocolError.into()),
+            };
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// RFC 9218 §7.1.
+    fn priority_update(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+        let Some((_, value)) = payload.split_at_checked(4) else {
+            return Err(ErrorCode::FrameSizeError.into());
+        };
+        let stream = number(payload) & STREAM_MAX;
+        // Even numbers are pushed streams, of which there are none.
+        if header.stream != 0 || stream.is_multiple_of(2) {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        self.budgets.spend(Budget::Trifles, now_ms)?;
+        let priority = Priority::parse(value);
+        match self.whereabouts(stream) {
+            Whereabouts::Open => self.streams.set_priority(stream, priority),
+            Whereabouts::Idle => self.keep_early_priority(stream, priority)?,
+            Whereabouts::Ignored | Whereabouts::Closed => {}
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// Keeps a priority that has come ahead of its stream.
+    fn keep_early_priority(&mut self, stream: u32, priority: Priority) -> Result<(), ErrorCode> {
+        if let Some(entry) = self.early.iter_mut().find(|(id, _)| *id == stream) {
+            entry.1 = priority;
+            return Ok(());
+        }
+        // RFC 9218 §7.1: streams that are prioritized in idle state, and active ones, together
+        // "MUST NOT exceed" what may be open.
+        if self.early.len() + self.streams.len() >= usize::from(self.settings.streams) {
+            return Err(ErrorCode::ProtocolError);
+        }
+        self.early.push((stream, priority));
+        Ok(())
+    }
+
+    /// The priority that came ahead of a stream which begins now. Those of lower numbers are for
+    /// streams that will never begin.
+    pub(super) fn forget_early_priority(&mut self, stream: u32) -> Option<Priority> {
+        if self.early.is_empty() {
+            return None;
+        }
+        let priority = self.early.iter().find(|(id, _)| *id == stream).map(|entry| entry.1);
+        self.early.retain(|(id, _)| *id > stream);
+        priority
+    }
+}
+
+/// Whether the priority of RFC 7540 that a payload begins with makes a stream depend on itself,
+/// which was an error of that stream (§5.3.1 there) and is a sign of a broken client still.
+pub(super) fn depends_on_itself(stream: u32, payload: &[u8]) -> bool {
+    payload.len() >= 5 && number(payload) & STREAM_MAX == stream
+}

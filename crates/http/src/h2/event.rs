@@ -1,0 +1,113 @@
+//! What a client did, in one step.
+
+use super::budget::Budget;
+use super::frame::ErrorCode;
+use crate::field::Fields;
+use crate::h1::glance::PageForm;
+use crate::refusal::Refusal;
+use crate::request::RequestHead;
+
+/// How much of the input was used, and what it was.
+#[derive(Debug)]
+pub struct Step<'a, S> {
+    /// Bytes of the input that need not be given again.
+    pub used: usize,
+    /// What they were.
+    pub event: Event<'a, S>,
+}
+
+/// What happened. Streams that are named in an event are open, but for [`Event::Reset`].
+#[derive(Debug)]
+pub enum Event<'a, S> {
+    /// What is left of the input can only be used once there is more of it: at most
+    /// [`INPUT_MAX_BYTES`](super::session::INPUT_MAX_BYTES) in all.
+    NeedMore,
+    /// Nothing to tell; answers to it may have been written.
+    Nothing,
+    /// A request.
+    Head {
+        /// Its stream.
+        stream: u32,
+        /// The request.
+        head: RequestHead<'a>,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// A request that is to be answered with the status of the refusal.
+    HeadRefused {
+        /// Its stream.
+        stream: u32,
+        /// Why.
+        refusal: Refusal,
+        /// The form of the page.
+        form: PageForm,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// Content. Every byte of it is to be given back by
+    /// [`consumed`](super::session::Session::consumed), sooner or later.
+    Data {
+        /// Its stream.
+        stream: u32,
+        /// The bytes; none perhaps, when it is the end.
+        bytes: &'a [u8],
+        /// Nothing follows.
+        end: bool,
+    },
+    /// The end of the content, with fields behind it. Those that are
+    /// [forbidden](crate::h1::trailers::is_forbidden) there are left out.
+    Trailers {
+        /// Their stream.
+        stream: u32,
+        /// The fields.
+        fields: Fields<'a>,
+    },
+    /// A stream has ended before its answer. It is open no more; if it was this side that ended it,
+    /// for a fault of the client, that was written already.
+    Reset {
+        /// The stream.
+        stream: u32,
+        /// Why.
+        code: ErrorCode,
+        /// Whether the client did it.
+        by_peer: bool,
+        /// What was kept with it.
+        own: S,
+    },
+    /// A window was opened that had been shut: perhaps something can be sent.
+    Opened,
+    /// The client will have no more requests, and says why.
+    PeerLeaves {
+        /// Why.
+        code: ErrorCode,
+    },
+    /// The connection is over: what was written is to be sent, then it closes. Input is ignored
+    /// from now on.
+    Fatal {
+        /// Why.
+        code: ErrorCode,
+        /// What the client had too much of, if that was it.
+        budget: Option<Budget>,
+    },
+}
+
+/// Why a connection ends within a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The client broke the protocol.
+    Broken(ErrorCode),
+    /// The client had too much of something.
+    Excess(Budget),
+}
+
+impl From<Budget> for Fault {
+    fn from(budget: Budget) -> Fault {
+        Fault::Excess(budget)
+    }
+}
+
+impl From<ErrorCode> for Fault {
+    fn from(code: ErrorCode) -> Fault {
+        Fault::Broken(code)
+    }
+}

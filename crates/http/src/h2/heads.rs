@@ -1,0 +1,242 @@
+//! HEADERS and CONTINUATION (RFC 9113 §6.2, §6.10): the beginning of a stream, or the end of its
+//! content.
+
+use super::budget::Budget;
+use super::control::depends_on_itself;
+use super::event::{Event, Fault};
+use super::frame::{ErrorCode, Header, flag};
+use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
+use super::priority::Priority;
+use super::session::{Session, Whereabouts};
+use crate::binary_head::{self, Rejected};
+use crate::field::Fields;
+use crate::hpack::CompressionError;
+use crate::refusal::Refusal;
+use crate::section::{FieldSection, Fit};
+use crate::version::Version;
+
+/// The first parts of a field block.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    pub(super) stream: u32,
+    end: bool,
+    block: Vec<u8>,
+}
+
+impl Gathering {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.block.capacity()
+    }
+}
+
+impl<S: Default> Session<S> {
+    /// HEADERS.
+    #[inline]
+    pub(super) fn headers<'a>(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        // RFC 9113 §5.1.1: the streams of a client have odd numbers.
+        if header.stream.is_multiple_of(2) {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        let block = field_block(header, payload)?;
+        let end = header.has(flag::END_STREAM);
+        if header.has(flag::END_HEADERS) {
+            return self.section(header.stream, end, block, section, now_ms, out);
+        }
+        let stream = header.stream;
+        self.gathering = Some(Gathering { stream, end, block: block.to_vec() });
+        Ok(Event::Nothing)
+    }
+
+    /// CONTINUATION.
+    #[cold]
+    pub(super) fn continuation<'a>(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        let Some(mut gathering) = self.gathering.take() else {
+            return Err(ErrorCode::ProtocolError.into());
+        };
+        if gathering.block.len() + payload.len() > BLOCK_MAX_BYTES {
+            return Err(Budget::Block.into());
+        }
+        gathering.block.extend_from_slice(payload);
+        if header.has(flag::END_HEADERS) {
+            let Gathering { stream, end, block } = gathering;
+            return self.section(stream, end, &block, section, now_ms, out);
+        }
+        if payload.len() < CONTINUATION_MIN_BYTES {
+            self.budgets.spend(Budget::Trifles, now_ms)?;
+        }
+        self.gathering = Some(gathering);
+        Ok(Event::Nothing)
+    }
+
+    /// A whole field block. It is decoded whatever becomes of it, so that the table of the
+    /// compression stays that of the client (RFC 9113 §4.3).
+    #[inline]
+    fn section<'a>(
+        &mut self,
+        stream: u32,
+        end: bool,
+        block: &[u8],
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        let fit = match self.decoder.decode(block, section, &self.settings.limits) {
+            Ok(fit) => fit,
+            Err(CompressionError::Work) => return Err(Budget::Block.into()),
+            Err(_) => return Err(ErrorCode::CompressionError.into()),
+        };
+        match self.whereabouts(stream) {
+            Whereabouts::Idle if stream > self.accepted_max => {
+                self.last_stream = stream;
+                self.budgets.spend(Budget::Trifles, now_ms)?;
+                Ok(Event::Nothing)
+            }
+            Whereabouts::Idle => self.request(stream, end, fit, section, now_ms, out),
+            Whereabouts::Open => self.received_trailers(stream, end, fit, section, now_ms, out),
+            Whereabouts::Ignored => {
+                self.budgets.spend(Budget::Trifles, now_ms)?;
+                Ok(Event::Nothing)
+            }
+            // RFC 9113 §5.1.1: a number below the highest was given up when that was opened.
+            Whereabouts::Closed if (self.skipped.0..=self.skipped.1).contains(&stream) => {
+                Err(ErrorCode::ProtocolError.into())
+            }
+            Whereabouts::Closed => Err(ErrorCode::StreamClosed.into()),
+        }
+    }
+
+    /// A request on a new stream.
+    #[inline]
+    fn request<'a>(
+        &mut self,
+        stream: u32,
+        end: bool,
+        fit: Fit,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        if stream > self.last_stream + 2 {
+            self.skipped = (self.last_stream + 1, stream - 1);
+        }
+        self.last_stream = stream;
+        if self.streams.len() >= usize::from(self.settings.streams) {
+            return self.refuse(stream, end, ErrorCode::RefusedStream, now_ms, out);
+        }
+        let fields: Fields<'a> = section.fields();
+        let limits = &self.settings.limits;
+        let head = match fit {
+            Fit::Whole => binary_head::request(Version::Http2, fields, end, limits),
+            Fit::TooLarge => Err(Refusal::HeadTooLarge.into()),
+            Fit::TooMany => Err(Refusal::TooManyFields.into()),
+        };
+        if head.as_ref().err() == Some(&Rejected::Malformed) {
+            return self.refuse(stream, end, ErrorCode::ProtocolError, now_ms, out);
+        }
+        let priority = self.first_priority(stream, &fields);
+        let content_left = head.as_ref().ok().and_then(binary_head::content_length);
+        if let Some(open) = self.open_stream(stream, priority) {
+            open.peer_ended = end;
+            open.content_left = content_left;
+        }
+        match head {
+            Ok(head) => Ok(Event::Head { stream, head, end }),
+            Err(Rejected::Refused(refusal)) => {
+                let form = binary_head::page_form(&fields);
+                Ok(Event::HeadRefused { stream, refusal, form, end })
+            }
+            Err(Rejected::Malformed) => Err(ErrorCode::InternalError.into()),
+        }
+    }
+
+    /// Ends a stream that nobody has heard of.
+    #[cold]
+    fn refuse<'a>(
+        &mut self,
+        stream: u32,
+        end: bool,
+        code: ErrorCode,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        self.budgets.spend(Budget::Resets, now_ms)?;
+        self.forget_early_priority(stream);
+        super::frame::reset_stream(out, stream, code);
+        if !end {
+            self.ignore(stream, self.first_receive_window());
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// The end of the content of an open stream (RFC 9113 §8.1).
+    #[cold]
+    fn received_trailers<'a>(
+        &mut self,
+        stream: u32,
+        end: bool,
+        fit: Fit,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        let Some(open) = self.streams.get_mut(stream) else { return Ok(Event::Nothing) };
+        let malformed = !end
+            || open.content_left.is_some_and(|left| left > 0)
+            || binary_head::trailers(&section.fields()).is_err();
+        let code = match fit {
+            // RFC 9113 §5.1: "half-closed (remote)".
+            _ if open.peer_ended => ErrorCode::StreamClosed,
+            Fit::Whole if !malformed => {
+                open.peer_ended = true;
+                section.retain(binary_head::keep_trailer);
+                return Ok(Event::Trailers { stream, fields: section.fields() });
+            }
+            Fit::Whole => ErrorCode::ProtocolError,
+            Fit::TooLarge | Fit::TooMany => ErrorCode::EnhanceYourCalm,
+        };
+        self.stream_error(stream, code, now_ms, out)
+    }
+
+    /// How urgent a request is that begins: a frame that came ahead of it wins (RFC 9218 §7).
+    #[inline]
+    fn first_priority(&mut self, stream: u32, fields: &Fields<'_>) -> Priority {
+        let mut priority = Priority::default();
+        for value in fields.all(b"priority") {
+            priority.read(value);
+        }
+        self.forget_early_priority(stream).unwrap_or(priority)
+    }
+}
+
+/// The field block in HEADERS, without padding and the deprecated fields of priority (RFC 9113
+/// §6.2, §5.3.2).
+#[inline]
+fn field_block<'p>(header: &Header, payload: &'p [u8]) -> Result<&'p [u8], Fault> {
+    let (padding, mut rest) = match (header.has(flag::PADDED), payload) {
+        (false, _) => (0, payload),
+        (true, [padding, rest @ ..]) => (usize::from(*padding), rest),
+        (true, []) => return Err(ErrorCode::FrameSizeError.into()),
+    };
+    if header.has(flag::PRIORITY) {
+        if depends_on_itself(header.stream, rest) {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        rest = rest.get(5..).ok_or(ErrorCode::FrameSizeError)?;
+    }
+    let bytes = rest.len().checked_sub(padding).ok_or(ErrorCode::ProtocolError)?;
+    Ok(rest.get(..bytes).unwrap_or_default())
+}

@@ -1,0 +1,28 @@
+//! The HTTP/2 wire machine, server side (RFC 9113, RFC 9218): bytes in, events out, frames written.
+//!
+//! [`session`] is one connection. What came goes to [`step`](session::Session::step), which uses at
+//! most one frame and says what it means; answers go out by the functions of `send`. DATA is handed
+//! on as it comes and never waits for its frame to be whole; any other frame does, in the buffer of
+//! the caller.
+//!
+//! Content is bounded by windows in both directions. A client may send as much on a stream as the
+//! first window has, and more only against [`want`](session::Session::want); what was taken, or
+//! dropped, is given back to the connection by [`consumed`](session::Session::consumed). Content of
+//! answers goes as [`room`](session::Session::room) allows, in the order of
+//! [`next_ready`](session::Session::next_ready).
+//!
+//! A client that makes work without end runs out of one of its [budgets](budget::Budget). All of
+//! this rests on the caller on one point: while much of what the session has written waits to be
+//! sent, it must not be given more input.
+
+pub mod budget;
+mod control;
+mod data;
+pub mod event;
+pub mod frame;
+mod heads;
+pub mod limits;
+pub mod priority;
+mod send;
+pub mod session;
+mod streams;

@@ -1,0 +1,219 @@
+//! What goes out: heads, content, trailers, and the end of streams and of the connection.
+
+use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX, flag};
+use super::limits::DRIBBLE_BYTES;
+use super::priority::Priority;
+use super::session::{Leaving, Phase, Session};
+use crate::hpack::encode;
+
+/// The PING whose answer tells that the client knows that this side leaves.
+pub(super) const LEAVING_PING: [u8; 8] = *b"leaving.";
+
+impl<S: Default> Session<S> {
+    /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
+    /// [`encode`](crate::hpack::encode). With `end` nothing follows, and the stream is to be
+    /// [closed](Self::close).
+    ///
+    /// Says whether the stream is open for it; if not, nothing is written.
+    #[inline]
+    pub fn head(
+        &mut self,
+        stream: u32,
+        end: bool,
+        out: &mut Vec<u8>,
+        block: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        let Some(open) = self.streams.get_mut(stream) else { return false };
+        if open.ended {
+            return false;
+        }
+        open.ended = end;
+        let start = out.len();
+        out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
+        if self.peer.table_changed {
+            // RFC 7541 §4.2: "This dynamic table size update MUST occur at the beginning of the
+            // first header block following the change".
+            self.peer.table_changed = false;
+            self.peer.table_emptied = true;
+            encode::table_size_update(out, 0);
+        }
+        block(out);
+        let bytes = out.len() - start - FRAME_HEADER_BYTES;
+        let end_stream = if end { flag::END_STREAM } else { 0 };
+        if bytes > self.peer.frame_bytes as usize {
+            cut(out, start, stream, end_stream, self.peer.frame_bytes as usize);
+        } else if let Some(place) = out.get_mut(start..start + FRAME_HEADER_BYTES) {
+            let flags = flag::END_HEADERS | end_stream;
+            let header = Header { bytes: bytes as u32, kind: Kind::Headers, flags, stream };
+            place.copy_from_slice(&header.wire());
+        }
+        true
+    }
+
+    /// Writes the fields behind the content, and with them its end; see [`head`](Self::head).
+    pub fn trailers(
+        &mut self,
+        stream: u32,
+        out: &mut Vec<u8>,
+        block: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        self.head(stream, true, out, block)
+    }
+
+    /// Bytes of content that may go out on a stream now, in one frame: 0 when a window is shut, or
+    /// the stream is not open for content.
+    #[inline]
+    #[must_use]
+    pub fn room(&self, stream: u32) -> usize {
+        match self.streams.get(stream) {
+            Some(open) if !open.ended => {
+                let window = open.send_window.min(self.send_window).max(0);
+                (window as u32).min(self.peer.frame_bytes) as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// Writes the header of a DATA frame, behind which the caller puts the content: no more than
+    /// there is [room](Self::room), and none perhaps, when it is the end. With `end` the stream is
+    /// to be [closed](Self::close) behind it.
+    ///
+    /// Says whether the stream is open for it; if not, nothing is written.
+    #[inline]
+    pub fn data(&mut self, stream: u32, bytes: usize, end: bool, out: &mut Vec<u8>) -> bool {
+        let room = self.room(stream);
+        let Some(open) = self.streams.get_mut(stream).filter(|open| !open.ended) else {
+            return false;
+        };
+        assert!(bytes <= room, "content beyond the window");
+        open.ended = end;
+        open.send_window -= bytes as i32;
+        self.send_window -= bytes as i32;
+        // Whoever keeps a window so small that it is used up at once gets nothing for that.
+        let dribble = bytes < DRIBBLE_BYTES && (open.send_window <= 0 || self.send_window <= 0);
+        if !dribble {
+            self.budgets.sent_data(bytes);
+        }
+        self.streams.had_turn(stream);
+        let flags = if end { flag::END_STREAM } else { 0 };
+        Header { bytes: bytes as u32, kind: Kind::Data, flags, stream }.write(out);
+        true
+    }
+
+    /// Whether the last frame of a stream's answer is written.
+    #[must_use]
+    pub fn is_ended(&self, stream: u32) -> bool {
+        self.streams.get(stream).is_none_or(|open| open.ended)
+    }
+
+    /// Takes away a stream whose answer is complete, after its last frame is in the way of the
+    /// connection; gives back what was kept with it. A client that still sends is told that nobody
+    /// reads it (RFC 9113 §8.1); one whose answer is not complete learns so by an error.
+    pub fn close(&mut self, stream: u32, out: &mut Vec<u8>) -> Option<S> {
+        let open = self.streams.get(stream)?;
+        match (open.ended, open.peer_ended) {
+            (false, _) => self.reset(stream, ErrorCode::InternalError, out),
+            (true, false) => {
+                self.budgets.answered();
+                // What the client has leave to send it may have sent already, and some take a reset
+                // behind a complete answer for an error.
+                let leave = open.receive_window.max(0) as u64;
+                if open.content_left.is_some_and(|left| left <= leave) {
+                    let gone = self.streams.remove(stream)?;
+                    self.ignore(stream, gone.receive_window);
+                    return Some(gone.own);
+                }
+                self.reset(stream, ErrorCode::NoError, out)
+            }
+            (true, true) => {
+                self.budgets.answered();
+                self.streams.remove(stream).map(|gone| gone.own)
+            }
+        }
+    }
+
+    /// Ends a stream; gives back what was kept with it.
+    pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<S> {
+        let gone = self.streams.remove(stream)?;
+        frame::reset_stream(out, stream, code);
+        if !gone.peer_ended {
+            self.ignore(stream, gone.receive_window);
+        }
+        Some(gone.own)
+    }
+
+    /// Gives an answer another priority than the client has asked for (RFC 9218 §8).
+    pub fn set_priority(&mut self, stream: u32, priority: Priority) {
+        self.streams.set_priority(stream, priority);
+    }
+
+    /// Whether a stream has content that could go out.
+    #[inline]
+    pub fn set_ready(&mut self, stream: u32, ready: bool) {
+        self.streams.set_ready(stream, ready);
+    }
+
+    /// The stream whose content is to go out next, of those that are ready and have
+    /// [room](Self::room): the most urgent, and in turn (RFC 9218 §10).
+    #[inline]
+    #[must_use]
+    pub fn next_ready(&self) -> Option<u32> {
+        if self.send_window <= 0 {
+            return None;
+        }
+        self.streams.next_ready()
+    }
+
+    /// Whether content waits for nothing but the client: streams are [ready](Self::set_ready), and
+    /// their windows are shut. For a deadline, since a client can leave it so for ever.
+    #[must_use]
+    pub fn is_held_up(&self) -> bool {
+        self.streams.has_ready() && self.next_ready().is_none()
+    }
+
+    /// Says that this side leaves (RFC 9113 §6.8). First the client is told to open no more
+    /// streams, while those on their way are still taken; said again, or when the client has
+    /// answered, the last of them is named.
+    pub fn go_away(&mut self, out: &mut Vec<u8>) {
+        match (self.phase, self.leaving) {
+            (Phase::Failed, _) | (_, Leaving::Final) => {}
+            (_, Leaving::No) => {
+                self.leaving = Leaving::Announced;
+                frame::go_away(out, STREAM_MAX, ErrorCode::NoError);
+                frame::ping(out, 0, LEAVING_PING);
+            }
+            (_, Leaving::Announced) => {
+                self.leaving = Leaving::Final;
+                self.accepted_max = self.last_stream;
+                frame::go_away(out, self.last_stream, ErrorCode::NoError);
+            }
+        }
+    }
+
+    /// Ends the connection with an error: what was written is to be sent, then it closes.
+    #[cold]
+    pub fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        if self.phase != Phase::Failed {
+            self.phase = Phase::Failed;
+            self.gathering = None;
+            frame::go_away(out, self.last_stream.min(self.accepted_max), code);
+        }
+    }
+}
+
+/// Puts a field block that stands behind `start` into as many frames as it needs.
+#[cold]
+fn cut(out: &mut Vec<u8>, start: usize, stream: u32, end_stream: u8, frame_bytes: usize) {
+    let block = out.split_off(start + FRAME_HEADER_BYTES);
+    out.truncate(start);
+    let count = block.len().div_ceil(frame_bytes);
+    for (index, part) in block.chunks(frame_bytes).enumerate() {
+        let kind = if index == 0 { Kind::Headers } else { Kind::Continuation };
+        let mut flags = if index == 0 { end_stream } else { 0 };
+        if index + 1 == count {
+            flags |= flag::END_HEADERS;
+        }
+        Header { bytes: part.len() as u32, kind, flags, stream }.write(out);
+        out.extend_from_slice(part);
+    }
+}

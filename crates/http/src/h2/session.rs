@@ -1,0 +1,391 @@
+//! One connection.
+
+use super::budget::{Budget, Budgets};
+use super::data::Part;
+use super::event::{Event, Fault, Step};
+use super::frame::{
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, Kind, PREFACE, STREAM_MAX,
+    TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
+};
+use super::heads::Gathering;
+use super::limits;
+use super::priority::Priority;
+use super::streams::{Stream, Streams};
+use crate::hpack::decoder::Decoder;
+use crate::limits::Limits;
+use crate::section::FieldSection;
+
+/// Input that a step may need at once: the longest frame that is accepted.
+pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as usize;
+
+/// What a listener may set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Streams open at once; at most [`limits::STREAMS_MAX`] of them are of use.
+    pub streams: u16,
+    /// See [`limits::STREAM_WINDOW_BYTES`].
+    pub stream_window_bytes: u32,
+    /// See [`limits::STREAM_WINDOW_MAX_BYTES`].
+    pub stream_window_max_bytes: u32,
+    /// See [`limits::CONNECTION_WINDOW_BYTES`]; less than 65535 cannot be said.
+    pub connection_window_bytes: u32,
+    /// Of a request head.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            streams: limits::STREAMS_MAX,
+            stream_window_bytes: limits::STREAM_WINDOW_BYTES,
+            stream_window_max_bytes: limits::STREAM_WINDOW_MAX_BYTES,
+            connection_window_bytes: limits::CONNECTION_WINDOW_BYTES,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The client has to send its preface.
+    Preface,
+    /// … and its SETTINGS behind it (RFC 9113 §3.4).
+    First,
+    Open,
+    /// Over; GOAWAY with an error was written.
+    Failed,
+}
+
+/// How far this side is with ending the connection (RFC 9113 §6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    No,
+    /// The client was told to open no more streams; those on their way are accepted.
+    Announced,
+    /// What is above the last stream is not looked at.
+    Final,
+}
+
+/// What the client said of its side (RFC 9113 §6.5.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) stream_window: i32,
+    pub(super) frame_bytes: u32,
+    /// Its table has become smaller than it began, and our compression has not said so yet. It says
+    /// 0, since it uses none, and then never again.
+    pub(super) table_changed: bool,
+    pub(super) table_emptied: bool,
+}
+
+/// One connection. `S` is what the caller keeps with each open stream.
+#[derive(Debug)]
+pub struct Session<S> {
+    pub(super) settings: Settings,
+    pub(super) phase: Phase,
+    pub(super) leaving: Leaving,
+    /// The client has sent GOAWAY.
+    pub(super) peer_leaves: bool,
+    /// The client has taken our settings up.
+    pub(super) acknowledged: bool,
+    pub(super) peer: Peer,
+    pub(super) decoder: Decoder,
+    pub(super) streams: Streams<S>,
+    pub(super) budgets: Budgets,
+    /// The highest stream the client has opened.
+    pub(super) last_stream: u32,
+    /// Streams above this one are not looked at.
+    pub(super) accepted_max: u32,
+    /// The last streams that the client has left out when it opened a higher one.
+    pub(super) skipped: (u32, u32),
+    /// Streams that this side has ended and the client has not, as a ring, each with what the
+    /// client may still send on it.
+    pub(super) ignored: Vec<(u32, i32)>,
+    pub(super) ignored_next: u16,
+    /// Priorities of streams that have not begun.
+    pub(super) early: Vec<(u32, Priority)>,
+    /// DATA that may be sent on the connection.
+    pub(super) send_window: i32,
+    /// DATA that the client may send, as it knows by what was sent to it.
+    pub(super) receive_window: i32,
+    /// DATA that was consumed, and not yet given back.
+    pub(super) unreturned: u32,
+    /// A field block of which more is to come.
+    pub(super) gathering: Option<Gathering>,
+    /// A DATA frame of which more is to come.
+    pub(super) part: Option<Part>,
+}
+
+// Most connections are idle most of the time.
+const _: () = assert!(size_of::<Session<[u64; 64]>>() <= 352, "one per connection");
+
+impl<S: Default> Session<S> {
+    /// A connection of which nothing has come.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Session<S> {
+        let connection_window = settings.connection_window_bytes;
+        Session {
+            settings: Settings {
+                streams: settings.streams.min(limits::STREAMS_MAX),
+                stream_window_bytes: settings.stream_window_bytes.min(STREAM_MAX),
+                stream_window_max_bytes: settings.stream_window_max_bytes.min(STREAM_MAX / 2),
+                connection_window_bytes: connection_window.clamp(WINDOW_DEFAULT_BYTES, STREAM_MAX),
+                ..*settings
+            },
+            phase: Phase::Preface,
+            leaving: Leaving::No,
+            peer_leaves: false,
+            acknowledged: false,
+            peer: Peer {
+                stream_window: WINDOW_DEFAULT_BYTES as i32,
+                frame_bytes: FRAME_DEFAULT_BYTES,
+                table_changed: false,
+                table_emptied: false,
+            },
+            decoder: Decoder::new(TABLE_DEFAULT_BYTES as usize),
+            streams: Streams::new(),
+            budgets: Budgets::new(),
+            last_stream: 0,
+            accepted_max: STREAM_MAX,
+            skipped: (0, 0),
+            ignored: Vec::new(),
+            ignored_next: 0,
+            early: Vec::new(),
+            send_window: WINDOW_DEFAULT_BYTES as i32,
+            receive_window: WINDOW_DEFAULT_BYTES as i32,
+            unreturned: 0,
+            gathering: None,
+            part: None,
+        }
+    }
+
+    /// Writes what every connection begins with (RFC 9113 §3.4). Nothing may be written before.
+    pub fn open(&mut self, out: &mut Vec<u8>) {
+        let Settings { streams, stream_window_bytes, connection_window_bytes, limits, .. } =
+            self.settings;
+        frame::settings(
+            out,
+            &[
+                (setting::MAX_CONCURRENT_STREAMS, u32::from(streams)),
+                (setting::INITIAL_WINDOW_SIZE, stream_window_bytes),
+                (
+                    setting::MAX_HEADER_LIST_SIZE,
+                    u32::try_from(limits.head_bytes).unwrap_or(u32::MAX),
+                ),
+                (setting::NO_RFC7540_PRIORITIES, 1),
+            ],
+        );
+        let more = connection_window_bytes - WINDOW_DEFAULT_BYTES;
+        if more > 0 {
+            frame::window_update(out, 0, more);
+            self.receive_window += more as i32;
+        }
+    }
+
+    /// Uses the front of the input, at most one frame of it. What is to be sent is appended to
+    /// `out`; `section` is where fields are decoded, and can be the same for all connections.
+    ///
+    /// [`Event::NeedMore`] comes with no bytes used, any other event with some.
+    #[inline]
+    pub fn step<'a>(
+        &mut self,
+        input: &'a [u8],
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Step<'a, S> {
+        match self.frame(input, section, now_ms, out) {
+            Ok(step) => step,
+            Err(fault) => {
+                let (code, budget) = match fault {
+                    Fault::Broken(code) => (code, None),
+                    Fault::Excess(budget) => (ErrorCode::EnhanceYourCalm, Some(budget)),
+                };
+                self.fail(code, out);
+                Step { used: input.len(), event: Event::Fatal { code, budget } }
+            }
+        }
+    }
+
+    /// Streams that are open: each is owed an answer, or the rest of one.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether the connection has come to its end: one of the sides leaves, and no stream is open.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let leaves = self.peer_leaves || self.leaving == Leaving::Final;
+        self.phase == Phase::Failed || (leaves && self.streams.len() == 0)
+    }
+
+    /// What is kept with an open stream.
+    #[inline]
+    pub fn own(&mut self, stream: u32) -> Option<&mut S> {
+        self.streams.get_mut(stream).map(|stream| &mut stream.own)
+    }
+
+    /// All open streams and what is kept with them, in no order.
+    pub fn each_own(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
+        self.streams.each().map(|(id, stream)| (id, &mut stream.own))
+    }
+
+    /// Gives memory back. Nothing is lost, but what is needed again must be allocated again: for a
+    /// connection that has been idle for a while.
+    pub fn rest(&mut self) {
+        self.streams.shrink();
+        self.ignored.shrink_to_fit();
+        self.early.shrink_to_fit();
+    }
+
+    /// Bytes of memory beside the session itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let gathered = self.gathering.as_ref().map_or(0, Gathering::memory_bytes);
+        let ignored = self.ignored.capacity() * size_of::<(u32, i32)>();
+        self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored
+    }
+
+    /// One frame, or the next part of one.
+    #[inline]
+    fn frame<'a>(
+        &mut self,
+        input: &'a [u8],
+        section: &'a mut FieldSection,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Step<'a, S>, Fault> {
+        match self.phase {
+            Phase::Open | Phase::First => {}
+            Phase::Preface => return self.preface(input, now_ms),
+            Phase::Failed => return Ok(Step { used: input.len(), event: Event::Nothing }),
+        }
+        if let Some(part) = self.part {
+            return Ok(self.data_part(part, 0, input, out));
+        }
+        let Some(header) = Header::read(input) else { return Ok(need_more()) };
+        self.check(&header, input)?;
+        if header.kind == Kind::Data {
+            return self.received_data(&header, input, now_ms, out);
+        }
+        let used = FRAME_HEADER_BYTES + header.bytes as usize;
+        let Some(payload) = input.get(FRAME_HEADER_BYTES..used) else { return Ok(need_more()) };
+        let event = match header.kind {
+            Kind::Headers => self.headers(&header, payload, section, now_ms, out),
+            Kind::Continuation => self.continuation(&header, payload, section, now_ms, out),
+            _ => self.control(&header, payload, now_ms, out),
+        }?;
+        Ok(Step { used, event })
+    }
+
+    /// RFC 9113 §3.4.
+    #[cold]
+    fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a, S>, Fault> {
+        if input.starts_with(PREFACE) {
+            self.phase = Phase::First;
+            self.budgets.begin(now_ms);
+            return Ok(Step { used: PREFACE.len(), event: Event::Nothing });
+        }
+        if PREFACE.starts_with(input) {
+            return Ok(need_more());
+        }
+        Err(ErrorCode::ProtocolError.into())
+    }
+
+    /// What can be told by the header alone.
+    #[inline]
+    fn check(&self, header: &Header, input: &[u8]) -> Result<(), Fault> {
+        // RFC 9113 §4.2. Any frame so long ends the connection, so that none needs to be skipped.
+        if header.bytes > FRAME_DEFAULT_BYTES {
+            return Err(ErrorCode::FrameSizeError.into());
+        }
+        if self.phase == Phase::First
+            && (header.kind != Kind::Settings || header.has(frame::flag::ACK))
+        {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        // RFC 9113 §4.3, §6.2: nothing may come between the parts of a field block.
+        if let Some(gathering) = &self.gathering
+            && (header.kind != Kind::Continuation || header.stream != gathering.stream)
+        {
+            return Err(ErrorCode::ProtocolError.into());
+        }
+        debug_assert!(input.len() >= FRAME_HEADER_BYTES, "a header was read");
+        Ok(())
+    }
+
+    /// What a stream is that a frame names.
+    #[inline]
+    pub(super) fn whereabouts(&self, stream: u32) -> Whereabouts {
+        if self.streams.get(stream).is_some() {
+            Whereabouts::Open
+        } else if stream.is_multiple_of(2) || stream > self.last_stream {
+            // The numbers of streams that a server opens are even, and this one opens none.
+            Whereabouts::Idle
+        } else if stream > self.accepted_max || self.ignored.iter().any(|entry| entry.0 == stream) {
+            Whereabouts::Ignored
+        } else {
+            Whereabouts::Closed
+        }
+    }
+
+    /// Opens a stream for a request of the client.
+    pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
+        let stream = Stream::new(id, self.peer.stream_window, self.first_receive_window());
+        self.streams.push(stream, priority);
+        self.streams.get_mut(id)
+    }
+
+    /// What a client may send on a stream that begins.
+    pub(super) fn first_receive_window(&self) -> i32 {
+        if self.acknowledged {
+            self.settings.stream_window_bytes as i32
+        } else {
+            // What it takes for granted until it has read our settings.
+            WINDOW_DEFAULT_BYTES as i32
+        }
+    }
+
+    /// Ends an open stream for a fault of the client.
+    #[cold]
+    pub(super) fn stream_error<'a>(
+        &mut self,
+        stream: u32,
+        code: ErrorCode,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'a, S>, Fault> {
+        self.budgets.spend(Budget::Resets, now_ms)?;
+        let own = self.reset(stream, code, out);
+        Ok(own.map_or(Event::Nothing, |own| Event::Reset { stream, code, by_peer: false, own }))
+    }
+
+    /// What still comes for this stream is to be passed over, as far as its window goes.
+    pub(super) fn ignore(&mut self, stream: u32, window: i32) {
+        if self.ignored.len() < limits::IGNORED_STREAMS_MAX {
+            self.ignored.push((stream, window));
+        } else if let Some(oldest) = self.ignored.get_mut(usize::from(self.ignored_next)) {
+            *oldest = (stream, window);
+            self.ignored_next = (self.ignored_next + 1) % limits::IGNORED_STREAMS_MAX as u16;
+        }
+    }
+}
+
+/// What is known of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// No frame has opened it yet.
+    Idle,
+    Open,
+    /// This side has ended it, and the client may not know yet.
+    Ignored,
+    /// Both sides know that it has ended.
+    Closed,
+}
+
+/// A step that waits for the rest of a frame.
+#[inline]
+pub(super) fn need_more<'a, S>() -> Step<'a, S> {
+    Step { used: 0, event: Event::NeedMore }
+}

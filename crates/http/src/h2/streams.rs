@@ -1,0 +1,288 @@
+//! The open streams of a connection: a table by number, and whose turn it is.
+//!
+//! Numbers only grow, so the entries stay sorted by being appended; 128 of them are 1 KiB, which is
+//! searched in seven steps and moved in one copy when one goes. What belongs to a stream stands
+//! elsewhere and is moved once at most.
+
+use super::priority::Priority;
+
+/// One open stream.
+#[derive(Debug)]
+pub(super) struct Stream<S> {
+    id: u32,
+    /// Bytes of DATA that may be sent; below 0 after the client has made its windows smaller.
+    pub(super) send_window: i32,
+    /// Bytes of DATA that the client may send, as it knows by what was sent to it.
+    pub(super) receive_window: i32,
+    /// Content that the application waits for, beyond what came.
+    pub(super) wanted: u64,
+    /// Content still to come by `Content-Length`.
+    pub(super) content_left: Option<u64>,
+    /// The client has ended its side.
+    pub(super) peer_ended: bool,
+    /// The last frame of the answer was given out.
+    pub(super) ended: bool,
+    /// What the engine keeps.
+    pub(super) own: S,
+}
+
+impl<S: Default> Stream<S> {
+    pub(super) fn new(id: u32, send_window: i32, receive_window: i32) -> Stream<S> {
+        Stream {
+            id,
+            send_window,
+            receive_window,
+            wanted: 0,
+            content_left: None,
+            peer_ended: false,
+            ended: false,
+            own: S::default(),
+        }
+    }
+}
+
+/// What is looked at to find a stream, and to find whose turn it is.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u32,
+    place: u16,
+    urgency: u8,
+    incremental: bool,
+    ready: bool,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 12, "the table is searched and moved");
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct Streams<S> {
+    /// By their number.
+    entries: Vec<Entry>,
+    places: Vec<Stream<S>>,
+    /// Entries that are ready.
+    ready: u16,
+    /// The stream that had the last turn.
+    turn: u32,
+}
+
+impl<S> Streams<S> {
+    pub(super) const fn new() -> Streams<S> {
+        Streams { entries: Vec::new(), places: Vec::new(), ready: 0, turn: 0 }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds a stream whose number is above all others.
+    pub(super) fn push(&mut self, stream: Stream<S>, priority: Priority) {
+        debug_assert!(self.entries.last().is_none_or(|last| last.id < stream.id), "not above");
+        let Priority { urgency, incremental } = priority;
+        let place = self.places.len() as u16;
+        self.entries.push(Entry { id: stream.id, place, urgency, incremental, ready: false });
+        self.places.push(stream);
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: u32) -> Option<&Stream<S>> {
+        let entry = self.entries.get(self.find(id)?)?;
+        self.places.get(usize::from(entry.place))
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream<S>> {
+        let entry = self.entries.get(self.find(id)?)?;
+        self.places.get_mut(usize::from(entry.place))
+    }
+
+    /// Takes a stream out.
+    pub(super) fn remove(&mut self, id: u32) -> Option<Stream<S>> {
+        let entry = self.entries.remove(self.find(id)?);
+        self.ready -= u16::from(entry.ready);
+        let place = usize::from(entry.place);
+        let stream = self.places.swap_remove(place);
+        // The last one has moved into its place.
+        let moved = self.places.get(place).and_then(|moved| self.find(moved.id));
+        if let Some(moved) = moved.and_then(|at| self.entries.get_mut(at)) {
+            moved.place = entry.place;
+        }
+        Some(stream)
+    }
+
+    /// All streams, with their numbers, in no order.
+    pub(super) fn each(&mut self) -> impl Iterator<Item = (u32, &mut Stream<S>)> {
+        self.places.iter_mut().map(|stream| (stream.id, stream))
+    }
+
+    pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
+        if let Some(entry) = self.find(id).and_then(|at| self.entries.get_mut(at)) {
+            entry.urgency = priority.urgency;
+            entry.incremental = priority.incremental;
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_ready(&mut self, id: u32, ready: bool) {
+        if let Some(entry) = self.find(id).and_then(|at| self.entries.get_mut(at)) {
+            self.ready = self.ready - u16::from(entry.ready) + u16::from(ready);
+            entry.ready = ready;
+        }
+    }
+
+    /// Whether any stream is ready.
+    #[inline]
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready > 0
+    }
+
+    /// This stream has had its turn.
+    #[inline]
+    pub(super) fn had_turn(&mut self, id: u32) {
+        self.turn = id;
+    }
+
+    /// The ready stream whose turn it is, among those with an open window. Of the most urgent, one
+    /// that is not incremental waits for those opened before it, and then takes turns with those
+    /// that are incremental (RFC 9218 §10), so that none of these waits for ever.
+    pub(super) fn next_ready(&self) -> Option<u32> {
+        let mut left = self.ready;
+        let mut best = Turn::default();
+        for entry in &self.entries {
+            if left == 0 {
+                break;
+            }
+            left -= u16::from(entry.ready);
+            let stream = self.places.get(usize::from(entry.place));
+            if entry.ready && stream.is_some_and(|stream| stream.send_window > 0) {
+                best.consider(entry, self.turn);
+            }
+        }
+        best.after.or(best.first)
+    }
+
+    /// Gives back the memory of an empty table.
+    pub(super) fn shrink(&mut self) {
+        if self.entries.is_empty() {
+            self.entries = Vec::new();
+            self.places = Vec::new();
+        }
+    }
+
+    /// Bytes of memory behind the table.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.places.capacity() * size_of::<Stream<S>>()
+    }
+
+    #[inline]
+    fn find(&self, id: u32) -> Option<usize> {
+        // Most frames are about the newest stream.
+        match self.entries.last() {
+            Some(last) if last.id == id => Some(self.entries.len() - 1),
+            _ => self.entries.binary_search_by_key(&id, |entry| entry.id).ok(),
+        }
+    }
+}
+
+/// The choice so far, entries being looked at by their number.
+#[derive(Default)]
+struct Turn {
+    urgency: u8,
+    /// The first that may go.
+    first: Option<u32>,
+    /// The first that may go behind the one that had the last turn.
+    after: Option<u32>,
+    /// One that is not incremental is among them; others of its kind wait for it.
+    whole: bool,
+}
+
+impl Turn {
+    #[inline]
+    fn consider(&mut self, entry: &Entry, turn: u32) {
+        if self.first.is_none() || entry.urgency < self.urgency {
+            *self = Turn { urgency: entry.urgency, ..Turn::default() };
+        }
+        if entry.urgency > self.urgency || (self.whole && !entry.incremental) {
+            return;
+        }
+        self.whole |= !entry.incremental;
+        self.first = self.first.or(Some(entry.id));
+        if entry.id > turn {
+            self.after = self.after.or(Some(entry.id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(streams: &[(u32, u8, bool)]) -> Streams<u32> {
+        let mut table = Streams::new();
+        for &(id, urgency, incremental) in streams {
+            let mut stream = Stream::<u32>::new(id, 10, 10);
+            stream.own = id * 100;
+            table.push(stream, Priority { urgency, incremental });
+            table.set_ready(id, true);
+        }
+        table
+    }
+
+    fn turns(table: &mut Streams<u32>, count: usize) -> Vec<u32> {
+        let mut turns = Vec::new();
+        for _ in 0..count {
+            let Some(id) = table.next_ready() else { break };
+            table.had_turn(id);
+            turns.push(id);
+        }
+        turns
+    }
+
+    /// RFC 9218 §10.
+    #[test]
+    fn urgent_ones_first_and_incremental_ones_in_turn() {
+        let mut one = table(&[(1, 3, true), (3, 1, false), (5, 1, false), (7, 3, true)]);
+        assert_eq!(turns(&mut one, 3), [3, 3, 3]);
+        one.remove(3);
+        assert_eq!(turns(&mut one, 2), [5, 5]);
+        one.set_ready(5, false);
+        assert_eq!(turns(&mut one, 5), [7, 1, 7, 1, 7]);
+        one.set_priority(1, Priority { urgency: 0, incremental: true });
+        assert_eq!(turns(&mut one, 2), [1, 1]);
+    }
+
+    #[test]
+    fn whole_ones_wait_for_each_other_and_for_nobody_else() {
+        let mut one = table(&[(1, 3, true), (3, 3, false), (5, 3, false), (7, 3, true)]);
+        assert_eq!(turns(&mut one, 6), [1, 3, 7, 1, 3, 7]);
+    }
+
+    #[test]
+    fn a_shut_window_is_passed_over() {
+        let mut one = table(&[(1, 0, false), (3, 5, false)]);
+        one.get_mut(1).unwrap().send_window = 0;
+        assert_eq!(one.next_ready(), Some(3));
+        one.get_mut(3).unwrap().send_window = -5;
+        assert_eq!(one.next_ready(), None);
+    }
+
+    /// In any order of going, each number leads to its own stream.
+    #[test]
+    fn streams_are_found_whatever_went_before() {
+        for gone in [[1, 3, 5, 7, 9], [9, 7, 5, 3, 1], [5, 1, 9, 3, 7], [3, 9, 1, 7, 5]] {
+            let mut table = table(&[1, 3, 5, 7, 9].map(|id| (id, 3, false)));
+            for (count, id) in gone.into_iter().enumerate() {
+                assert_eq!(table.remove(id).map(|stream| stream.own), Some(id * 100));
+                assert!(table.get(id).is_none() && table.remove(id).is_none());
+                for left in &gone[count + 1..] {
+                    assert_eq!(table.get(*left).map(|stream| stream.own), Some(left * 100));
+                }
+                assert_eq!(usize::from(table.ready), 4 - count);
+            }
+            assert_eq!((table.len(), table.next_ready()), (0, None));
+            table.shrink();
+            assert_eq!(table.memory_bytes(), 0);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Response heads in either compressed form: what [`h1::encode`](crate::h1::encode) does, without
+//! what belongs to a connection of HTTP/1.
+
+use super::form::Form;
+use super::integer;
+use super::string;
+use crate::date::{self, UnixSeconds};
+use crate::field::Field;
+use crate::grammar;
+use crate::h1::encode::{content_range, is_own, is_safe};
+use crate::prepared::Prepared;
+
+/// Characters of an entity tag made from 16 bytes of a hash, as archives have them.
+const TAG_BYTES: usize = 22;
+
+/// What a ready answer may need beside the lengths of its values: references to names, lengths of
+/// values, status, date, numbers (see the test that takes each at its longest).
+const OVERHEAD_MAX_BYTES: usize = 192;
+
+/// Appends the fields of a ready answer. `shared` are those it has in common with others, in this
+/// form, or empty.
+#[inline(always)]
+pub(crate) fn prepared(
+    form: Form,
+    out: &mut Vec<u8>,
+    answer: &Prepared<'_>,
+    shared: &[u8],
+    tail: &[u8],
+) {
+    status(form, out, answer.status);
+    if shared.is_empty() {
+        lines(form, out, answer.shared.h1);
+    } else {
+        out.extend_from_slice(shared);
+    }
+    if has_rare_fields(answer) {
+        rare_fields(form, out, answer);
+    }
+    match (answer.etag.and_then(<[u8]>::as_array), answer.last_modified, answer.content_length) {
+        (Some(tag), Some(time), Some(bytes)) => archived_fields(form, out, tag, time, bytes),
+        _ => own_fields(form, out, answer),
+    }
+    out.extend_from_slice(tail);
+}
+
+/// Most bytes that [`prepared`] appends before the tail.
+#[inline]
+pub(crate) fn prepared_bytes(answer: &Prepared<'_>, shared: &[u8]) -> usize {
+    // A line of HTTP/1 has four bytes that are not name or value. In either form it has at most
+    // three, and one more for each 127 bytes of a name or value.
+    let lines = if shared.is_empty() { answer.shared.h1.len() } else { 0 };
+    let rare = if has_rare_fields(answer) { rare_bytes(answer) } else { 0 };
+    let etag = answer.etag.map_or(0, <[u8]>::len);
+    OVERHEAD_MAX_BYTES + shared.len() + lines + lines / 64 + etag + rare
+}
+
+/// Appends `:status`. A code outside of 100..=599 is sent as 500, which is how a client would take
+/// it (RFC 9110 §15).
+#[inline]
+pub(crate) fn status(form: Form, out: &mut Vec<u8>, status: u16) {
+    let status = if matches!(status, 100..=599) { status } else { 500 };
+    match status_place(form, status) {
+        Some(place) => form.indexed(out, place),
+        None => {
+            let place = match form {
+                Form::Hpack => 7,
+                Form::Qpack => 24,
+            };
+            form.named(out, place);
+            let digit = |value: u16| b'0' + (value % 10) as u8;
+            out.extend_from_slice(&[3, digit(status / 100), digit(status / 10), digit(status)]);
+        }
+    }
+}
+
+/// The place of a status in the static table.
+#[inline]
+const fn status_place(form: Form, status: u16) -> Option<usize> {
+    Some(match (form, status) {
+        (Form::Hpack, 200) => 7,
+        (Form::Hpack, 204) => 8,
+        (Form::Hpack, 206) => 9,
+        (Form::Hpack, 304) => 10,
+        (Form::Hpack, 400) => 11,
+        (Form::Hpack, 404) => 12,
+        (Form::Hpack, 500) => 13,
+        (Form::Qpack, 103) => 24,
+        (Form::Qpack, 200) => 25,
+        (Form::Qpack, 304) => 26,
+        (Form::Qpack, 404) => 27,
+        (Form::Qpack, 503) => 28,
+        (Form::Qpack, 100) => 63,
+        (Form::Qpack, 204) => 64,
+        (Form::Qpack, 206) => 65,
+        (Form::Qpack, 302) => 66,
+        (Form::Qpack, 400) => 67,
+        (Form::Qpack, 403) => 68,
+        (Form::Qpack, 421) => 69,
+        (Form::Qpack, 425) => 70,
+        (Form::Qpack, 500) => 71,
+        _ => return None,
+    })
+}
+
+/// Appends whole lines of HTTP/1, without those that belong to its connection.
+pub(crate) fn lines(form: Form, out: &mut Vec<u8>, h1_lines: &[u8]) {
+    let lines = h1_lines.split(|&byte| byte == b'\n');
+    for line in lines.filter_map(|line| line.strip_suffix(b"\r")) {
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let (name, value) = line.split_at(colon);
+        let field = Field { name, value: value.get(1..).unwrap_or_default() };
+        if !is_of_connection(&field) {
+            form.field(out, field.name, field.value);
+        }
+    }
+}
+
+/// Appends the fields that an application may set.
+pub(crate) fn fields<'f>(form: Form, out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
+    fields
+        .filter(|field| !is_own(field) && !is_of_connection(field) && is_safe(field))
+        .for_each(|field| form.field(out, field.name, field.value));
+}
+
+/// Whether a field is one of HTTP/1 that no other version may have (RFC 9113 §8.2.2,
+/// RFC 9114 §4.2).
+fn is_of_connection(field: &Field<'_>) -> bool {
+    const NAMES: [&[u8]; 5] =
+        [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
+}
+
+/// The three fields as nearly every answer from an archive has them: one copy of known length, then
+/// tag and date in place. A copy of bytes just written would wait for each to be stored.
+#[inline(always)]
+fn archived_fields(
+    form: Form,
+    out: &mut Vec<u8>,
+    tag: &[u8; TAG_BYTES],
+    time: UnixSeconds,
+    bytes: u64,
+) {
+    // References to the names and the lengths of the values; the last value follows.
+    match form {
+        Form::Hpack => {
+            const FIELDS: &[u8; 61] = b"\x0f\x13\x18\"----------------------\"\
+                \x0f\x1d\x1dSat, 00 Jan 0000 00:00:00 GMT\x0f\x0d";
+            in_place::<61, 4, 30>(out, FIELDS, tag, time);
+        }
+        Form::Qpack => {
+            const FIELDS: &[u8; 58] = b"\x57\x18\"----------------------\"\
+                \x5a\x1dSat, 00 Jan 0000 00:00:00 GMT\x54";
+            in_place::<58, 3, 28>(out, FIELDS, tag, time);
+        }
+    }
+    number(out, bytes);
+}
+
+/// Appends `fields` with a tag and a date at their places.
+#[inline(always)]
+fn in_place<const BYTES: usize, const TAG_AT: usize, const DATE_AT: usize>(
+    out: &mut Vec<u8>,
+    fields: &[u8; BYTES],
+    tag: &[u8; TAG_BYTES],
+    time: UnixSeconds,
+) {
+    out.extend_from_slice(fields);
+    if let Some(fields) = out.last_chunk_mut::<BYTES>() {
+        fields[TAG_AT..TAG_AT + TAG_BYTES].copy_from_slice(tag);
+        if let Some(text) = fields[DATE_AT..].first_chunk_mut() {
+            date::write(text, time);
+        }
+    }
+}
+
+/// `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
+#[inline(never)]
+fn own_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+    if let Some(tag) = answer.etag {
+        form.name(out, b"etag");
+        integer::write(out, 0, 7, tag.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(tag);
+        out.push(b'"');
+    }
+    if let Some(time) = answer.last_modified {
+        form.name(out, b"last-modified");
+        integer::write(out, 0, 7, date::DATE_BYTES);
+        out.extend_from_slice(&date::format(time));
+    }
+    if let Some(bytes) = answer.content_length {
+        content_length(form, out, bytes);
+    }
+}
+
+/// Appends `content-length`.
+pub(crate) fn content_length(form: Form, out: &mut Vec<u8>, bytes: u64) {
+    form.name(out, b"content-length");
+    number(out, bytes);
+}
+
+/// Appends a number as a value.
+#[inline]
+fn number(out: &mut Vec<u8>, value: u64) {
+    let mut text = [0; 21];
+    let mut at = text.len();
+    let mut rest = value;
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let digits = text.len() - at;
+    at -= 1;
+    text[at] = digits as u8;
+    out.extend_from_slice(&text[at..]);
+}
+
+#[inline]
+fn has_rare_fields(answer: &Prepared<'_>) -> bool {
+    answer.location.is_some()
+        || answer.content_location.is_some()
+        || answer.content_range.is_some()
+        || answer.content_type.is_some()
+        || answer.allow.is_some()
+}
+
+#[cold]
+fn rare_bytes(answer: &Prepared<'_>) -> usize {
+    let location = answer
+        .location
+        .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
+    let others = [answer.content_location, answer.content_type, answer.allow];
+    location + others.iter().flatten().map(|value| value.len()).sum::<usize>()
+}
+
+#[cold]
+fn rare_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+    if let Some(location) = answer.location {
+        let query = location.query.map(|query| (b"?", query));
+        let query = query.iter().flat_map(|(mark, query)| mark.iter().chain(query.iter()));
+        let text = grammar::trim(location.path).iter().chain(query).copied();
+        form.name(out, b"location");
+        let bytes = text.clone().count();
+        string::write(out, 0, 7, text, bytes);
+    }
+    for (name, value) in [
+        (&b"content-type"[..], answer.content_type),
+        (b"content-location", answer.content_location),
+        (b"allow", answer.allow),
+    ] {
+        if let Some(value) = value {
+            form.field(out, name, value);
+        }
+    }
+    if let Some(range) = answer.content_range {
+        form.name(out, b"content-range");
+        let at = out.len();
+        out.push(0);
+        content_range(out, range);
+        // At most three numbers of 20 digits: the length is one byte.
+        let bytes = out.len() - at - 1;
+        if let Some(length) = out.get_mut(at) {
+            *length = bytes as u8;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Field blocks of a peer (RFC 7541 §3, §6), with the table that it fills.
+
+use super::CompressionError as Error;
+use super::integer;
+use super::static_table::HPACK;
+use super::string;
+use super::table::{ENTRY_BYTES, Table};
+use crate::limits::{Limits, TABLE_COPY_MAX_BYTES};
+use crate::section::{FieldSection, Fit};
+
+/// The receiving end of a connection's compression.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+}
+
+/// How a literal is used beyond its section (RFC 7541 §6.2).
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    /// It becomes an entry of the table.
+    Yes,
+    No,
+}
+
+impl Decoder {
+    /// A decoder whose peer may use a table of `table_bytes`, at most
+    /// [`TABLE_MAX_BYTES`](crate::limits::TABLE_MAX_BYTES). Until a peer has read our settings it
+    /// takes 4096 for granted (RFC 9113 §6.5.2), so no less should be given. Nothing is allocated
+    /// before the first entry.
+    #[must_use]
+    pub fn new(table_bytes: usize) -> Decoder {
+        Decoder { table: Table::new(table_bytes) }
+    }
+
+    /// Bytes of memory the table takes: none before the first entry, then about its size.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+    }
+
+    /// Decodes a whole field block into `section`.
+    ///
+    /// Names and values together may have [`Limits::head_bytes`]; what RFC 7541 §4.1 adds for each
+    /// entry is not counted. There may be [`Limits::fields`] lines, pseudo-fields among them. A
+    /// block over one of these is decoded to its end, because the peer goes on with the table as it
+    /// is then, but what is over is not copied.
+    ///
+    /// # Errors
+    /// The block is malformed, and the connection must close: the table is no longer the peer's.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        section: &mut FieldSection,
+        limits: &Limits,
+    ) -> Result<Fit, Error> {
+        section.begin(limits);
+        let mut rest = block;
+        while let [0x20..=0x3f, ..] = rest {
+            let size = integer::read_u32(&mut rest, 5)?;
+            if !self.table.resize(size) {
+                return Err(Error::TableSize);
+            }
+        }
+        // Bytes of names that were copied within the table for a section that has no use for them.
+        let mut copied = 0;
+        while let Some(&first) = rest.first() {
+            match first {
+                0x80.. => {
+                    let index = integer::read_u32(&mut rest, 7)?;
+                    self.indexed(index, section)?;
+                }
+                0x40.. => copied += self.literal(&mut rest, 6, Keep::Yes, section)?,
+                0x20.. => return Err(Error::TableSize),
+                // Never to be indexed (§6.2.3) makes no difference to who indexes nothing.
+                _ => copied += self.literal(&mut rest, 4, Keep::No, section)?,
+            }
+            if copied > TABLE_COPY_MAX_BYTES {
+                return Err(Error::Work);
+            }
+        }
+        Ok(section.fit())
+    }
+
+    /// RFC 7541 §6.1.
+    #[inline(always)]
+    fn indexed(&self, index: usize, section: &mut FieldSection) -> Result<(), Error> {
+        let place = index.wrapping_sub(1);
+        let lengths = if place < HPACK.len() {
+            HPACK.copy(place, section.room())
+        } else if section.is_whole() {
+            self.table.copy(place.wrapping_sub(HPACK.len()), section.room())
+        } else {
+            self.table.lengths(place.wrapping_sub(HPACK.len()))
+        };
+        let (name, value) = lengths.ok_or(Error::Index)?;
+        section.take(name, value);
+        Ok(())
+    }
+
+    /// RFC 7541 §6.2. Gives how much was copied within the table alone.
+    #[inline]
+    fn literal(
+        &mut self,
+        rest: &mut &[u8],
+        prefix: u32,
+        keep: Keep,
+        section: &mut FieldSection,
+    ) -> Result<usize, Error> {
+        let index = integer::read_u32(rest, prefix)?;
+        // Where neither section nor table takes the field it is only checked.
+        let whole = section.is_whole();
+        let room = if whole || keep == Keep::Yes { section.room() } else { &mut [] };
+        let name = match index.checked_sub(1) {
+            None => string::read(rest, 7, room)?,
+            Some(place) => self.name(place, room).ok_or(Error::Index)?,
+        };
+        let value = string::read(rest, 7, room.get_mut(name..).unwrap_or_default())?;
+        if keep == Keep::Yes {
+            self.table.insert(room, name, value);
+        }
+        section.take(name, value);
+        let within_table = !whole && index > HPACK.len() && keep == Keep::Yes;
+        Ok(if within_table { name } else { 0 })
+    }
+
+    /// Copies the name of an entry of either table to the front of `room`.
+    #[inline]
+    fn name(&self, place: usize, room: &mut [u8]) -> Option<usize> {
+        if place < HPACK.len() {
+            return HPACK.copy(place, room).map(|(name, _)| name);
+        }
+        let place = place - HPACK.len();
+        if room.is_empty() {
+            self.table.lengths(place).map(|(name, _)| name)
+        } else {
+            self.table.copy_name(place, room)
+        }
+    }
+}
+
+// The room of a section takes whatever may become an entry.
+const _: () =
+    assert!(crate::limits::TABLE_MAX_BYTES - ENTRY_BYTES <= crate::limits::HEAD_MAX_BYTES);

@@ -1,0 +1,83 @@
+//! Field blocks of responses, from the static table and literals alone: a block depends on nothing
+//! but its fields, and the table that a peer would keep for us stays empty.
+//!
+//! Everything appends to a byte buffer and never looks back, as in [`h1::encode`].
+//!
+//! [`h1::encode`]: crate::h1::encode
+
+use super::form::Form;
+use super::{answer, integer};
+use crate::field::Field;
+use crate::prepared::Prepared;
+
+/// Appends the field block of a ready answer.
+///
+/// `tail` holds fields that are the same for every response of a listener (`date`, `server`), in
+/// this form, rendered once a second.
+#[inline]
+pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
+    answer::prepared(Form::Hpack, out, answer, answer.shared.hpack, tail);
+}
+
+/// Most bytes that [`prepared`] appends before the tail.
+#[inline]
+#[must_use]
+pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
+    answer::prepared_bytes(answer, answer.shared.hpack)
+}
+
+/// Appends the field block of a dynamic answer; `length` is that of its content, if it is known.
+///
+/// Of `fields` those are left out that [`h1::encode::head`](crate::h1::encode::head) leaves out,
+/// and those that no version but HTTP/1 may have (RFC 9113 §8.2.2).
+pub fn head<'f>(
+    out: &mut Vec<u8>,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>>,
+    length: Option<u64>,
+    tail: &[u8],
+) {
+    answer::status(Form::Hpack, out, status);
+    answer::fields(Form::Hpack, out, fields);
+    if let Some(bytes) = length {
+        answer::content_length(Form::Hpack, out, bytes);
+    }
+    out.extend_from_slice(tail);
+}
+
+/// Appends the field block of an interim response. `status` is 100..=199 and not 101, which HTTP/2
+/// does not have (RFC 9113 §8.6). The same fields are left out as in [`head`].
+pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
+    debug_assert!(matches!(status, 100 | 102..=199));
+    answer::status(Form::Hpack, out, status);
+    answer::fields(Form::Hpack, out, fields);
+}
+
+/// Appends the field block of trailers. The same fields are left out as in [`head`].
+pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
+    answer::fields(Form::Hpack, out, fields);
+}
+
+/// Appends `:status`.
+#[inline]
+pub fn status(out: &mut Vec<u8>, status: u16) {
+    answer::status(Form::Hpack, out, status);
+}
+
+/// Appends a field in its shortest form: the name in small letters, the value without white space
+/// at its ends. Nothing is left out: it is for fields of the server's own.
+pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    Form::Hpack.field(out, name, value);
+}
+
+/// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
+/// have.
+pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
+    answer::lines(Form::Hpack, out, h1_lines);
+}
+
+/// Appends what must stand first in the first block after a peer lowered the size of its table
+/// (RFC 7541 §4.2): `bytes` is the size that it may have now, 0 for whoever never uses it.
+pub fn table_size_update(out: &mut Vec<u8>, bytes: usize) {
+    integer::write(out, 0x20, 5, bytes);
+}

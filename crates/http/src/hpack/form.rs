@@ -1,0 +1,76 @@
+//! What tells the two forms of a field line apart where only a static table is used: the bits of
+//! the first byte, and the table.
+
+use super::static_table::{self, StaticTable};
+use super::{integer, string};
+use crate::grammar;
+use crate::qpack;
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// RFC 7541 §6.
+    Hpack,
+    /// RFC 9204 §4.5.
+    Qpack,
+}
+
+impl Form {
+    /// The table that is always there.
+    pub(crate) const fn table(self) -> &'static StaticTable {
+        match self {
+            Form::Hpack => &static_table::HPACK,
+            Form::Qpack => &qpack::static_table::QPACK,
+        }
+    }
+
+    /// Appends a reference to a whole entry. Places count from 0.
+    #[inline(always)]
+    pub(crate) fn indexed(self, out: &mut Vec<u8>, place: usize) {
+        match self {
+            Form::Hpack => integer::write(out, 0x80, 7, place + 1),
+            Form::Qpack => integer::write(out, 0xc0, 6, place),
+        }
+    }
+
+    /// Appends a reference to the name of an entry; the value follows.
+    #[inline(always)]
+    pub(crate) fn named(self, out: &mut Vec<u8>, place: usize) {
+        match self {
+            Form::Hpack => integer::write(out, 0, 4, place + 1),
+            Form::Qpack => integer::write(out, 0x50, 4, place),
+        }
+    }
+
+    /// Appends a name, by reference if the table has it; the value follows.
+    pub(crate) fn name(self, out: &mut Vec<u8>, name: &[u8]) {
+        match self.table().find(name, b"") {
+            (_, Some(place)) => self.named(out, place),
+            (_, None) => self.literal_name(out, name),
+        }
+    }
+
+    /// Appends a field line in its shortest form: the name in small letters (RFC 9113 §8.2.1), the
+    /// value without white space at its ends.
+    pub(crate) fn field(self, out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+        let value = grammar::trim(value);
+        match self.table().find(name, value) {
+            (Some(place), _) => return self.indexed(out, place),
+            (None, Some(place)) => self.named(out, place),
+            (None, None) => self.literal_name(out, name),
+        }
+        string::write(out, 0, 7, value.iter().copied(), value.len());
+    }
+
+    /// Appends a name in small letters.
+    fn literal_name(self, out: &mut Vec<u8>, name: &[u8]) {
+        let small = name.iter().map(u8::to_ascii_lowercase);
+        match self {
+            Form::Hpack => {
+                out.push(0);
+                string::write(out, 0, 7, small, name.len());
+            }
+            Form::Qpack => string::write(out, 0x20, 3, small, name.len()),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! QPACK (RFC 9204): the field sections of HTTP/3, with a dynamic table of no size on either side.
+//!
+//! [`decoder`] reads sections, [`encode`] writes them, [`streams`] reads what little may come on
+//! the two streams that would keep a table.
+
+pub mod decoder;
+pub mod encode;
+pub(crate) mod static_table;
+pub mod streams;
+
+/// `QPACK_DECOMPRESSION_FAILED` (RFC 9204 §6): how a connection closes after a
+/// [`CompressionError`](crate::hpack::CompressionError).
+pub const DECOMPRESSION_FAILED: u64 = 0x0200;

@@ -1,0 +1,130 @@
+//! A connection that is warm takes no memory for a request.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use pinion_http::h2::event::Event;
+use pinion_http::h2::session::{Session, Settings};
+use pinion_http::hpack::encode;
+use pinion_http::section::FieldSection;
+
+/// The system's allocator, counting the calls of each thread.
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no counter any more, and no test in it.
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
+// thread-local number that needs neither memory nor a destructor.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: asks of its caller what the trait asks; so do the two below.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise about `layout` is the one the system asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    // SAFETY: as `alloc`.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: `pointer` came from `alloc` above, that is from the system, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    // SAFETY: as `alloc`.
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: as for `dealloc`, and the caller promises that `bytes` fits the layout.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// GET / of http://a, with an entry for the table of the compression: index 62 from then on.
+const FIRST: &[u8] = b"\x82\x86\x84\x01\x01a\x40\x01x\x01y";
+const THEN: &[u8] = b"\x82\x86\x84\x01\x01a\xbe";
+
+fn frame(wire: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    wire.extend_from_slice(&[0, 0, payload.len() as u8, kind, flags]);
+    wire.extend_from_slice(&stream.to_be_bytes());
+    wire.extend_from_slice(payload);
+}
+
+/// A connection with its buffers, as a server has them.
+struct Connection {
+    session: Session<[u64; 8]>,
+    section: FieldSection,
+    out: Vec<u8>,
+    next_stream: u32,
+}
+
+impl Connection {
+    /// A page: as many requests as may be open at once, one of them with content and one given up.
+    fn page(&mut self, wire: &mut Vec<u8>, block: &[u8]) {
+        wire.clear();
+        let first = self.next_stream;
+        self.next_stream += 256;
+        for stream in (first..self.next_stream).step_by(2) {
+            let end = u8::from(stream != first);
+            frame(wire, 1, 4 | end, stream, block);
+        }
+        frame(wire, 0, 0, first, b"content");
+        frame(wire, 8, 0, 0, &[0, 1, 0, 0]);
+        frame(wire, 3, 0, first + 2, &[0, 0, 0, 8]);
+        self.read(wire);
+        for stream in (first..self.next_stream).step_by(2).filter(|&stream| stream != first + 2) {
+            let Connection { session, out, .. } = self;
+            assert!(session.head(stream, false, out, |block| encode::status(block, 200)));
+            session.set_ready(stream, true);
+        }
+        while let Some(stream) = self.session.next_ready() {
+            assert!(self.session.data(stream, 100, true, &mut self.out));
+            assert!(self.session.close(stream, &mut self.out).is_some());
+        }
+        assert_eq!(self.session.open_streams(), 0);
+        self.out.clear();
+    }
+
+    fn read(&mut self, wire: &[u8]) {
+        let mut at = 0;
+        while at < wire.len() {
+            let step = self.session.step(&wire[at..], &mut self.section, 0, &mut self.out);
+            at += step.used;
+            match step.event {
+                Event::Fatal { code, .. } => panic!("{code:?}"),
+                Event::Data { bytes, .. } => self.session.consumed(bytes.len(), &mut self.out),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_warm_connection_takes_no_memory() {
+    let mut connection = Connection {
+        session: Session::new(&Settings::default()),
+        section: FieldSection::new(),
+        out: Vec::new(),
+        next_stream: 1,
+    };
+    connection.session.open(&mut connection.out);
+    connection.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    let mut wire = Vec::new();
+    connection.page(&mut wire, FIRST);
+    // What this side has ended is remembered, up to a limit.
+    (0..200).for_each(|_| connection.page(&mut wire, THEN));
+    let before = CALLS.with(Cell::get);
+    (0..100).for_each(|_| connection.page(&mut wire, THEN));
+    assert_eq!(CALLS.with(Cell::get) - before, 0);
+    // And an idle one has next to none: the table of the compression, which is the client's.
+    connection.session.rest();
+    println!("{} bytes, {} beside", size_of::<Session<()>>(), connection.session.memory_bytes());
+    assert!(connection.session.memory_bytes() < 8 * 1024);
+}

@@ -1,0 +1,79 @@
+//! The law of the compressed forms: HPACK and QPACK say what HTTP/1 says, field by field. Tests of
+//! other rooms use this file too.
+
+use pinion_http::field::Fields;
+use pinion_http::h1::encode::{self, ConnectionFields};
+use pinion_http::hpack::decoder::Decoder;
+use pinion_http::limits::Limits;
+use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::section::{FieldSection, Fit};
+use pinion_http::{hpack, qpack};
+
+/// Name and value.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// The lines of a head of HTTP/1 as a section has them: small names, values trimmed.
+pub(crate) fn parsed(lines: &[u8]) -> Vec<Pair> {
+    let pair = |line: &[u8]| {
+        let (name, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
+        let value = pinion_http::grammar::trim(&value[1..]);
+        Some((name.to_ascii_lowercase(), value.to_vec()))
+    };
+    lines.split(|&byte| byte == b'\n').filter_map(|line| pair(line.strip_suffix(b"\r")?)).collect()
+}
+
+/// The fields of a block of HPACK that uses no table.
+pub(crate) fn of_hpack(block: &[u8]) -> (Vec<Pair>, Fit) {
+    let mut section = FieldSection::new();
+    let mut decoder = Decoder::new(4096);
+    let fit = decoder.decode(block, &mut section, &Limits::default()).expect("well-formed");
+    assert_eq!(decoder.memory_bytes(), 0, "nothing goes into the table");
+    (pairs(section.fields()), fit)
+}
+
+/// The fields of a section of QPACK, prefix included.
+pub(crate) fn of_qpack(encoded: &[u8]) -> (Vec<Pair>, Fit) {
+    let mut section = FieldSection::new();
+    let fit = qpack::decoder::decode(encoded, &mut section, &Limits::default());
+    let fit = fit.expect("well-formed");
+    (pairs(section.fields()), fit)
+}
+
+pub(crate) fn pairs(fields: Fields<'_>) -> Vec<Pair> {
+    fields.iter().map(|field| (field.name.to_vec(), field.value.to_vec())).collect()
+}
+
+/// The forms of some fields are of one meaning, as far as a section may be long; and they are
+/// there.
+#[allow(dead_code, reason = "not every room has shared fields")]
+pub(crate) fn check_fields(fields: &SharedFields<'_>) {
+    let said = parsed(fields.h1);
+    let with_prefix = [&qpack::encode::PREFIX, fields.qpack].concat();
+    for (decoded, fit) in [of_hpack(fields.hpack), of_qpack(&with_prefix)] {
+        assert!(said.starts_with(&decoded), "{fields:?}");
+        assert!(fit != Fit::Whole || said.len() == decoded.len(), "{fields:?}");
+    }
+}
+
+/// An answer has the same fields in every version of HTTP.
+#[allow(dead_code, reason = "not every room has answers")]
+pub(crate) fn check_answer(answer: &Prepared<'_>) {
+    let mut h1 = Vec::new();
+    encode::prepared(&mut h1, answer, ConnectionFields::Stay, b"Server: x\r\n\r\n");
+    let mut said = vec![(b":status".to_vec(), answer.status.to_string().into_bytes())];
+    said.extend(parsed(&h1));
+
+    let mut tail = Vec::new();
+    hpack::encode::field(&mut tail, b"server", b"x");
+    let mut out = b"before".to_vec();
+    hpack::encode::prepared(&mut out, answer, &tail);
+    assert!(out.len() <= 6 + hpack::encode::prepared_bytes(answer) + tail.len(), "{answer:?}");
+    assert_eq!(of_hpack(&out[6..]), (said.clone(), Fit::Whole), "{answer:?}");
+
+    let mut tail = Vec::new();
+    qpack::encode::field(&mut tail, b"server", b"x");
+    let mut out = b"before".to_vec();
+    qpack::encode::prepared(&mut out, answer, &tail);
+    assert!(out.len() <= 6 + qpack::encode::prepared_bytes(answer) + tail.len(), "{answer:?}");
+    assert_eq!(of_qpack(&out[6..]), (said, Fit::Whole), "{answer:?}");
+}

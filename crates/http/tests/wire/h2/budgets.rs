@@ -1,0 +1,206 @@
+//! What a client can cause without end, it cannot (RFC 9113 §10.5).
+
+use super::peer::*;
+
+/// Sends `bytes` until the connection ends, and gives the number of rounds and the event. A number
+/// in place of a stream goes up by two in each.
+fn until_the_end(peer: &mut Peer, mut bytes: impl FnMut(u32) -> Vec<u8>) -> (usize, String) {
+    for round in 0..5000 {
+        let seen = peer.send(&bytes(2 * round as u32 + 1));
+        if let Some(fatal) = seen.iter().find(|seen| seen.starts_with("fatal")) {
+            assert!(peer.sent().last().unwrap().ends_with("ENHANCE_YOUR_CALM"));
+            return (round, fatal.clone());
+        }
+    }
+    panic!("no end");
+}
+
+fn flood(bytes: impl FnMut(u32) -> Vec<u8>) -> (usize, String) {
+    let mut peer = Peer::open();
+    peer.send(&post(10_001));
+    until_the_end(&mut peer, bytes)
+}
+
+const RESETS: &str = "fatal EnhanceYourCalm Resets";
+const REPLIES: &str = "fatal EnhanceYourCalm Replies";
+const TRIFLES: &str = "fatal EnhanceYourCalm Trifles";
+const WINDOWS: &str = "fatal EnhanceYourCalm Windows";
+const BLOCK: &str = "fatal EnhanceYourCalm Block";
+
+/// CVE-2023-44487.
+#[test]
+fn rapid_reset() {
+    let mut peer = Peer::open();
+    let all = until_the_end(&mut peer, |stream| [get(stream), reset(stream, 8)].concat());
+    assert_eq!(all, (256, RESETS.to_owned()));
+}
+
+/// CVE-2025-8671: the client makes this side end its streams, in every way it can.
+#[test]
+fn made_you_reset() {
+    let ways: [fn(u32) -> Vec<u8>; 6] = [
+        |stream| window_update(stream, 0),
+        |stream| window_update(stream, (1 << 31) - 1),
+        |stream| data(stream, 0, b"behind the end"),
+        get,
+        |stream| frame(PRIORITY, 0, stream, &[0; 4]),
+        |stream| headers(stream, END_STREAM, &[(":path", "/")]),
+    ];
+    for way in ways {
+        let all = until_the_end(&mut Peer::open(), |stream| [get(stream), way(stream)].concat());
+        assert_eq!(all, (256, RESETS.to_owned()));
+    }
+    // Requests that are none, and more than may be open.
+    let malformed = |stream| headers(stream, END_STREAM, &[(":method", "GET")]);
+    assert_eq!(until_the_end(&mut Peer::open(), malformed), (256, RESETS.to_owned()));
+    assert_eq!(until_the_end(&mut Peer::open(), get), (128 + 256, RESETS.to_owned()));
+}
+
+/// CVE-2019-9512, CVE-2019-9515. One was used up by the acknowledgement, and one by SETTINGS.
+#[test]
+fn pings_and_settings() {
+    assert_eq!(flood(|_| frame(PING, 0, 0, &[0; 8])), (126, REPLIES.to_owned()));
+    assert_eq!(flood(|_| settings(&[])), (126, REPLIES.to_owned()));
+    assert_eq!(flood(|_| frame(SETTINGS, ACK, 0, b"")), (126, REPLIES.to_owned()));
+}
+
+/// CVE-2019-9518, CVE-2019-9513, and other frames that change nothing.
+#[test]
+fn trifles() {
+    let flood = |bytes: Vec<u8>| {
+        let mut peer = Peer::open();
+        peer.send(&[post(1), get(3), reset(3, 8)].concat());
+        until_the_end(&mut peer, |_| bytes.clone())
+    };
+    for bytes in [
+        data(1, 0, b""),
+        data(1, PADDED, &[9, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        frame(PRIORITY, 0, 5, &[0; 5]),
+        frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1"),
+        frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x63u=1"),
+        frame(0x77, 0, 0, b""),
+        frame(GOAWAY, 0, 0, &[0; 8]),
+        reset(3, 8),
+    ] {
+        assert_eq!(flood(bytes), (1024, TRIFLES.to_owned()));
+    }
+    // A stream that this side has ended.
+    for bytes in [data(1, 0, b""), headers(1, END_STREAM, &[])] {
+        let mut peer = Peer::open();
+        peer.send(&post(1));
+        peer.answer(1);
+        assert_eq!(until_the_end(&mut peer, |_| bytes.clone()), (1024, TRIFLES.to_owned()));
+    }
+}
+
+/// CVE-2024-27316: a field block without end, in long frames and in short ones.
+#[test]
+fn continuation() {
+    let flood = |part: &[u8]| {
+        let mut peer = Peer::open();
+        peer.send(&frame(HEADERS, 0, 1, b""));
+        until_the_end(&mut peer, |_| frame(CONTINUATION, 0, 1, part))
+    };
+    assert_eq!(flood(&[0; 16_384]), (3, BLOCK.to_owned()));
+    assert_eq!(flood(&[0; 1024]), (48, BLOCK.to_owned()));
+    assert_eq!(flood(&[0; 1]), (1024, TRIFLES.to_owned()));
+    assert_eq!(flood(b""), (1024, TRIFLES.to_owned()));
+}
+
+/// CVE-2016-6581 and others: fields that are short on the wire and long when decoded. The request
+/// is refused, the table is kept, and the connection lives.
+#[test]
+fn a_bomb_of_fields() {
+    let mut peer = Peer::open();
+    // 4000 bytes go to the table; then each byte is a field of that length.
+    let first = [b"\x40\x01x\x7f\xa1\x1e", &[b'y'; 4000][..]].concat();
+    let bomb = [&block(&GET)[..], &first, &[0x80 | 62; 12_000]].concat();
+    let seen = peer.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &bomb));
+    assert_eq!(seen, ["refused 1 431 end"]);
+    peer.answer(1);
+    let again = [&block(&GET)[..], &[0x80 | 62]].concat();
+    assert_eq!(peer.send(&frame(HEADERS, 5, 3, &again)), ["head 3 GET / end"]);
+    assert_eq!(peer.section.fields().get(b"x").map(<[u8]>::len), Some(4000));
+}
+
+/// CVE-2019-9511, the data dribble: windows that are opened byte by byte, so that content goes in
+/// frames of a byte.
+#[test]
+fn dribble() {
+    let mut peer = Peer::open();
+    peer.send(&[settings(&[(4, 0)]), get(1)].concat());
+    peer.begin(1);
+    let mut rounds = 0;
+    let fatal = loop {
+        let seen = peer.send(&window_update(1, 1));
+        if seen != ["opened"] {
+            break seen;
+        }
+        assert_eq!(peer.content(1), 1);
+        rounds += 1;
+    };
+    assert_eq!((rounds, fatal), (1024, vec![WINDOWS.to_owned()]));
+    // Who opens them without asking for content has no more, nor who opens those that are gone.
+    let mut peer = Peer::open();
+    peer.send(&[get(1), reset(1, 8)].concat());
+    assert_eq!(until_the_end(&mut peer, |_| window_update(1, 1)), (1024, WINDOWS.to_owned()));
+    assert_eq!(flood(|_| window_update(0, 1)), (1024, WINDOWS.to_owned()));
+}
+
+/// Honest clients have no end: whatever goes with answers and content, and what time brings.
+#[test]
+fn work_and_time_fill_the_budgets() {
+    let mut peer = Peer::open();
+    for round in 0..3000 {
+        let stream = 2 * round + 1;
+        let seen = peer.send(
+            &[
+                // A request, and everything a client may say beside it.
+                get(stream),
+                frame(PRIORITY_UPDATE, 0, 0, &[&stream.to_be_bytes()[..], b"u=1"].concat()),
+                window_update(stream, 1000),
+                window_update(0, 1000),
+                frame(PING, 0, 0, &[0; 8]),
+            ]
+            .concat(),
+        );
+        assert_eq!(seen, [format!("head {stream} GET / end")]);
+        peer.begin(stream);
+        assert!(peer.session.data(stream, 1000, true, &mut peer.out));
+        peer.session.close(stream, &mut peer.out);
+        peer.out.clear();
+    }
+    // A download: two WINDOW_UPDATE and a PING for each frame.
+    peer.send(&get(9001));
+    peer.begin(9001);
+    for _ in 0..3000 {
+        assert!(peer.content(9001) > 1000);
+        let more = [window_update(0, 16_384), window_update(9001, 16_384)];
+        let seen = peer.send(&[more.concat(), frame(PING, 0, 0, &[0; 8])].concat());
+        assert!(seen.iter().all(|seen| seen == "opened"), "{seen:?}");
+    }
+    // A client that opens its windows with each 4 KiB it reads.
+    for _ in 0..3000 {
+        assert!(peer.content(9001) > 1000);
+        let more = [window_update(0, 4096), window_update(9001, 4096)].concat();
+        assert!(peer.send(&more.repeat(4)).iter().all(|seen| seen == "opened"));
+    }
+    // A connection that is only kept alive.
+    for _ in 0..3000 {
+        peer.now_ms += 100;
+        assert!(peer.send(&frame(PING, 0, 0, &[0; 8])).is_empty());
+    }
+    // Events of a few bytes, each of which the client makes two windows of.
+    for _ in 0..3000 {
+        assert!(peer.session.data(9001, 20, false, &mut peer.out));
+        peer.out.clear();
+        assert!(peer.send(&[window_update(0, 20), window_update(9001, 20)].concat()).is_empty());
+    }
+    // A page is left with all its streams, and then the next one, and so on, a second for each.
+    for round in 0..50 {
+        let streams = (0..8).map(|n| 9003 + round * 16 + 2 * n);
+        let all: Vec<u8> = streams.flat_map(|s| [get(s), reset(s, 8)].concat()).collect();
+        assert!(peer.send(&all).iter().all(|seen| !seen.starts_with("fatal")));
+        peer.now_ms += 1000;
+    }
+}

@@ -1,0 +1,345 @@
+//! What fields say (RFC 9113 §8).
+
+use pinion_http::binary_head::{Rejected, request};
+use pinion_http::h2::event::Event;
+use pinion_http::hpack::decoder::Decoder;
+use pinion_http::limits::{FIELDS_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES};
+use pinion_http::method::Method;
+use pinion_http::refusal::Refusal;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_http::section::FieldSection;
+use pinion_http::target::{Form, Scheme};
+use pinion_http::version::Version;
+
+use super::peer::*;
+
+fn with<R>(
+    fields: &[(&str, &str)],
+    end: bool,
+    f: impl FnOnce(Result<RequestHead<'_>, Rejected>) -> R,
+) -> R {
+    let mut section = FieldSection::new();
+    let limits = Limits::default();
+    Decoder::new(4096).decode(&block(fields), &mut section, &limits).expect("a block");
+    f(request(Version::Http2, section.fields(), end, &limits))
+}
+
+fn rejected(fields: &[(&str, &str)]) -> Option<Rejected> {
+    let mut rejected = None;
+    with(fields, false, |head| rejected = head.err());
+    rejected
+}
+
+/// GET with these fields in the place of its own, or behind them.
+fn get_with<'f>(changes: &[(&'f str, &'f str)]) -> Vec<(&'f str, &'f str)> {
+    let mut fields: Vec<(&str, &str)> = GET.to_vec();
+    for change in changes {
+        match fields.iter_mut().find(|field| field.0 == change.0 && change.0.starts_with(':')) {
+            Some(field) => *field = *change,
+            None => fields.push(*change),
+        }
+    }
+    fields
+}
+
+const MALFORMED: Option<Rejected> = Some(Rejected::Malformed);
+
+#[test]
+fn a_browsers_request() {
+    let fields = get_with(&[
+        (":authority", "www.example.com:8443"),
+        (":scheme", "https"),
+        (":path", "/a/b.css?v=1"),
+        ("accept-encoding", "gzip, br"),
+        ("cookie", "a=1"),
+        ("cookie", "b=2"),
+        ("te", "trailers"),
+        ("priority", "u=1, i"),
+    ]);
+    with(&fields, true, |head| {
+        let head = head.unwrap();
+        assert_eq!((head.method, head.method_token), (Method::Get, &b"GET"[..]));
+        assert_eq!(head.version, Version::Http2);
+        assert_eq!((head.target.form, head.target.scheme), (Form::Origin, Some(Scheme::Https)));
+        assert_eq!((head.target.path, head.target.query), (&b"/a/b.css"[..], Some(&b"v=1"[..])));
+        assert_eq!(head.authority, Some(&b"www.example.com:8443"[..]));
+        assert_eq!(head.fields.len(), 5);
+        let encoding = pinion_http::field::KnownField::AcceptEncoding;
+        assert_eq!(head.value(encoding), Some(&b"gzip, br"[..]));
+        // RFC 9113 §8.2.3: crumbs stay as they are.
+        assert_eq!(head.fields.all(b"Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+        assert_eq!(head.framing, Framing::None);
+        assert!(head.keep_alive && !head.expect_continue);
+    });
+}
+
+/// RFC 9113 §8.3: pseudo-fields are before all others, each once, and only those defined.
+#[test]
+fn pseudo_fields() {
+    assert_eq!(rejected(&GET), None);
+    for (missing, field) in GET.iter().enumerate() {
+        let mut fields = GET.to_vec();
+        fields.remove(missing);
+        let expected = match field.0 {
+            // RFC 9110 §7.2, as in HTTP/1.1.
+            ":authority" => Some(Rejected::Refused(Refusal::Host)),
+            _ => MALFORMED,
+        };
+        assert_eq!(rejected(&fields), expected, "without {}", field.0);
+        // Behind a field, or twice.
+        fields.push(("x", "y"));
+        fields.push(*field);
+        assert_eq!(rejected(&fields), MALFORMED);
+        assert_eq!(rejected(&[&GET[..], &[*field]].concat()), MALFORMED);
+    }
+    for name in [":status", ":protocol", ":", ":Method", ":x"] {
+        assert_eq!(rejected(&[&GET[..], &[(name, "200")]].concat()), MALFORMED, "{name}");
+    }
+    assert_eq!(rejected(&[]), MALFORMED);
+}
+
+/// RFC 9113 §8.2.1: names and values.
+#[test]
+fn names_and_values() {
+    for name in ["", "X", "aB", "a b", "a\u{7f}", "a\u{e9}", "a:b", "a\0", " a", "a\n", "é"] {
+        assert_eq!(rejected(&get_with(&[(name, "y")])), MALFORMED, "{name:?}");
+    }
+    for value in [" y", "y ", "\ty", "y\t", "a\rb", "a\nb", "a\0b", "a\x01b", "a\x7fb", " "] {
+        assert_eq!(rejected(&get_with(&[("x", value)])), MALFORMED, "{value:?}");
+        assert_eq!(rejected(&get_with(&[(":path", value)])), MALFORMED, "{value:?}");
+    }
+    for (name, value) in [("x", ""), ("x-y_z", "a\tb  c"), ("!#$%&'*+-.^_`|~0", "\u{e9}\"")] {
+        assert_eq!(rejected(&get_with(&[(name, value)])), None, "{name:?}");
+    }
+}
+
+/// RFC 9113 §8.2.2: fields of the connection.
+#[test]
+fn fields_of_the_connection() {
+    for (name, value) in [
+        ("connection", "close"),
+        ("connection", ""),
+        ("keep-alive", "timeout=5"),
+        ("proxy-connection", "keep-alive"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("te", "gzip"),
+        ("te", "trailers, gzip"),
+        ("te", ""),
+    ] {
+        assert_eq!(rejected(&get_with(&[(name, value)])), MALFORMED, "{name}: {value}");
+    }
+    assert_eq!(rejected(&get_with(&[("te", "Trailers"), ("keep-alives", "x")])), None);
+}
+
+/// RFC 9113 §8.3.1: `:path` is not empty, and `*` for OPTIONS alone. What HTTP/1 answers with a
+/// status is answered.
+#[test]
+fn targets() {
+    assert_eq!(rejected(&get_with(&[(":path", "")])), MALFORMED);
+    for path in ["*", "a", "?x", "http://a/", "/a#b", "/\u{e9}", "/a b"] {
+        let refused = Some(Rejected::Refused(Refusal::Target));
+        assert_eq!(rejected(&get_with(&[(":path", path)])), refused, "{path}");
+    }
+    with(&get_with(&[(":method", "OPTIONS"), (":path", "*")]), true, |head| {
+        assert_eq!(head.unwrap().target.form, Form::Asterisk);
+    });
+    let long = format!("/{}", "a".repeat(TARGET_MAX_BYTES - 1));
+    assert_eq!(rejected(&get_with(&[(":path", &long)])), None);
+    let longer = format!("{long}a");
+    let refused = Some(Rejected::Refused(Refusal::TargetTooLong));
+    assert_eq!(rejected(&get_with(&[(":path", &longer)])), refused);
+    for scheme in ["ftp", "h2+x", "coap.s"] {
+        let refused = Some(Rejected::Refused(Refusal::Target));
+        assert_eq!(rejected(&get_with(&[(":scheme", scheme)])), refused, "{scheme}");
+    }
+    for scheme in ["", "1", "http:", "ht tp"] {
+        assert_eq!(rejected(&get_with(&[(":scheme", scheme)])), MALFORMED, "{scheme}");
+    }
+    assert_eq!(rejected(&get_with(&[(":scheme", "HTTPS")])), None);
+}
+
+#[test]
+fn methods() {
+    for method in ["", "G T", "GET,", "é"] {
+        assert_eq!(rejected(&get_with(&[(":method", method)])), MALFORMED, "{method}");
+    }
+    let longest = "M".repeat(METHOD_MAX_BYTES);
+    assert_eq!(rejected(&get_with(&[(":method", &longest)])), None);
+    let longer = format!("{longest}M");
+    let refused = Some(Rejected::Refused(Refusal::MethodTooLong));
+    assert_eq!(rejected(&get_with(&[(":method", &longer)])), refused);
+}
+
+/// RFC 9113 §8.5: CONNECT has an authority and neither scheme nor path.
+#[test]
+fn connect() {
+    let connect = [(":method", "CONNECT"), (":authority", "a:443")];
+    with(&connect, false, |head| {
+        let head = head.unwrap();
+        assert_eq!((head.target.form, head.target.raw), (Form::Authority, &b"a:443"[..]));
+        assert_eq!((head.authority, head.framing), (Some(&b"a:443"[..]), Framing::Frames));
+    });
+    assert_eq!(rejected(&[connect[0]]), MALFORMED);
+    assert_eq!(rejected(&[&connect[..], &[(":path", "/")]].concat()), MALFORMED);
+    assert_eq!(rejected(&[&connect[..], &[(":scheme", "http")]].concat()), MALFORMED);
+    let refused = Some(Rejected::Refused(Refusal::Target));
+    assert_eq!(rejected(&[connect[0], (":authority", "a")]), refused);
+}
+
+/// RFC 9113 §8.3.1: "MUST NOT include the deprecated userinfo subcomponent"; "SHOULD treat a
+/// request as malformed if it contains a Host header field that identifies an entity that differs
+/// from the entity in the ':authority' pseudo-header field".
+#[test]
+fn authorities() {
+    for (authority, host, scheme, same) in [
+        ("a", "a", "http", true),
+        ("a", "A", "http", true),
+        ("a", "a:80", "http", true),
+        ("a:443", "a", "https", true),
+        ("a", "a:443", "http", false),
+        ("a:1", "a:2", "http", false),
+        ("a", "b", "http", false),
+        ("a", "a.", "http", false),
+    ] {
+        let fields = [(":authority", authority), (":scheme", scheme), ("host", host)];
+        let expected = if same { None } else { MALFORMED };
+        assert_eq!(rejected(&get_with(&fields)), expected, "{authority} {host}");
+    }
+    for authority in ["u@a", "u:p@a", "@a"] {
+        assert_eq!(rejected(&get_with(&[(":authority", authority)])), MALFORMED);
+    }
+    let refused = Some(Rejected::Refused(Refusal::Host));
+    for authority in ["", "a b", "a/b", ":80", "[::1"] {
+        assert_eq!(rejected(&get_with(&[(":authority", authority)])), refused, "{authority}");
+        assert_eq!(rejected(&get_with(&[("host", authority)])), refused, "{authority}");
+    }
+    assert_eq!(rejected(&get_with(&[("host", "a"), ("host", "a")])), refused);
+    with(&[&GET[..3], &[("host", "b:8")]].concat(), true, |head| {
+        assert_eq!(head.unwrap().authority, Some(&b"b:8"[..]));
+    });
+}
+
+/// RFC 9110 §8.6, §10.1.1, RFC 9113 §8.1.1.
+#[test]
+fn framings() {
+    for (length, end, expected) in [
+        ("", true, Ok(Framing::None)),
+        ("", false, Ok(Framing::Frames)),
+        ("0", true, Ok(Framing::None)),
+        ("0", false, Ok(Framing::None)),
+        ("17", false, Ok(Framing::Length(17))),
+        ("17", true, Err(Rejected::Malformed)),
+        ("+1", false, Err(Refusal::ContentLength.into())),
+        ("1,1", false, Err(Refusal::ContentLength.into())),
+        ("99999999999999999999", false, Err(Refusal::ContentTooLarge.into())),
+    ] {
+        let mut fields = GET.to_vec();
+        if !length.is_empty() {
+            fields.push(("content-length", length));
+        }
+        with(&fields, end, |head| {
+            assert_eq!(head.map(|head| head.framing), expected, "{length:?} {end}");
+        });
+    }
+    let twice = get_with(&[("content-length", "1"), ("content-length", "1")]);
+    assert_eq!(rejected(&twice), Some(Rejected::Refused(Refusal::ContentLength)));
+    let empty = get_with(&[("content-length", "")]);
+    assert_eq!(rejected(&empty), Some(Rejected::Refused(Refusal::ContentLength)));
+    for (end, waits) in [(false, true), (true, false)] {
+        with(&get_with(&[("expect", "100-Continue")]), end, |head| {
+            assert_eq!(head.unwrap().expect_continue, waits);
+        });
+    }
+    let other = get_with(&[("expect", "something")]);
+    assert_eq!(rejected(&other), Some(Rejected::Refused(Refusal::Expectation)));
+}
+
+/// RFC 9113 §8.1.1: "Malformed requests or responses that are detected MUST be treated as a stream
+/// error (Section 5.4.2) of type PROTOCOL_ERROR." What is refused is answered.
+#[test]
+fn on_a_connection() {
+    let mut peer = Peer::open();
+    assert!(peer.send(&headers(1, 0, &[(":method", "GET")])).is_empty());
+    assert!(peer.send(&data(1, END_STREAM, b"late")).is_empty());
+    assert_eq!(peer.sent(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
+    let refused = get_with(&[(":method", "HEAD"), (":path", "x"), ("accept", "text/plain")]);
+    let seen = peer.send(&[headers(3, 0, &refused), data(3, END_STREAM, b"x")].concat());
+    assert_eq!(seen, ["refused 3 400 head-only text", "data 3 x end"]);
+    let many = [&GET[..], &vec![("x", "y"); FIELDS_MAX - 3]].concat();
+    assert_eq!(peer.send(&headers(5, END_STREAM, &many)), ["refused 5 431 end"]);
+    assert_eq!(peer.send(&headers(7, END_STREAM, &many[..FIELDS_MAX])), ["head 7 GET / end"]);
+    let large = "y".repeat(9000);
+    let large = block(&get_with(&[("x", &large), ("z", &large)]));
+    let parts =
+        [frame(HEADERS, 1, 9, &large[..16_000]), frame(CONTINUATION, 4, 9, &large[16_000..])];
+    assert_eq!(peer.send(&parts.concat()), ["refused 9 431 end"]);
+    assert!(peer.sent().is_empty());
+    assert_eq!(peer.session.open_streams(), 4);
+}
+
+/// RFC 9113 §8.1.1: "A request or response is also malformed if the value of a content-length
+/// header field does not equal the sum of the DATA frame payload lengths".
+#[test]
+fn content_is_as_long_as_announced() {
+    let announced = |bytes| [&POST[..], &[("content-length", bytes)]].concat();
+    let begin = |bytes| headers(1, 0, &announced(bytes));
+    let malformed = ["reset 1 ProtocolError by us"];
+    for (bytes, frames, good) in [
+        ("5", vec![data(1, 0, b"he"), data(1, END_STREAM, b"llo")], true),
+        ("5", vec![data(1, PADDED, b"\x01he\0"), data(1, 0, b"llo"), data(1, 1, b"")], true),
+        ("5", vec![data(1, 0, b"hello"), headers(1, END_STREAM, &[("x", "y")])], true),
+        ("0", vec![data(1, END_STREAM, b"")], true),
+        ("5", vec![data(1, END_STREAM, b"hell")], false),
+        ("5", vec![data(1, 0, b"hello!")], false),
+        ("5", vec![data(1, 0, b"hell"), headers(1, END_STREAM, &[("x", "y")])], false),
+        ("0", vec![data(1, 0, b"x")], false),
+        ("5", vec![data(1, END_STREAM, b"")], false),
+    ] {
+        let mut peer = Peer::open();
+        peer.send(&begin(bytes));
+        let seen = peer.send(&frames.concat());
+        assert_eq!(seen.last().unwrap() == malformed[0], !good, "{bytes} {seen:?}");
+        assert_eq!(peer.sent().len(), usize::from(!good));
+    }
+    // None of it is told that does not fit.
+    let mut peer = Peer::open();
+    peer.send(&begin("3"));
+    assert_eq!(peer.send(&data(1, END_STREAM, b"abcd")), malformed);
+}
+
+/// RFC 9113 §8.1: trailers end the stream, have no pseudo-fields, and keep to the rules for fields;
+/// RFC 9110 §6.5.1: some are left out.
+#[test]
+fn trailers() {
+    let run = |flags, fields: &[(&str, &str)]| {
+        let mut peer = Peer::open();
+        peer.send(&[post(1), data(1, 0, b"x")].concat());
+        peer.send(&headers(1, flags, fields))
+    };
+    let some = [("digest", "x"), ("host", "evil"), ("x-forwarded-for", "1"), ("sum", "7")];
+    assert_eq!(run(END_STREAM, &some), ["trailers 1 digest=x sum=7"]);
+    assert_eq!(run(END_STREAM, &[]), ["trailers 1"]);
+    for (flags, fields) in [
+        (0, ("sum", "7")),
+        (END_STREAM, (":path", "/")),
+        (END_STREAM, ("Sum", "7")),
+        (END_STREAM, ("connection", "close")),
+    ] {
+        assert_eq!(run(flags, &[fields]), ["reset 1 ProtocolError by us"], "{fields:?}");
+    }
+    let many = vec![("x", "y"); FIELDS_MAX + 1];
+    assert_eq!(run(END_STREAM, &many), ["reset 1 EnhanceYourCalm by us"]);
+}
+
+/// Everything of a head is there while its event is.
+#[test]
+fn a_head_is_what_the_event_has() {
+    let mut peer = Peer::open();
+    let bytes = headers(1, 0, &get_with(&[("content-length", "7"), ("x", "y")]));
+    let step = peer.session.step(&bytes, &mut peer.section, 0, &mut peer.out);
+    let Event::Head { stream: 1, head, end: false } = step.event else { panic!() };
+    assert_eq!((step.used, head.framing), (bytes.len(), Framing::Length(7)));
+    assert_eq!(head.fields.get(b"X"), Some(&b"y"[..]));
+    assert_eq!(head.version, Version::Http2);
+}

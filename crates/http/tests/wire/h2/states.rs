@@ -1,0 +1,247 @@
+//! The states of streams (RFC 9113 §5.1), and how streams and connections end.
+
+use pinion_http::h2::frame::ErrorCode;
+use pinion_http::h2::session::Settings;
+
+use super::peer::*;
+
+/// RFC 9113 §5.1, half-closed (remote): "If an endpoint receives additional frames, other than
+/// WINDOW_UPDATE, PRIORITY, or RST_STREAM, [...] it MUST respond with a stream error (Section
+/// 5.4.2) of type STREAM_CLOSED."
+#[test]
+fn frames_behind_the_end_of_a_request() {
+    for wrong in [data(1, 0, b"x"), data(1, END_STREAM, b""), get(1), headers(1, 0, &[])] {
+        let mut peer = Peer::open();
+        peer.send(&[get(1), get(3)].concat());
+        assert_eq!(peer.send(&wrong), ["reset 1 StreamClosed by us"]);
+        assert_eq!(peer.sent(), ["RST_STREAM 1 STREAM_CLOSED"]);
+        peer.answer(3);
+    }
+    let mut peer = Peer::open();
+    peer.send(&get(1));
+    let fine = [window_update(1, 1), frame(PRIORITY, 0, 1, &[0; 5]), reset(1, 8)].concat();
+    assert_eq!(peer.send(&fine), ["reset 1 Cancel by peer"]);
+}
+
+/// RFC 9113 §5.1, closed: a connection error for who must know it; what may be on its way is
+/// ignored.
+#[test]
+fn frames_of_a_stream_that_both_sides_have_ended() {
+    for wrong in [data(1, 0, b"x"), get(1), headers(1, END_STREAM, &[])] {
+        let mut peer = Peer::open();
+        peer.send(&get(1));
+        peer.answer(1);
+        assert_eq!(peer.sent(), ["HEADERS 1 end"]);
+        let late = [window_update(1, 1), frame(PRIORITY, 0, 1, &[0; 5]), reset(1, 8)].concat();
+        assert!(peer.send(&late).is_empty());
+        assert_eq!(peer.send(&wrong), ["fatal StreamClosed"]);
+    }
+    let mut peer = Peer::open();
+    peer.send(&[post(1), reset(1, 8)].concat());
+    assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
+}
+
+/// RFC 9113 §5.1, closed: "An endpoint that sends a RST_STREAM frame on a stream that is in the
+/// 'open' or 'half-closed (local)' state could receive any type of frame." HEADERS change the table
+/// of the compression and DATA the window of the connection nevertheless (§5.4.2).
+#[test]
+fn frames_of_a_stream_that_we_have_ended() {
+    let mut peer = Peer::open_with(&Settings { connection_window_bytes: 0, ..Settings::default() });
+    peer.send(&post(1));
+    peer.session.reset(1, ErrorCode::Cancel, &mut peer.out);
+    assert_eq!(peer.sent(), ["RST_STREAM 1 CANCEL"]);
+    // An entry for the table: 0x40 keeps a new name.
+    let trailers = frame(HEADERS, END_STREAM | END_HEADERS, 1, b"\x40\x01x\x01y");
+    for _ in 0..2 {
+        assert!(peer.send(&data(1, 0, &[0; 8000])).is_empty());
+    }
+    assert!(
+        peer.send(&[window_update(1, 1), trailers, data(1, 0, &[0; 9000])].concat()).is_empty()
+    );
+    let returned: u32 = frames(&peer.out).iter().map(|frame| frame.number(0)).sum();
+    assert!(returned >= 16_000, "{returned}");
+    let indexed = [&block(&GET)[..], &[0x80 | 62]].concat();
+    assert_eq!(peer.send(&frame(HEADERS, 5, 3, &indexed)), ["head 3 GET / end"]);
+    assert_eq!(peer.section.fields().get(b"x"), Some(&b"y"[..]));
+}
+
+/// What may still come for such a stream is what its window has: nobody uploads for ever to where
+/// nobody reads, and nobody is cut off for what was on its way in many small frames.
+#[test]
+fn content_for_a_stream_that_we_have_ended_is_bounded_by_its_window() {
+    let mut peer = Peer::open();
+    peer.send(&post(1));
+    peer.answer(1);
+    for _ in 0..32 * 1024 {
+        assert!(peer.send(&data(1, 0, b"x")).is_empty());
+    }
+    assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
+    // A stream that was refused has its first window.
+    let mut peer = Peer::open_with(&Settings { streams: 0, ..Settings::default() });
+    peer.send(&post(1));
+    for _ in 0..4 {
+        assert!(peer.send(&data(1, 0, &[0; 8192])).is_empty());
+    }
+    assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
+    // Before the client has read our settings it has the window that everybody begins with, and
+    // what they add to it behind that.
+    let ours = Settings { stream_window_bytes: 70_000, ..Settings::default() };
+    let mut peer = Peer::new(&ours);
+    peer.send(&[PREFACE, &settings(&[]), &post(1)].concat());
+    peer.answer(1);
+    for part in [&[0; 10_000][..]; 6] {
+        assert!(peer.send(&data(1, 0, part)).is_empty());
+    }
+    let more = [frame(SETTINGS, ACK, 0, b""), data(1, 0, &[0; 10_000])].concat();
+    assert!(peer.send(&more).is_empty());
+    assert_eq!(peer.send(&data(1, 0, b"x")), ["fatal StreamClosed"]);
+}
+
+/// RFC 9113 §5.1.1: "The identifier of a newly established stream MUST be numerically greater than
+/// all streams that the initiating endpoint has opened or reserved. [...] An endpoint that receives
+/// an unexpected stream identifier MUST respond with a connection error (Section 5.4.1) of type
+/// PROTOCOL_ERROR."
+#[test]
+fn numbers_go_up() {
+    let mut peer = Peer::open();
+    assert_eq!(peer.send(&get(5)), ["head 5 GET / end"]);
+    assert_eq!(peer.send(&get(3)), ["fatal ProtocolError"]);
+    let mut peer = Peer::open();
+    let last = (1 << 31) - 1;
+    assert_eq!(peer.send(&get(last)), [format!("head {last} GET / end")]);
+}
+
+/// RFC 9113 §5.1.2: "An endpoint that receives a HEADERS frame that causes its advertised
+/// concurrent stream limit to be exceeded MUST treat this as a stream error (Section 5.4.2) of type
+/// PROTOCOL_ERROR or REFUSED_STREAM."
+#[test]
+fn too_many_streams() {
+    let mut peer = Peer::open_with(&Settings { streams: 3, ..Settings::default() });
+    assert_eq!(peer.send(&[get(1), post(3), get(5)].concat()).len(), 3);
+    // A refused one has its fields in the table all the same, and its content is passed over.
+    let block = [&block(&POST)[..], b"\x40\x01x\x01y"].concat();
+    assert!(peer.send(&frame(HEADERS, END_HEADERS, 7, &block)).is_empty());
+    assert!(peer.send(&data(7, END_STREAM, b"content")).is_empty());
+    assert_eq!(peer.sent(), ["RST_STREAM 7 REFUSED_STREAM"]);
+    peer.answer(3);
+    assert_eq!(peer.sent(), ["HEADERS 3 end", "RST_STREAM 3 NO_ERROR"]);
+    assert_eq!(peer.send(&frame(HEADERS, 5, 9, &block[..])), ["head 9 POST / end"]);
+    assert_eq!(peer.session.open_streams(), 3);
+}
+
+/// RFC 9113 §8.1: an answer may be complete before the request is, and then the client can be asked
+/// to stop "by sending a RST_STREAM with an error code of NO_ERROR".
+#[test]
+fn an_answer_ahead_of_the_end_of_the_request() {
+    let mut peer = Peer::open();
+    peer.send(&[post(1), data(1, 0, b"some")].concat());
+    peer.answer(1);
+    assert_eq!(peer.sent(), ["HEADERS 1 end", "RST_STREAM 1 NO_ERROR"]);
+    assert!(peer.send(&data(1, END_STREAM, b"more")).is_empty());
+    assert_eq!(peer.session.open_streams(), 0);
+    // The end of an answer that is not complete is an error.
+    peer.send(&get(3));
+    assert!(peer.session.close(3, &mut peer.out).is_some());
+    assert_eq!(peer.sent(), ["RST_STREAM 3 INTERNAL_ERROR"]);
+}
+
+/// What is kept with a stream comes back once, whoever ends it.
+#[test]
+fn what_is_kept_comes_back() {
+    let mut peer = Peer::open();
+    peer.send(&[get(1), get(3), get(5), get(7)].concat());
+    for stream in [1, 3, 5, 7] {
+        *peer.session.own(stream).unwrap() = stream * 10;
+    }
+    let mut all: Vec<_> = peer.session.each_own().map(|(id, own)| (id, *own)).collect();
+    all.sort_unstable();
+    assert_eq!(all, [(1, 10), (3, 30), (5, 50), (7, 70)]);
+    assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), Some(30));
+    assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), None);
+    assert!(peer.session.head(7, true, &mut peer.out, |_| ()));
+    assert_eq!(peer.session.close(7, &mut peer.out), Some(70));
+    let mut step = |bytes: &[u8]| {
+        let step = peer.session.step(bytes, &mut peer.section, 0, &mut peer.out);
+        match step.event {
+            pinion_http::h2::event::Event::Reset { own, .. } => own,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(step(&reset(1, 8)), 10);
+    assert_eq!(step(&window_update(5, 0)), 50);
+    assert_eq!((peer.session.open_streams(), peer.session.own(1)), (0, None));
+}
+
+/// RFC 9113 §6.8: first a GOAWAY that refuses nothing, then one with the last stream that was
+/// taken; what is above it is ignored, but for the state it shares.
+#[test]
+fn leaving_in_two_steps() {
+    let mut peer = Peer::open();
+    peer.send(&post(1));
+    peer.session.go_away(&mut peer.out);
+    assert_eq!(peer.sent(), ["GOAWAY 2147483647 NO_ERROR", "PING leaving."]);
+    assert_eq!(peer.send(&get(3)), ["head 3 GET / end"]);
+    assert_eq!(peer.ask(&frame(PING, ACK, 0, b"leaving.")), ["GOAWAY 3 NO_ERROR"]);
+    peer.session.go_away(&mut peer.out);
+    assert!(peer.sent().is_empty());
+    let block = [&block(&GET)[..], b"\x40\x01x\x01y"].concat();
+    assert!(peer.send(&frame(HEADERS, END_HEADERS, 5, &block)).is_empty());
+    assert!(
+        peer.send(&[data(5, 0, b"ignored"), reset(5, 8), window_update(5, 1)].concat()).is_empty()
+    );
+    assert_eq!(peer.send(&data(1, END_STREAM, b"here")), ["data 1 here end"]);
+    peer.answer(1);
+    assert!(!peer.session.is_finished());
+    peer.answer(3);
+    assert!(peer.session.is_finished());
+    peer.session.fail(ErrorCode::InternalError, &mut peer.out);
+    assert_eq!(peer.sent().last().unwrap(), "GOAWAY 3 INTERNAL_ERROR");
+}
+
+/// An end that cannot wait for the answer of the client.
+#[test]
+fn leaving_at_once() {
+    let mut peer = Peer::open();
+    peer.session.go_away(&mut peer.out);
+    peer.session.go_away(&mut peer.out);
+    let all = ["GOAWAY 2147483647 NO_ERROR", "PING leaving.", "GOAWAY 0 NO_ERROR"];
+    assert_eq!(peer.sent(), all);
+    assert!(peer.session.is_finished());
+    // The answer to the PING comes late and changes nothing.
+    assert!(peer.ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
+    // Of a client that was told nothing an answer is no agreement.
+    assert!(Peer::open().ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
+}
+
+/// As many streams as were ended at once are known to have been.
+#[test]
+fn all_streams_may_end_at_once() {
+    let mut peer = Peer::open();
+    let streams: Vec<u32> = (0..128).map(|n| 2 * n + 1).collect();
+    for round in [0, 256] {
+        streams.iter().for_each(|stream| drop(peer.send(&post(round + stream))));
+        for stream in &streams {
+            peer.session.reset(round + stream, ErrorCode::Cancel, &mut peer.out);
+        }
+        for stream in &streams {
+            assert!(peer.send(&data(round + stream, END_STREAM, b"late")).is_empty());
+        }
+    }
+    assert_eq!(peer.send(&data(1, 0, b"very late")), ["fatal StreamClosed"]);
+}
+
+/// An idle connection gives its memory back, and goes on.
+#[test]
+fn rest() {
+    let mut peer = Peer::open();
+    peer.send(&[get(1), get(3)].concat());
+    let before = peer.session.memory_bytes();
+    peer.session.rest();
+    assert_eq!(peer.session.memory_bytes(), before);
+    assert!(peer.session.own(1).is_some() && peer.session.own(3).is_some());
+    peer.answer(1);
+    peer.answer(3);
+    peer.session.rest();
+    assert_eq!(peer.session.memory_bytes(), 0);
+    assert_eq!(peer.send(&get(5)), ["head 5 GET / end"]);
+}

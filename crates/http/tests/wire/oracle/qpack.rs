@@ -1,0 +1,127 @@
+//! A plain reading of RFC 9204 §4.5 where no dynamic table has any size, and of what may come on
+//! the two streams beside.
+
+use loona_hpack::huffman::HuffmanDecoder;
+use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits};
+use pinion_http::qpack::streams::{DecoderStream, encoder_stream};
+use pinion_http::qpack::{decoder, encode};
+use pinion_http::section::{FieldSection, Fit};
+
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// Panics when section or streams are read in another way than the plain one.
+pub(crate) fn check(data: &[u8]) {
+    let mut section = FieldSection::new();
+    let fit = decoder::decode(data, &mut section, &Limits::default());
+    let expected = plain(data);
+    assert_eq!(fit.is_ok(), expected.is_some(), "{data:02x?}: {fit:?}, but {expected:?}");
+    let fields: Vec<Pair> =
+        section.fields().iter().map(|x| (x.name.to_vec(), x.value.to_vec())).collect();
+    if let (Ok(fit), Some(expected)) = (fit, expected) {
+        assert!(expected.starts_with(&fields));
+        let bytes: usize = expected.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let is_over = bytes > HEAD_MAX_BYTES || expected.len() > FIELDS_MAX;
+        assert_eq!(fit == Fit::Whole, !is_over);
+        assert_eq!(fields.len() == expected.len(), !is_over);
+    }
+    check_small(data, &section, fit.is_ok());
+    check_streams(data);
+}
+
+/// Small limits change how much of a section is there, and nothing else.
+fn check_small(data: &[u8], whole: &FieldSection, is_ok: bool) {
+    let mut section = FieldSection::new();
+    let limits = Limits { fields: 3, head_bytes: 60, ..Limits::default() };
+    let small = decoder::decode(data, &mut section, &limits);
+    assert_eq!(small.is_ok(), is_ok);
+    let mut all = whole.fields().iter();
+    assert!(section.fields().iter().all(|field| all.next() == Some(field)));
+    assert!(small != Ok(Fit::Whole) || all.next().is_none());
+}
+
+fn plain(data: &[u8]) -> Option<Vec<Pair>> {
+    let mut at = 0;
+    let required = integer(data, &mut at, 8, 62)?;
+    let sign = *data.get(at)? & 0x80 != 0;
+    integer(data, &mut at, 7, 62)?;
+    if required != 0 || sign {
+        return None;
+    }
+    let mut fields = Vec::new();
+    while let Some(&first) = data.get(at) {
+        let bits = format!("{first:08b}");
+        fields.push(if bits.starts_with("11") {
+            row(integer(data, &mut at, 6, 32)?)?
+        } else if bits.starts_with("01") && &bits[3..4] == "1" {
+            let (name, _) = row(integer(data, &mut at, 4, 32)?)?;
+            (name, string(data, &mut at, 7)?)
+        } else if bits.starts_with("001") {
+            let name = string(data, &mut at, 3)?;
+            (name, string(data, &mut at, 7)?)
+        } else {
+            return None;
+        });
+    }
+    Some(fields)
+}
+
+/// RFC 7541 §5.1, with the limit of nine bytes behind the first.
+fn integer(data: &[u8], at: &mut usize, prefix: u32, bits_max: u32) -> Option<u128> {
+    let mask = (1u128 << prefix) - 1;
+    let mut value = u128::from(*data.get(*at)?) & mask;
+    *at += 1;
+    if value == mask {
+        let more = &data[*at..];
+        let length = more.iter().position(|byte| byte & 0x80 == 0)? + 1;
+        if length > 9 {
+            return None;
+        }
+        for (place, byte) in more[..length].iter().enumerate() {
+            value += u128::from(byte & 0x7f) << (7 * place);
+        }
+        *at += length;
+    }
+    // Numbers that nobody looks at may have one more than 62 bits.
+    (bits_max == 62 || value < 1 << bits_max).then_some(value)
+}
+
+fn string(data: &[u8], at: &mut usize, prefix: u32) -> Option<Vec<u8>> {
+    let is_coded = *data.get(*at)? & (1 << prefix) != 0;
+    let length = integer(data, at, prefix, 32)? as usize;
+    let text = data.get(*at..at.checked_add(length)?)?;
+    *at += length;
+    if is_coded { HuffmanDecoder::new().decode(text).ok() } else { Some(text.to_vec()) }
+}
+
+/// A row of RFC 9204 Appendix A, asked of the room itself: this reading has no list of its own.
+fn row(number: u128) -> Option<Pair> {
+    let number = u8::try_from(number).ok().filter(|&number| number < 99)?;
+    let mut one = encode::PREFIX.to_vec();
+    match number.checked_sub(63) {
+        None => one.push(0xc0 | number),
+        Some(rest) => one.extend([0xff, rest]),
+    }
+    let mut section = FieldSection::new();
+    decoder::decode(&one, &mut section, &Limits::default()).ok()?;
+    let field = section.fields().iter().next()?;
+    Some((field.name.to_vec(), field.value.to_vec()))
+}
+
+/// RFC 9204 §4.3, §4.4: one instruction of each stream is legal, wherever the bytes are cut.
+fn check_streams(data: &[u8]) {
+    assert_eq!(encoder_stream(data).is_ok(), data.iter().all(|&byte| byte == 0b0010_0000));
+    let mut at = 0;
+    let mut expected = true;
+    while expected && let Some(&first) = data.get(at) {
+        let more = data[at + 1..].iter().take_while(|&byte| byte & 0x80 != 0).count();
+        let fits = more < 9 || (more == 9 && at + 1 + more == data.len());
+        expected = first >> 6 == 0b01 && (first & 0x3f != 0x3f || fits);
+        at += if first & 0x3f == 0x3f { more + 2 } else { 1 };
+    }
+    for cut in [0, data.len() / 2, data.len()] {
+        let mut stream = DecoderStream::default();
+        let (front, back) = data.split_at(cut);
+        let result = stream.read(front).and_then(|()| stream.read(back));
+        assert_eq!(result.is_ok(), expected, "{data:02x?}");
+    }
+}

@@ -1,0 +1,158 @@
+//! The flags of a server that encrypts.
+
+use super::file::Table;
+use super::verbs::Verb;
+use super::{Change, Default, Directive, Kind, Level};
+
+const SERVE: &[Verb] = &[Verb::Serve];
+
+/// In the order of the help.
+pub(crate) const ROWS: &[Directive] = &[
+    Directive {
+        name: "tls",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("tls")),
+        level: Level::Listener,
+        kind: Kind::Address,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Where to listen for HTTPS",
+        long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is told \
+               in the same way. Without `--cert` the certificate is a self-signed one.",
+    },
+    Directive {
+        name: "cert",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Certificate.key("cert")),
+        level: Level::Server,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A certificate and its chain, as a PEM file",
+        long: "The certificate of the server comes first, then those that vouch for it. The key \
+               may stand in the same file. Of several, a client gets the one that names the host \
+               it asks for, by the host itself or by `*.` for one label; whoever asks for no \
+               host, or for another one, gets the first. A changed file is taken up within \
+               seconds; what is wrong with it is told, and the certificate before it stays.",
+    },
+    Directive {
+        name: "key",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Certificate.key("key")),
+        level: Level::Server,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Auto("the file of the certificate"),
+        change: Change::Live,
+        brief: "The private key of a certificate, as a PEM file",
+        long: "RSA, ECDSA on P-256, P-384 or P-521, or Ed25519, without a password. With several \
+               certificates each has its key, in the same order.",
+    },
+    Directive {
+        name: "tls-self",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Tls.key("self-signed")),
+        level: Level::Server,
+        kind: Kind::Choice(&["p256", "ed25519", "rsa2048"]),
+        repeatable: false,
+        default: Default::Value("p256"),
+        change: Change::Restart,
+        brief: "The key of the self-signed certificate",
+        long: "Without `--cert` a certificate is made at the first start and kept in the state \
+               folder. Its SHA-256 is told at each start, for clients that have to be told to \
+               trust it. Browsers do not take `ed25519`.",
+    },
+    Directive {
+        name: "client-ca",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("client-ca")),
+        level: Level::Listener,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Refuse clients without a certificate from these authorities",
+        long: "A PEM file with one certificate or more. For every TLS listener as a flag, for one \
+               as a key.",
+    },
+    Directive {
+        name: "protocols",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("protocols")),
+        level: Level::Listener,
+        kind: Kind::Protocols,
+        repeatable: false,
+        default: Default::Value("h1,h2"),
+        change: Change::Restart,
+        brief: "What clients may speak",
+        long: "Over TLS the two sides agree on one of them (ALPN). Without it the first bytes of \
+               a client tell (HTTP/2 by prior knowledge), unless there is but one. HTTP/3 is not \
+               supported yet in this version.",
+    },
+    Directive {
+        name: "hsts",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Tls.key("hsts")),
+        level: Level::Server,
+        kind: Kind::Hsts,
+        repeatable: false,
+        default: Default::Value("off"),
+        change: Change::Restart,
+        brief: "Tell browsers for how long to come by HTTPS alone",
+        long: "Sent over TLS alone, as Strict-Transport-Security. `1y,subdomains` covers all hosts \
+               below, and `,preload` behind it asks for a place in the lists that browsers come \
+               with. Begin with a short time: it cannot be taken back before it is over.",
+    },
+    Directive {
+        name: "redirect-http",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("redirect-http")),
+        level: Level::Listener,
+        kind: Kind::Address,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Where to listen for HTTP, to send every client to HTTPS",
+        long: "Every request is answered 308, with the same path and query below \
+               `--canonical-host`.",
+    },
+    Directive {
+        name: "canonical-host",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Tls.key("canonical-host")),
+        level: Level::Server,
+        kind: Kind::CanonicalHost,
+        repeatable: false,
+        default: Default::Auto("the first host of the first certificate"),
+        change: Change::Restart,
+        brief: "Where `--redirect-http` leads",
+        long: "What a client claims in its Host field is never sent back. Without a port it is \
+               that of the first TLS listener.",
+    },
+    Directive {
+        name: "state",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Server.key("state")),
+        level: Level::Server,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Auto(
+            "$STATE_DIRECTORY, else $XDG_STATE_HOME/pinion, else ~/.local/state/pinion",
+        ),
+        change: Change::Restart,
+        brief: "The folder for what the server makes itself and keeps",
+        long: "It is made when it is needed, for nobody else to read.",
+    },
+];

@@ -1,0 +1,60 @@
+//! Listeners that send every client to the encrypted ones.
+
+use pinion_http::page;
+use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::request::RequestHead;
+use pinion_http::target::{escape, is_uri_byte};
+use std::sync::Arc;
+
+/// What proves to an authority that a host is ours (RFC 8555 §8.3) is asked for over plain HTTP. A
+/// redirect would do; a site that has the file answers at once.
+const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+
+/// Where redirects lead, as one worker writes them.
+pub(crate) struct Redirect {
+    leads: Leads,
+    /// Of the last answer; its room is kept.
+    text: Vec<u8>,
+}
+
+/// Which listeners redirect, and where to.
+#[derive(Clone)]
+pub(crate) struct Leads {
+    /// By the number of a listener.
+    pub(crate) listeners: Arc<[bool]>,
+    /// `https://example.org`, which a client has no part in.
+    pub(crate) origin: Arc<str>,
+}
+
+impl Redirect {
+    /// For one more worker.
+    pub(crate) fn new(leads: Leads) -> Self {
+        Self { leads, text: Vec::new() }
+    }
+
+    /// Whether a request on this listener is answered here.
+    pub(crate) fn is_for(&self, listener: usize, head: &RequestHead<'_>) -> bool {
+        self.leads.listeners.get(listener) == Some(&true)
+            && !head.target.path.starts_with(CHALLENGES)
+    }
+
+    /// 308, so that a method stays what it is (RFC 9110 §15.4.9), with path and query as they came:
+    /// bytes that no URI has are escaped.
+    pub(crate) fn answer(&mut self, head: &RequestHead<'_>) -> Prepared<'_> {
+        self.text.clear();
+        self.text.extend_from_slice(self.leads.origin.as_bytes());
+        // `*` and the host of a CONNECT are no paths.
+        let path = if head.target.path.starts_with(b"/") { head.target.path } else { b"/" };
+        escape(&mut self.text, path.iter().copied(), is_uri_byte);
+        if let Some(query) = head.target.query {
+            self.text.push(b'?');
+            escape(&mut self.text, query.iter().copied(), is_uri_byte);
+        }
+        Prepared {
+            shared: SharedFields::h1(page::BUILT_IN_FIELDS),
+            location: Some(Location { path: &self.text, query: None }),
+            content_length: Some(0),
+            ..Prepared::empty(308)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The thread that takes up changed certificates: those whose files are other ones than before, and
+//! all of them on SIGHUP. What cannot be used changes nothing but a line on stderr.
+//!
+//! Files are looked at every two seconds. Notices of the kernel would have to be asked for at every
+//! link and folder on the way, and there are two small files where a site has thousands.
+
+use super::{Tls, tell};
+use crate::calendar;
+use crate::certificate_files::BadFile;
+use crate::self_signed;
+use crate::settings::{CertificateFiles, SelfSignedKey};
+use pinion_engine::stderr;
+use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::resolver::CertificateStore;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How often a certificate that we made is looked at.
+const OWN_LOOK: Duration = Duration::from_secs(86_400);
+
+/// Asks the thread, from any other one. It ends when nobody is left who could ask.
+#[derive(Clone)]
+pub(crate) struct Keeper {
+    wishes: Sender<Wish>,
+}
+
+/// What is asked for.
+pub(crate) enum Wish {
+    /// Read all files again.
+    Reload,
+    /// These are the files from now on.
+    Files(Vec<CertificateFiles>),
+}
+
+impl Keeper {
+    pub(super) fn start(tls: Tls) -> io::Result<Self> {
+        let (wishes, asked) = channel();
+        let Tls { loaded, own, store, tickets: _ } = tls;
+        let looks = loaded.iter().map(|(files, _)| look(files)).collect();
+        let mut kept = Kept { loaded, looks, own, own_look: Instant::now(), store };
+        thread::Builder::new().name("certificates".to_owned()).spawn(move || kept.run(&asked))?;
+        Ok(Self { wishes })
+    }
+
+    /// Asks.
+    pub(crate) fn ask(&self, wish: Wish) {
+        if self.wishes.send(wish).is_err() {
+            stderr::line(format_args!("pinion: reloading certificates has ended"));
+        }
+    }
+}
+
+/// What the thread has.
+struct Kept {
+    loaded: Vec<(CertificateFiles, Certificate)>,
+    /// What the files were when they were read.
+    looks: Vec<Look>,
+    own: Option<(SelfSignedKey, Option<PathBuf>)>,
+    own_look: Instant,
+    store: Arc<CertificateStore>,
+}
+
+/// What tells one state of two files from the next, behind all links.
+type Look = [Option<(u64, u64, i64, i64, u64)>; 2];
+
+impl Kept {
+    fn run(&mut self, asked: &Receiver<Wish>) {
+        loop {
+            let wish = match asked.recv_timeout(LOOK) {
+                Ok(wish) => Some(wish),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            // A mistake of ours with one file must not be the end of all later ones.
+            let done = catch_unwind(AssertUnwindSafe(|| match wish {
+                Some(Wish::Reload) => self.take_up(|_| true),
+                Some(Wish::Files(files)) => self.arrange(files),
+                None => self.follow(),
+            }));
+            if done.is_err() {
+                stderr::line(format_args!("pinion: reloading certificates panicked"));
+            }
+        }
+    }
+
+    /// Takes up what has changed, once it has come to rest: certificate and key are two files, and
+    /// each may be written in pieces.
+    fn follow(&mut self) {
+        if let Some((key, state)) = &self.own
+            && self.own_look.elapsed() >= OWN_LOOK
+        {
+            self.own_look = Instant::now();
+            if let Err(failure) = self_signed::files(*key, state.as_deref()) {
+                failure.report();
+            }
+        }
+        let now: Vec<Look> = self.loaded.iter().map(|(files, _)| look(files)).collect();
+        if now == self.looks {
+            return;
+        }
+        thread::sleep(LOOK / 4);
+        let later: Vec<Look> = self.loaded.iter().map(|(files, _)| look(files)).collect();
+        let changed: Vec<bool> = now
+            .iter()
+            .zip(&later)
+            .zip(&self.looks)
+            .map(|((now, later), seen)| now == later && now != seen)
+            .collect();
+        if changed.contains(&true) {
+            self.take_up(|at| changed.get(at) == Some(&true));
+        }
+    }
+
+    /// Reads those that are asked for. Each that can be used takes the place of what was there.
+    fn take_up(&mut self, is_asked: impl Fn(usize) -> bool) {
+        let is_own = self.own.is_some();
+        let mut is_another = false;
+        for (at, (files, certificate)) in self.loaded.iter_mut().enumerate() {
+            if !is_asked(at) {
+                continue;
+            }
+            // Looked at before it is read: what changes meanwhile is read again.
+            let seen = look(files);
+            if let Some(known) = self.looks.get_mut(at) {
+                *known = seen;
+            }
+            match files.load() {
+                Ok(next) if next.is_same(certificate) => {}
+                Ok(next) => {
+                    tell(files, &next, is_own);
+                    tell_taken(files, &next);
+                    *certificate = next;
+                    is_another = true;
+                }
+                Err(bad) => tell_kept(files, &bad),
+            }
+        }
+        if is_another {
+            self.publish();
+        }
+    }
+
+    /// Makes these the files: all of them can be used, or nothing changes.
+    fn arrange(&mut self, files: Vec<CertificateFiles>) {
+        if files.iter().eq(self.loaded.iter().map(|(files, _)| files)) {
+            return self.take_up(|_| true);
+        }
+        let (mut loaded, mut looks) = (Vec::new(), Vec::new());
+        for files in files {
+            looks.push(look(&files));
+            match files.load() {
+                Ok(certificate) => loaded.push((files, certificate)),
+                Err(bad) => return tell_kept(&files, &bad),
+            }
+        }
+        for (files, certificate) in &loaded {
+            tell(files, certificate, false);
+            tell_taken(files, certificate);
+        }
+        (self.loaded, self.looks, self.own) = (loaded, looks, None);
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let certificates: Vec<Certificate> =
+            self.loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
+        self.store.replace(&certificates);
+    }
+}
+
+fn tell_taken(files: &CertificateFiles, certificate: &Certificate) {
+    let until = calendar::rfc3339(certificate.not_after());
+    stderr::line(format_args!(
+        "reloaded certificate {}: valid until {until}",
+        files.cert.display()
+    ));
+}
+
+fn tell_kept(files: &CertificateFiles, why: &BadFile) {
+    let file = files.cert.display();
+    stderr::line(format_args!(
+        "pinion: cannot reload certificate {file}, what was there stays: {why}"
+    ));
+}
+
+fn look(files: &CertificateFiles) -> Look {
+    let of = |file: &Path| {
+        let found = fs::metadata(file).ok()?;
+        Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+    };
+    [of(&files.cert), of(&files.key)]
+}

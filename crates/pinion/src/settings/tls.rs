@@ -1,0 +1,203 @@
+//! Listeners and what encrypts them, as meant.
+
+use super::{choice, path, paths, read, row, single};
+use crate::address::Address;
+use crate::failure::Failure;
+use crate::values;
+use crate::written::Low;
+use pinion_engine::settings::Protocols;
+use std::path::PathBuf;
+
+/// Where to listen, and what clients find there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listen {
+    /// As written.
+    pub(crate) address: Address,
+    /// What is there.
+    pub(crate) kind: ListenKind,
+    /// What clients may speak.
+    pub(crate) protocols: Protocols,
+    /// Who clients have to have a certificate from.
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+/// What clients find at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenKind {
+    /// The sites.
+    Http,
+    /// The sites, encrypted.
+    Tls,
+    /// The way to the encrypted ones.
+    Redirect,
+}
+
+/// Every kind.
+pub(crate) const LISTEN_KINDS: [ListenKind; 3] =
+    [ListenKind::Http, ListenKind::Tls, ListenKind::Redirect];
+
+/// What all TLS listeners have in common, and what leads to them.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    /// What clients get; the first is for those that ask for no host.
+    pub(crate) certificates: Certificates,
+    /// Value of `Strict-Transport-Security`.
+    pub(crate) hsts: Option<String>,
+    /// Where redirects lead. None: the first host of the first certificate.
+    pub(crate) canonical: Option<CanonicalHost>,
+}
+
+/// Where certificates come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Certificates {
+    /// Files; at least one pair.
+    Files(Vec<CertificateFiles>),
+    /// Made by us.
+    SelfSigned {
+        /// What key it has.
+        key: SelfSignedKey,
+        /// The state folder, if it was given.
+        state: Option<PathBuf>,
+    },
+}
+
+/// A certificate and its key, which may be one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CertificateFiles {
+    /// The chain.
+    pub(crate) cert: PathBuf,
+    /// The key.
+    pub(crate) key: PathBuf,
+}
+
+/// `--tls-self`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SelfSignedKey {
+    /// ECDSA on P-256.
+    P256,
+    /// Ed25519.
+    Ed25519,
+    /// RSA of 2048 bits.
+    Rsa2048,
+}
+
+/// `--canonical-host`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CanonicalHost {
+    /// A name or an address, an IPv6 one in brackets.
+    pub(crate) host: String,
+    /// None: that of the first TLS listener.
+    pub(crate) port: Option<u16>,
+}
+
+impl Listen {
+    /// Where a server listens when no listener of any kind is configured.
+    pub(crate) const UNCONFIGURED: Self = Self {
+        address: Address::UNCONFIGURED,
+        kind: ListenKind::Http,
+        protocols: Protocols::ALL,
+        client_ca: None,
+    };
+}
+
+impl ListenKind {
+    /// The row of an address of this kind.
+    pub(crate) fn row(self) -> &'static str {
+        match self {
+            Self::Http => "listen",
+            Self::Tls => "tls",
+            Self::Redirect => "redirect-http",
+        }
+    }
+}
+
+impl SelfSignedKey {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::P256 => "p256",
+            Self::Ed25519 => "ed25519",
+            Self::Rsa2048 => "rsa2048",
+        }
+    }
+}
+
+impl Tls {
+    /// Reads what was written about a server.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the flag.
+    pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
+        Ok(Self {
+            certificates: certificates(low)?,
+            hsts: single(low, "hsts", values::hsts)?.flatten(),
+            canonical: single(low, "canonical-host", values::canonical_host)?,
+        })
+    }
+}
+
+/// The addresses of one command line, or of one table of a file.
+pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
+    let client_ca = path(low, "client-ca")?;
+    let protocols = single(low, "protocols", values::protocols)?;
+    let protocols = protocols.unwrap_or(Protocols::ALL);
+    let mut listeners = Vec::new();
+    for kind in LISTEN_KINDS {
+        for text in low.values(kind.row()) {
+            let address = read(row(kind.row()), text, Address::parse)?;
+            let client_ca = client_ca.clone().filter(|_| kind == ListenKind::Tls);
+            listeners.push(Listen { address, kind, protocols, client_ca });
+        }
+    }
+    Ok(listeners)
+}
+
+/// What would be taken in silence and do nothing: its row, and why. Rows are named by `named`.
+pub(crate) fn without_effect(
+    low: &Low,
+    named: impl Fn(&'static str) -> String,
+) -> Option<(&'static str, String)> {
+    const NEEDS: [(&str, &str); 7] = [
+        ("redirect-http", "tls"),
+        ("canonical-host", "redirect-http"),
+        ("key", "cert"),
+        ("cert", "tls"),
+        ("tls-self", "tls"),
+        ("client-ca", "tls"),
+        ("hsts", "tls"),
+    ];
+    for (given, needed) in NEEDS {
+        if low.given(given) && !low.given(needed) {
+            return Some((given, format!("has no effect without {}; add it", named(needed))));
+        }
+    }
+    let both = low.given("tls-self") && low.given("cert");
+    let why = || format!("has no effect with {}; leave out one of them", named("cert"));
+    both.then(|| ("tls-self", why()))
+}
+
+fn certificates(low: &Low) -> Result<Certificates, Failure> {
+    let certs = paths(low, "cert")?;
+    if certs.is_empty() {
+        let key = match choice(low, "tls-self")? {
+            "ed25519" => SelfSignedKey::Ed25519,
+            "rsa2048" => SelfSignedKey::Rsa2048,
+            _ => SelfSignedKey::P256,
+        };
+        return Ok(Certificates::SelfSigned { key, state: path(low, "state")? });
+    }
+    let keys = match low.given("key") {
+        true => paths(low, "key")?,
+        false => certs.clone(),
+    };
+    if keys.len() != certs.len() {
+        return Err(Failure::usage(format!(
+            "--key is given {} times and --cert {} times; give each --cert its --key, in the same \
+             order, or no --key when the keys stand in the files of the certificates",
+            keys.len(),
+            certs.len()
+        )));
+    }
+    let pairs = certs.into_iter().zip(keys);
+    Ok(Certificates::Files(pairs.map(|(cert, key)| CertificateFiles { cert, key }).collect()))
+}

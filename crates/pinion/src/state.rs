@@ -1,0 +1,39 @@
+//! The folder for what the server makes itself and keeps from start to start.
+
+use crate::failure::Failure;
+use anyhow::{Context as _, anyhow};
+use std::env;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// Where it is: as given, or as the service manager or the session has it. It may not be there yet.
+///
+/// # Errors
+/// Nobody says where.
+pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    // A relative one is to be ignored, says the specification of XDG folders.
+    let named =
+        |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    // systemd.exec(5): several stand with colons between.
+    let service = env::var_os("STATE_DIRECTORY").and_then(|folders| {
+        let first = env::split_paths(&folders).next();
+        first.filter(|path| path.is_absolute())
+    });
+    let session = || named("XDG_STATE_HOME").map(|path| path.join("pinion"));
+    let home = || named("HOME").map(|path| path.join(".local/state/pinion"));
+    let found = service.or_else(session).or_else(home);
+    Ok(found.ok_or_else(|| anyhow!("there is no home for a state folder; name one by --state"))?)
+}
+
+/// Makes a folder in it, and whatever is missing above, for nobody else to read.
+///
+/// # Errors
+/// One line that names the folder.
+pub(crate) fn make(folder: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    Ok(made.with_context(|| format!("cannot make the state folder {}", folder.display()))?)
+}

@@ -1,0 +1,7 @@
+//! A field section of HTTP/3 against a plain reading; the streams beside it.
+#![no_main]
+
+#[path = "../../crates/http/tests/wire/oracle/qpack.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

@@ -1,0 +1,238 @@
+//! One HTTP/1 connection: bytes in, answers out.
+
+use super::Broken;
+use super::wire::{Peer, Wire};
+use crate::PATIENCE;
+use crate::law;
+use crate::protocol::Protocol;
+use crate::request::Request;
+use crate::response::{Framing, Response, parse_chunk, parse_head};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// A connection, and what has come in on it and is not read yet.
+#[derive(Debug)]
+pub struct Connection {
+    wire: Wire,
+    held: Vec<u8>,
+    protocol: Protocol,
+}
+
+impl Connection {
+    /// Connects over TCP.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    #[track_caller]
+    pub fn open(address: SocketAddr) -> Connection {
+        Connection::try_open(address).expect("a connection")
+    }
+
+    /// Connects over TCP.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn try_open(address: SocketAddr) -> io::Result<Connection> {
+        Connection::try_to(&Peer::plain(address))
+    }
+
+    /// Connects to a peer.
+    ///
+    /// # Errors
+    /// What the socket says, or TLS.
+    ///
+    /// # Panics
+    /// When it does not speak HTTP/1.
+    #[track_caller]
+    pub fn try_to(peer: &Peer) -> io::Result<Connection> {
+        let protocol = peer.protocol();
+        assert!(protocol.is_http1(), "a case about bytes of HTTP/1 has to say `http1_only`");
+        Ok(Connection { wire: Wire::open(peer)?, held: Vec::new(), protocol })
+    }
+
+    /// The socket, for tests that treat it badly.
+    pub fn stream(&self) -> &TcpStream {
+        self.wire.socket()
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Panics
+    /// When the server does not take them.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.wire.write_all(bytes.as_ref()).expect("the server takes bytes");
+    }
+
+    /// Sends as much as the server takes before it closes.
+    pub fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) {
+        let _closed_meanwhile = self.wire.write_all(bytes.as_ref());
+    }
+
+    /// Says that nothing more will be sent.
+    #[track_caller]
+    pub fn finish(&mut self) {
+        self.wire.finish().expect("an open connection");
+    }
+
+    /// Sends a request and reads its answer.
+    #[track_caller]
+    pub fn exchange(&mut self, request: &Request) -> Response {
+        self.send(request.bytes());
+        self.receive_to(request)
+    }
+
+    /// Reads the answer to a request.
+    #[track_caller]
+    pub fn receive_to(&mut self, request: &Request) -> Response {
+        match self.try_receive(request.is_head()) {
+            Ok(response) => response,
+            Err(broken) => panic!("{broken:?} instead of an answer"),
+        }
+    }
+
+    /// Reads the answer to anything but HEAD.
+    #[track_caller]
+    pub fn receive(&mut self) -> Response {
+        match self.try_receive(false) {
+            Ok(response) => response,
+            Err(broken) => panic!("{broken:?} instead of an answer"),
+        }
+    }
+
+    /// Reads one answer, interim or final, and holds it against the law.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_receive(&mut self, to_head: bool) -> Result<Response, Broken> {
+        let (mut response, framing) = loop {
+            let parsed = parse_head(&self.held, to_head, self.protocol);
+            let parsed = parsed.map_err(Broken::Malformed)?;
+            if let Some((response, framing, bytes)) = parsed {
+                self.held.drain(..bytes);
+                break (response, framing);
+            }
+            if !self.fill()? {
+                return Err(match self.held.is_empty() {
+                    true => Broken::Closed,
+                    false => Broken::Short(format!("a head: {}", self.held.escape_ascii())),
+                });
+            }
+        };
+        response.body = self.content(framing)?;
+        law::check(&response, to_head);
+        Ok(response)
+    }
+
+    /// Reads at most `bytes` bytes of whatever comes, to see what a slow reader sees.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn read_some(&mut self, bytes: usize) -> io::Result<usize> {
+        let mut buffer = vec![0; bytes];
+        let count = self.wire.read(&mut buffer)?;
+        self.held.extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
+
+    /// The server ends the connection, and sends nothing more before.
+    #[track_caller]
+    pub fn expect_close(&mut self) {
+        assert!(self.is_silent_until_close(), "more bytes: {}", self.held.escape_ascii());
+    }
+
+    /// Whether nothing more comes before the end, which must come.
+    #[track_caller]
+    pub fn is_silent_until_close(&mut self) -> bool {
+        loop {
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return self.held.is_empty(),
+                Err(Broken::Failed(error)) if error.kind() == ErrorKind::ConnectionReset => {
+                    return self.held.is_empty();
+                }
+                Err(broken) => panic!("the connection does not end: {broken:?}"),
+            }
+        }
+    }
+
+    /// Everything until the end, unread bytes first.
+    #[track_caller]
+    pub fn rest(&mut self) -> Vec<u8> {
+        while self.fill().expect("an orderly end") {}
+        std::mem::take(&mut self.held)
+    }
+
+    fn content(&mut self, framing: Framing) -> Result<Vec<u8>, Broken> {
+        match framing {
+            Framing::Length(bytes) => {
+                while self.held.len() < bytes {
+                    self.expect_more(bytes)?;
+                }
+                Ok(self.held.drain(..bytes).collect())
+            }
+            Framing::UntilClose => {
+                while self.fill()? {}
+                Ok(std::mem::take(&mut self.held))
+            }
+            Framing::Chunked => self.chunks(),
+        }
+    }
+
+    fn chunks(&mut self) -> Result<Vec<u8>, Broken> {
+        let mut content = Vec::new();
+        loop {
+            match parse_chunk(&self.held).map_err(Broken::Malformed)? {
+                Some((chunk, bytes)) => {
+                    let last = chunk.is_empty();
+                    content.extend_from_slice(chunk);
+                    self.held.drain(..bytes);
+                    if last {
+                        return Ok(content);
+                    }
+                }
+                None => self.expect_more(content.len() + 1)?,
+            }
+        }
+    }
+
+    fn expect_more(&mut self, bytes: usize) -> Result<(), Broken> {
+        match self.fill()? {
+            true => Ok(()),
+            false => Err(Broken::Short(format!("{} of {bytes} bytes", self.held.len()))),
+        }
+    }
+
+    /// Reads what is there; false at the end of the stream.
+    fn fill(&mut self) -> Result<bool, Broken> {
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            match self.wire.read(&mut buffer) {
+                Ok(count) => {
+                    self.held.extend_from_slice(&buffer[..count]);
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Broken::Failed(error)),
+            }
+        }
+    }
+}
+
+/// All that comes over a Unix socket for the root of a host, as text.
+///
+/// # Panics
+/// When nothing does.
+#[track_caller]
+pub fn ask_unix(socket: &Path, host: &str) -> String {
+    let mut stream = UnixStream::connect(socket).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}

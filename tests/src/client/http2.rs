@@ -1,0 +1,383 @@
+//! One HTTP/2 connection (RFC 9113): requests in, one after the other, answers out.
+//!
+//! Frames are made and read here, so that a request can be as wrong as a case wants it, and nothing
+//! that a server does wrong is forgiven. The window is small, so that every large answer waits for
+//! it.
+
+use super::Broken;
+use super::wire::{Peer, Wire};
+use crate::law;
+use crate::protocol::Protocol;
+use crate::request::Request;
+use crate::response::{Response, from_section};
+use loona_hpack::{Decoder, Encoder};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+/// What a client begins with (§3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How much the server may send before it hears more, on a stream and on the connection. The latter
+/// cannot be less at the start (§6.9.2).
+const WINDOW_BYTES: u32 = 65_535;
+/// Frames of either side are no larger: nobody asks for more (§4.2).
+const FRAME_MAX_BYTES: usize = 16_384;
+/// Of the table in which the client's encoder remembers fields (RFC 7541 §4.2).
+const TABLE_BYTES: u32 = 4096;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const WITH_PRIORITY: u8 = 32;
+
+const SETTING_TABLE: u16 = 1;
+const SETTING_PUSH: u16 = 2;
+const SETTING_WINDOW: u16 = 4;
+/// The rest of a request is not sent, because its answer is whole (§7).
+const CANCEL: u32 = 8;
+
+/// A connection, and what both sides know of each other.
+pub struct Http2 {
+    wire: Wire,
+    protocol: Protocol,
+    held: Vec<u8>,
+    encoder: Encoder<'static>,
+    decoder: Decoder<'static>,
+    next_stream: u32,
+    /// What the server takes on the connection.
+    send_window: i64,
+    /// What it takes on a stream that begins.
+    stream_window: i64,
+    /// What it may still send on the connection.
+    receive_window: i64,
+    has_settings: bool,
+}
+
+impl fmt::Debug for Http2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2").field("next_stream", &self.next_stream).finish_non_exhaustive()
+    }
+}
+
+/// A stream: one request and its answer.
+#[derive(Debug)]
+struct Exchange {
+    id: u32,
+    to_head: bool,
+    send_window: i64,
+    receive_window: i64,
+    head: Option<Response>,
+    body: Vec<u8>,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Http2 {
+    /// Connects, and says what a client begins with.
+    ///
+    /// # Errors
+    /// What the socket says, or TLS.
+    pub fn try_open(peer: &Peer) -> io::Result<Http2> {
+        let mut http2 = Http2 {
+            wire: Wire::open(peer)?,
+            protocol: peer.protocol(),
+            held: Vec::new(),
+            encoder: Encoder::new(),
+            decoder: Decoder::new(),
+            next_stream: 1,
+            send_window: i64::from(WINDOW_BYTES),
+            stream_window: i64::from(WINDOW_BYTES),
+            receive_window: i64::from(WINDOW_BYTES),
+            has_settings: false,
+        };
+        let mut settings = SETTING_PUSH.to_be_bytes().to_vec();
+        settings.extend(0u32.to_be_bytes());
+        let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat();
+        http2.wire.write_all(&bytes)?;
+        Ok(http2)
+    }
+
+    /// The socket, for tests that treat it badly.
+    pub fn socket(&self) -> &TcpStream {
+        self.wire.socket()
+    }
+
+    /// Sends as much of a request as the server takes, and reads its answer, which is held against
+    /// the law.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
+        let mut exchange = Exchange {
+            id: self.next_stream,
+            to_head: request.is_head(),
+            send_window: self.stream_window,
+            receive_window: i64::from(WINDOW_BYTES),
+            head: None,
+            body: Vec::new(),
+            is_over: false,
+        };
+        self.next_stream += 2;
+        // The server's settings count from the first request on.
+        while !self.has_settings {
+            self.take_frame(&mut exchange)?;
+        }
+        exchange.send_window = self.stream_window;
+        self.send_head(&exchange, request);
+        self.send_content(&mut exchange, request.content())?;
+        while !exchange.is_over {
+            self.take_frame(&mut exchange)?;
+        }
+        let mut response = exchange.head.ok_or_else(|| malformed("content without a head"))?;
+        response.body = exchange.body;
+        law::check(&response, exchange.to_head);
+        Ok(response)
+    }
+
+    fn send_head(&mut self, exchange: &Exchange, request: &Request) {
+        let section = request.section(self.protocol.scheme());
+        let fields = section.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let block = self.encoder.encode(fields);
+        let pieces = block.chunks(FRAME_MAX_BYTES);
+        let last = pieces.len() - 1;
+        let mut bytes = Vec::new();
+        for (at, piece) in pieces.enumerate() {
+            let kind = if at == 0 { HEADERS } else { CONTINUATION };
+            let ends_stream = at == 0 && request.content().is_empty();
+            let flags = if ends_stream { END_STREAM } else { 0 };
+            let flags = flags | if at == last { END_HEADERS } else { 0 };
+            bytes.extend(frame(kind, flags, exchange.id, piece));
+        }
+        self.send_if_open(&bytes);
+    }
+
+    /// As the windows let it, until the answer is whole.
+    fn send_content(&mut self, exchange: &mut Exchange, content: &[u8]) -> Result<(), Broken> {
+        let mut rest = content;
+        while !rest.is_empty() && !exchange.is_over {
+            let window = self.send_window.min(exchange.send_window).max(0);
+            let bytes = usize::try_from(window).unwrap_or(0).min(rest.len()).min(FRAME_MAX_BYTES);
+            if bytes == 0 {
+                self.take_frame(exchange)?;
+                continue;
+            }
+            let (piece, behind) = rest.split_at(bytes);
+            let flags = if behind.is_empty() { END_STREAM } else { 0 };
+            self.send_if_open(&frame(DATA, flags, exchange.id, piece));
+            self.send_window -= bytes as i64;
+            exchange.send_window -= bytes as i64;
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            self.send_if_open(&frame(RST_STREAM, 0, exchange.id, &CANCEL.to_be_bytes()));
+        }
+        Ok(())
+    }
+
+    /// What the server says before it closes is read all the same.
+    fn send_if_open(&mut self, bytes: &[u8]) {
+        let _closed_meanwhile = self.wire.write_all(bytes);
+    }
+
+    fn take_frame(&mut self, exchange: &mut Exchange) -> Result<(), Broken> {
+        let frame = self.read_frame()?;
+        if !self.has_settings && (frame.kind != SETTINGS || frame.flags & ACK != 0) {
+            return Err(malformed("§3.4: the server's settings come first"));
+        }
+        let of_exchange = frame.stream == exchange.id;
+        match frame.kind {
+            DATA | HEADERS if !of_exchange || exchange.is_over => {
+                Err(malformed("§5.1: a frame of a stream that is over, or never was"))
+            }
+            DATA => self.take_data(exchange, &frame),
+            HEADERS => self.take_headers(exchange, &frame),
+            RST_STREAM if of_exchange && !exchange.is_over => Err(given_up(&frame.payload)),
+            SETTINGS if frame.flags & ACK == 0 => self.take_settings(exchange, &frame.payload),
+            PING if frame.flags & ACK == 0 => {
+                self.send_if_open(&self::frame(PING, ACK, 0, &frame.payload));
+                Ok(())
+            }
+            GOAWAY => take_goaway(exchange, &frame.payload),
+            WINDOW_UPDATE => {
+                let more = i64::from(number(&frame.payload)? & 0x7fff_ffff);
+                match frame.stream {
+                    _ if more == 0 => return Err(malformed("§6.9: a window that does not open")),
+                    0 => self.send_window += more,
+                    _ if of_exchange => exchange.send_window += more,
+                    _ => {}
+                }
+                Ok(())
+            }
+            PUSH_PROMISE | CONTINUATION => Err(malformed("§6.6, §6.10: nobody asked for it")),
+            PRIORITY | RST_STREAM | SETTINGS | PING => Ok(()),
+            // §5.5: frames of an unknown kind are ignored.
+            _ => Ok(()),
+        }
+    }
+
+    fn take_data(&mut self, exchange: &mut Exchange, frame: &Frame) -> Result<(), Broken> {
+        if exchange.head.as_ref().is_none_or(|head| head.status < 200) {
+            return Err(malformed("§8.1: content before the head of an answer"));
+        }
+        let bytes = frame.payload.len() as i64; // with padding (§6.9.1)
+        self.receive_window -= bytes;
+        exchange.receive_window -= bytes;
+        if self.receive_window < 0 || exchange.receive_window < 0 {
+            return Err(malformed("§6.9.1: more than the window has room for"));
+        }
+        exchange.body.extend_from_slice(without_padding(frame, 0)?);
+        exchange.is_over = frame.flags & END_STREAM != 0;
+        let half = i64::from(WINDOW_BYTES / 2);
+        if self.receive_window < half {
+            self.open_window(0, self.receive_window);
+            self.receive_window = i64::from(WINDOW_BYTES);
+        }
+        if exchange.receive_window < half && !exchange.is_over {
+            self.open_window(exchange.id, exchange.receive_window);
+            exchange.receive_window = i64::from(WINDOW_BYTES);
+        }
+        Ok(())
+    }
+
+    fn open_window(&mut self, stream: u32, left: i64) {
+        let more = u32::try_from(i64::from(WINDOW_BYTES) - left).unwrap_or(0);
+        self.send_if_open(&frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes()));
+    }
+
+    /// Reads what belongs to a head or to trailers, which nothing may come between (§4.3).
+    fn take_headers(&mut self, exchange: &mut Exchange, first: &Frame) -> Result<(), Broken> {
+        let skipped = if first.flags & WITH_PRIORITY != 0 { 5 } else { 0 };
+        let mut block = without_padding(first, skipped)?.to_vec();
+        let mut is_whole = first.flags & END_HEADERS != 0;
+        while !is_whole {
+            let next = self.read_frame()?;
+            if next.kind != CONTINUATION || next.stream != first.stream {
+                return Err(malformed("§6.10: something between the frames of a head"));
+            }
+            block.extend_from_slice(&next.payload);
+            is_whole = next.flags & END_HEADERS != 0;
+        }
+        let section = self.decoder.decode(&block);
+        let section = section.map_err(|error| malformed(&format!("RFC 7541: {error:?}")))?;
+        exchange.is_over = first.flags & END_STREAM != 0;
+        if exchange.head.as_ref().is_some_and(|head| head.status >= 200) {
+            return match exchange.is_over {
+                true => Ok(()),
+                false => Err(malformed("§8.1: trailers end a stream")),
+            };
+        }
+        let head = from_section(section, self.protocol).map_err(Broken::Malformed)?;
+        if head.status < 200 {
+            law::check(&head, exchange.to_head);
+        }
+        exchange.head = Some(head);
+        Ok(())
+    }
+
+    fn take_settings(&mut self, exchange: &mut Exchange, payload: &[u8]) -> Result<(), Broken> {
+        for setting in payload.chunks(6) {
+            let [a, b, value @ ..] = setting else { return Err(malformed("§6.5: settings")) };
+            let (setting, value) = (u16::from_be_bytes([*a, *b]), number(value)?);
+            match setting {
+                SETTING_WINDOW => {
+                    let more = i64::from(value) - self.stream_window;
+                    self.stream_window += more;
+                    exchange.send_window += more;
+                }
+                SETTING_TABLE => assert!(value >= TABLE_BYTES, "this client cannot have less"),
+                // §6.5.2: for clients alone.
+                SETTING_PUSH if value != 0 => return Err(malformed("a server has to say 0")),
+                _ => {}
+            }
+        }
+        self.has_settings = true;
+        self.send_if_open(&frame(SETTINGS, ACK, 0, &[]));
+        Ok(())
+    }
+
+    fn read_frame(&mut self) -> Result<Frame, Broken> {
+        self.hold(9)?;
+        let [a, b, c, kind, flags, stream @ ..] = &self.held[..9] else { unreachable!("9 bytes") };
+        let bytes = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        if bytes > FRAME_MAX_BYTES {
+            return Err(malformed("§4.2: a frame larger than the client takes"));
+        }
+        let (kind, flags, stream) = (*kind, *flags, number(stream)? & 0x7fff_ffff);
+        self.hold(9 + bytes)?;
+        let payload = self.held.drain(..9 + bytes).skip(9).collect();
+        Ok(Frame { kind, flags, stream, payload })
+    }
+
+    /// Reads until so many bytes are there.
+    fn hold(&mut self, bytes: usize) -> Result<(), Broken> {
+        let mut buffer = [0; 64 * 1024];
+        while self.held.len() < bytes {
+            match self.wire.read(&mut buffer)? {
+                0 if self.held.is_empty() => return Err(Broken::Closed),
+                0 => return Err(Broken::Short(format!("{} of {bytes} bytes", self.held.len()))),
+                count => self.held.extend_from_slice(&buffer[..count]),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
+    let stream = stream.to_be_bytes();
+    [&length[1..], &[kind, flags], &stream, payload].concat()
+}
+
+/// What stands between the first `skipped` bytes and the padding (§6.1, §6.2).
+fn without_padding(frame: &Frame, skipped: usize) -> Result<&[u8], Broken> {
+    let (padding, payload) = match frame.payload.split_first() {
+        Some((padding, rest)) if frame.flags & PADDED != 0 => (usize::from(*padding), rest),
+        _ => (0, frame.payload.as_slice()),
+    };
+    let end = payload.len().checked_sub(padding);
+    end.and_then(|end| payload.get(skipped..end)).ok_or_else(|| malformed("§6.1: padding"))
+}
+
+/// §6.8: what the server had not begun with it will not answer.
+fn take_goaway(exchange: &Exchange, payload: &[u8]) -> Result<(), Broken> {
+    let [a, b, c, d, code @ ..] = payload else { return Err(malformed("§6.8: GOAWAY")) };
+    let last = u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff;
+    let code = code.get(..4).ok_or_else(|| malformed("§6.8: GOAWAY"))?;
+    match last < exchange.id || number(code)? != 0 {
+        true => Err(given_up(code)),
+        false => Ok(()),
+    }
+}
+
+fn number(bytes: &[u8]) -> Result<u32, Broken> {
+    let bytes = bytes.try_into().map_err(|_| malformed("4 bytes are a number"))?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+fn given_up(code: &[u8]) -> Broken {
+    number(code).map_or_else(|broken| broken, |code| Broken::GivenUp(code.into()))
+}
+
+fn malformed(what: &str) -> Broken {
+    Broken::Malformed(what.to_owned())
+}

@@ -1,0 +1,143 @@
+//! A stream of bytes to a server, plain or encrypted.
+
+use crate::PATIENCE;
+use crate::protocol::Protocol;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where a server is, and how to talk to it.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    address: SocketAddr,
+    protocol: Protocol,
+    /// For what is encrypted. Shared by all connections, so that later ones resume the session of
+    /// earlier ones as those of browsers do.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Peer {
+    /// One that speaks HTTP/1 over TCP.
+    pub fn plain(address: SocketAddr) -> Peer {
+        Peer { address, protocol: Protocol::Http1, tls: None }
+    }
+
+    /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
+    /// what is encrypted.
+    ///
+    /// # Panics
+    /// When the file has none.
+    pub fn new(address: SocketAddr, protocol: Protocol, certificate: Option<&Path>) -> Peer {
+        let tls = certificate.filter(|_| protocol.is_encrypted());
+        Peer { address, protocol, tls: tls.map(|file| Arc::new(trusting(file, protocol))) }
+    }
+
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+}
+
+/// What a client needs that trusts this certificate and no other one.
+fn trusting(certificate: &Path, protocol: Protocol) -> ClientConfig {
+    let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a certificate to trust");
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("TLS");
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![protocol.alpn().to_vec()];
+    config
+}
+
+/// A connected socket, and what encrypts it.
+#[derive(Debug)]
+pub enum Wire {
+    /// Nothing does.
+    Plain(TcpStream),
+    /// TLS does; its handshake is over.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Wire {
+    /// Connects and shakes hands.
+    ///
+    /// # Errors
+    /// What the socket says, or TLS.
+    pub fn open(peer: &Peer) -> io::Result<Wire> {
+        let mut stream = TcpStream::connect(peer.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        let Some(config) = &peer.tls else { return Ok(Wire::Plain(stream)) };
+        let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+        let tls = ClientConnection::new(Arc::clone(config), name);
+        let mut tls = tls.map_err(io::Error::other)?;
+        while tls.is_handshaking() {
+            tls.complete_io(&mut stream)?;
+        }
+        match tls.alpn_protocol() {
+            Some(agreed) if agreed == peer.protocol.alpn() => {}
+            other => return Err(io::Error::other(format!("{other:?} was agreed on"))),
+        }
+        Ok(Wire::Tls(Box::new(StreamOwned::new(tls, stream))))
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(stream) => stream,
+            Wire::Tls(stream) => &stream.sock,
+        }
+    }
+
+    /// Says that nothing more will be sent. Over TLS by its own word for that (RFC 8446 §6.1).
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(stream) => stream.shutdown(Shutdown::Write),
+            Wire::Tls(stream) => {
+                stream.conn.send_close_notify();
+                stream.flush()
+            }
+        }
+    }
+}
+
+/// Over TLS the end of the stream has to be told; an end that was not is an error.
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.read(buffer),
+            Wire::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.write(bytes),
+            Wire::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(stream) => stream.flush(),
+            Wire::Tls(stream) => stream.flush(),
+        }
+    }
+}

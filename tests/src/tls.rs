@@ -1,0 +1,159 @@
+//! Certificates made by openssl as they are needed, and its client.
+
+use crate::folder::Folder;
+use crate::peers::{output, program, stdout};
+use crate::server::Server;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Kinds of keys that are served, as `openssl genpkey` has them.
+pub const KEYS: [&[&str]; 6] = [
+    &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+    &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
+    &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"],
+    &["-algorithm", "ED25519"],
+    &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+    &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"],
+];
+
+/// A curve that OpenSSL has and TLS has not.
+pub const UNKNOWN_CURVE: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"];
+
+/// A certificate and its key, as files.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The certificate.
+    pub cert: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+impl Pair {
+    /// A self-signed one for these hosts, with a key of the first kind of [`KEYS`].
+    #[track_caller]
+    pub fn new(folder: &Folder, name: &str, hosts: &[&str]) -> Pair {
+        Pair::with_key(folder, name, hosts, KEYS[0])
+    }
+
+    /// A self-signed one with a key of this kind.
+    #[track_caller]
+    pub fn with_key(folder: &Folder, name: &str, hosts: &[&str], kind: &[&str]) -> Pair {
+        let pair = Pair::at(folder, name);
+        let names: Vec<String> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
+        stdout(openssl("genpkey").args(kind).arg("-out").arg(&pair.key));
+        let mut request = openssl("req");
+        request.args(["-x509", "-days", "2", "-subj", "/CN=test", "-addext"]);
+        request.arg(format!("subjectAltName={}", names.join(",")));
+        stdout(request.arg("-key").arg(&pair.key).arg("-out").arg(&pair.cert));
+        pair
+    }
+
+    /// One whose time is over.
+    #[track_caller]
+    pub fn expired(folder: &Folder, name: &str) -> Pair {
+        let pair = Pair::at(folder, name);
+        let (request, settings) = (folder.join("ca.csr"), folder.join("ca.cnf"));
+        let text = format!(
+            "[ca]\ndefault_ca = d\n[d]\ndatabase = {0}/index.txt\nserial = {0}/serial\n\
+             new_certs_dir = {0}\ndefault_md = sha256\npolicy = p\nx509_extensions = x\n\
+             [p]\ncommonName = supplied\n[x]\nsubjectAltName = DNS:old.test\n",
+            folder.path().display()
+        );
+        folder.write("ca.cnf", text);
+        folder.write("index.txt", "");
+        folder.write("serial", "01\n");
+        stdout(openssl("genpkey").args(KEYS[0]).arg("-out").arg(&pair.key));
+        let mut csr = openssl("req");
+        csr.args(["-new", "-subj", "/CN=old.test"]).arg("-key").arg(&pair.key);
+        stdout(csr.arg("-out").arg(&request));
+        let mut sign = openssl("ca");
+        sign.args(["-batch", "-notext", "-selfsign", "-startdate", "20200101000000Z"]);
+        sign.args(["-enddate", "20210101000000Z", "-config"]).arg(&settings).arg("-keyfile");
+        stdout(sign.arg(&pair.key).arg("-in").arg(&request).arg("-out").arg(&pair.cert));
+        pair
+    }
+
+    /// One that this one vouches for, as an authority does for its clients.
+    #[track_caller]
+    pub fn vouch(&self, folder: &Folder, name: &str) -> Pair {
+        let pair = Pair::at(folder, name);
+        let request = folder.join(format!("{name}.csr"));
+        stdout(openssl("genpkey").args(KEYS[0]).arg("-out").arg(&pair.key));
+        let mut csr = openssl("req");
+        csr.args(["-new", "-subj", "/CN=someone", "-key"]).arg(&pair.key);
+        stdout(csr.arg("-out").arg(&request));
+        folder.write("someone.ext", "basicConstraints = CA:FALSE\n");
+        let mut sign = openssl("x509");
+        sign.args(["-req", "-days", "2", "-set_serial", "7", "-CA"]).arg(&self.cert);
+        sign.arg("-CAkey").arg(&self.key).arg("-extfile").arg(folder.join("someone.ext"));
+        stdout(sign.arg("-in").arg(&request).arg("-out").arg(&pair.cert));
+        pair
+    }
+
+    /// The two as flags.
+    pub fn flags(&self) -> [String; 4] {
+        let text = |path: &Path| path.display().to_string();
+        ["--cert".to_owned(), text(&self.cert), "--key".to_owned(), text(&self.key)]
+    }
+
+    /// Both in the file of the certificate.
+    pub fn bundled(&self) -> PathBuf {
+        let bundle = self.cert.with_extension("bundle");
+        let read = |path: &Path| std::fs::read(path).expect("a file");
+        std::fs::write(&bundle, [read(&self.key), read(&self.cert)].concat()).expect("written");
+        bundle
+    }
+
+    fn at(folder: &Folder, name: &str) -> Pair {
+        let file = |end: &str| folder.join(format!("{name}.{end}"));
+        Pair { cert: file("crt"), key: file("key") }
+    }
+}
+
+/// An openssl command.
+#[track_caller]
+pub fn openssl(command: &str) -> Command {
+    let mut openssl = program("openssl", "openssl");
+    openssl.arg(command);
+    openssl
+}
+
+/// What openssl's client tells about a connection on which it asks for `/` of `host`.
+#[track_caller]
+pub fn s_client(folder: &Folder, address: SocketAddr, host: &str, flags: &[&str]) -> String {
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    folder.write("request", request);
+    // It closes when its input ends, unless it is told not to: then the server's end counts.
+    let mut shell = program("sh", "dash");
+    shell.args(["-c", "request=$1; shift; exec openssl s_client \"$@\" <\"$request\"", "sh"]);
+    shell.arg(folder.join("request")).args(["-ign_eof", "-servername", host, "-connect"]);
+    let output = output(shell.arg(address.to_string()).args(flags));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// curl's answer to `https://HOST/PATH`, with the certificates of `trusted`; what it says if there
+/// is none.
+///
+/// # Errors
+/// curl's own words.
+#[track_caller]
+pub fn curl(
+    server: &Server,
+    host: &str,
+    path: &str,
+    trusted: &Path,
+    flags: &[&str],
+) -> Result<String, String> {
+    let address = server.address_of("https");
+    let mut curl = program("curl", "curl");
+    curl.args(["--silent", "--show-error", "--include", "--cacert"]).arg(trusted);
+    curl.arg("--connect-to").arg(format!("{host}:443:{address}")).args(flags);
+    let output = output(curl.arg(format!("https://{host}{path}")));
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}

@@ -1,0 +1,155 @@
+//! Listeners that lead to HTTPS, and what browsers are told to remember.
+#![forbid(unsafe_code)]
+
+use pinion_tests::client::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::request::Request;
+use pinion_tests::response::Response;
+use pinion_tests::server::{Server, Start, run};
+use pinion_tests::tls::{Pair, curl};
+use std::net::SocketAddr;
+
+fn files() -> (Folder, Pair) {
+    let files = Folder::with("redirect", [("site/index.html", "home")]);
+    files.write("site/.well-known/acme-challenge/token", "proof");
+    let pair = Pair::new(&files, "a", &["*.a.test", "a.test", "b.test"]);
+    (files, pair)
+}
+
+/// A server, and the listener that leads away: the last that it tells of.
+fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
+    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
+    let start = start.flags(&["--redirect-http", "127.0.0.1:0"]);
+    let server = start.flags(&pair.flags()).flags(flags).start();
+    let url = server.lines().into_iter().rfind(|line| line.starts_with("listening http://"));
+    let url = url.expect("a listener");
+    let address = url.trim_start_matches("listening http://").trim_end_matches('/');
+    (server, address.parse().expect("an address"))
+}
+
+fn ask(address: SocketAddr, request: &Request) -> Response {
+    Connection::open(address).exchange(request)
+}
+
+#[test]
+fn every_request_leads_to_the_same_path_of_the_canonical_host() {
+    let (files, pair) = files();
+    let (server, address) = serve(&files, &pair, &["--hsts", "1y"]);
+    let origin = format!("https://a.test:{}", server.address_of("https").port());
+    for (target, expected) in [
+        ("/", "/"),
+        ("/docs/?x=1&y=2", "/docs/?x=1&y=2"),
+        ("/a%20b/%C3%BC", "/a%20b/%C3%BC"),
+        ("//evil.test/x", "//evil.test/x"),
+        ("/a|b?c={d}", "/a%7Cb?c=%7Bd%7D"),
+        ("http://evil.test/x?y", "/x?y"),
+    ] {
+        let request = Request::get(target).host("evil.test");
+        let answer = ask(address, &request);
+        assert_eq!(answer.status, 308, "{target}");
+        assert_eq!(answer.field("Location"), Some(format!("{origin}{expected}").as_str()));
+        // RFC 6797 §7.2: never over plain HTTP.
+        assert_eq!(answer.field("Strict-Transport-Security"), None);
+    }
+    for method in ["HEAD", "POST", "DELETE", "OPTIONS"] {
+        assert_eq!(ask(address, &Request::new(method, "/x")).status, 308, "{method}");
+    }
+    let star = ask(address, &Request::new("OPTIONS", "*"));
+    assert_eq!(star.field("Location"), Some(format!("{origin}/").as_str()));
+    server.stop();
+}
+
+/// RFC 9110 §7.2: the host is what the client says, and a cache may keep the answer.
+#[test]
+fn what_a_client_claims_is_never_sent_back() {
+    let (files, pair) = files();
+    let (server, address) = serve(&files, &pair, &["--canonical-host", "www.a.test:444"]);
+    for host in ["evil.test", "a.test", "a.test:80", "evil.test:1", "[::1]", "127.0.0.1"] {
+        for request in [
+            Request::get("/x").host(host),
+            Request::get("/x").host(host).field("X-Forwarded-Host", "evil.test"),
+            Request::get("/x").host(host).field("Forwarded", "host=evil.test"),
+        ] {
+            let answer = ask(address, &request);
+            assert_eq!(answer.field("Location"), Some("https://www.a.test:444/x"), "{host}");
+        }
+    }
+    let old = ask(address, &Request::get("/x").hostless().http10());
+    assert_eq!(old.field("Location"), Some("https://www.a.test:444/x"));
+    server.stop();
+}
+
+#[test]
+fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
+    let (files, pair) = files();
+    let (server, address) = serve(&files, &pair, &[]);
+    let proof = ask(address, &Request::get("/.well-known/acme-challenge/token"));
+    assert_eq!((proof.status, proof.text()), (200, "proof"));
+    let other = ask(address, &Request::get("/.well-known/security.txt"));
+    assert_eq!(other.status, 308);
+    server.stop();
+}
+
+#[test]
+fn browsers_are_told_over_tls_alone() {
+    let (files, pair) = files();
+    for (flags, expected) in [
+        (&[][..], None),
+        (&["--hsts", "off"], None),
+        (&["--hsts", "1d"], Some("max-age=86400")),
+        (
+            &["--hsts", "2y,subdomains,preload", "--server-name", "x"],
+            Some("max-age=63072000; includeSubDomains; preload"),
+        ),
+    ] {
+        let (server, redirect) = serve(&files, &pair, flags);
+        let name = "strict-transport-security: ";
+        for target in ["/", "/none"] {
+            let got = curl(&server, "a.test", target, &pair.cert, &[]).expect("an answer");
+            let lower = got.to_ascii_lowercase();
+            let value = lower.lines().find_map(|line| line.strip_prefix(name));
+            assert_eq!(value, expected.map(str::to_ascii_lowercase).as_deref(), "{got}");
+            let plain = server.get(target);
+            assert_eq!(plain.field("Strict-Transport-Security"), None);
+            let away = ask(redirect, &Request::get(target));
+            assert_eq!(away.field("Strict-Transport-Security"), None);
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let (files, pair) = files();
+    let (site, cert) = (files.join("site"), pair.cert.display().to_string());
+    let site = site.display().to_string();
+    for (flags, why) in [
+        (&["--redirect-http", "0"][..], "--redirect-http has no effect without --tls; add it"),
+        (&["--cert", &cert], "--cert has no effect without --tls; add it"),
+        (&["--tls", "0", "--key", &cert], "--key has no effect without --cert; add it"),
+        (
+            &["--tls", "0", "--canonical-host", "a"],
+            "--canonical-host has no effect without --redirect-http; add it",
+        ),
+        (&["--hsts", "1y"], "--hsts has no effect without --tls; add it"),
+        (
+            &["--tls", "0", "--cert", &cert, "--tls-self", "p256"],
+            "--tls-self has no effect with --cert; leave out one of them",
+        ),
+        (
+            &["--tls", "0", "--cert", &cert, "--cert", &cert, "--key", &cert],
+            "--key is given 1 times and --cert 2 times; give each --cert its --key, in the same \
+             order, or no --key when the keys stand in the files of the certificates",
+        ),
+        (
+            &["--dummy", "--tls", "0", "--redirect-http", "0"],
+            "--redirect-http has no effect with --dummy, which serves no site; leave out one of \
+             them",
+        ),
+    ] {
+        let dummy = flags.first() == Some(&"--dummy");
+        let arguments = if dummy { vec!["serve"] } else { vec!["serve", &site] };
+        let ended = run(&[&arguments[..], flags].concat());
+        assert_eq!((ended.code, ended.stderr), (Some(2), format!("pinion: {why}\n")));
+    }
+}

@@ -1,0 +1,129 @@
+//! Certificate files that change while they are served.
+#![forbid(unsafe_code)]
+
+use pinion_tests::SetAtEnd;
+use pinion_tests::folder::Folder;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::{Pair, curl};
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+fn serve(files: &Folder, pair: &Pair) -> Server {
+    files.write("site/index.html", "home");
+    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
+    start.flags(&pair.flags()).start()
+}
+
+/// Puts another pair under the names of the first, as a renewal does.
+fn replace(pair: &Pair, by: &Pair) {
+    for (to, from) in [(&pair.key, &by.key), (&pair.cert, &by.cert)] {
+        let new = to.with_extension("new");
+        fs::copy(from, &new).expect("copied");
+        fs::rename(&new, to).expect("renamed");
+    }
+}
+
+/// A file with both certificates, for a client that takes either.
+fn both(files: &Folder, pairs: [&Pair; 2]) -> std::path::PathBuf {
+    let read = |pair: &Pair| fs::read(&pair.cert).expect("a certificate");
+    files.write("both.pem", [read(pairs[0]), read(pairs[1])].concat());
+    files.join("both.pem")
+}
+
+fn is_trusted(server: &Server, trusted: &Path) -> bool {
+    curl(server, "a.test", "/", trusted, &[]).is_ok()
+}
+
+#[test]
+fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
+    let files = Folder::new("reload");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
+    replace(&served, &one);
+    let server = serve(&files, &served);
+    let either = both(&files, [&one, &two]);
+    assert!(is_trusted(&server, &one.cert) && !is_trusted(&server, &two.cert));
+    let (over, answered) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let got = curl(&server, "a.test", "/", &either, &[]).expect("an answer");
+                assert!(got.ends_with("home"), "{got}");
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let _at_end = SetAtEnd(&over);
+        for next in [&two, &one, &two] {
+            let said = server.lines().len();
+            replace(&served, next);
+            server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+            assert!(is_trusted(&server, &next.cert));
+        }
+    });
+    assert!(!is_trusted(&server, &one.cert) && is_trusted(&server, &two.cert));
+    assert!(answered.load(Ordering::Relaxed) > 0);
+    server.stop();
+}
+
+#[test]
+fn a_pair_that_cannot_be_used_leaves_what_was_there() {
+    let files = Folder::new("bad-reload");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let kept = files.join("kept.pem");
+    fs::copy(&served.cert, &kept).expect("copied");
+    let other = Pair::new(&files, "other", &["a.test"]);
+    let server = serve(&files, &served);
+    for (change, why) in [
+        (&other.key, "the private key is not that of the certificate in"),
+        (&kept, "has no private key"),
+    ] {
+        let said = server.lines().len();
+        fs::copy(change, &served.key).expect("copied");
+        server.signal(Signal::HUP);
+        let told = server.wait_for_line(said, |line| line.contains("certificate"));
+        let (key, cert) = (served.key.display(), served.cert.display());
+        let head =
+            format!("pinion: cannot reload certificate {cert}, what was there stays: {key}: {why}");
+        assert!(told.starts_with(&head), "{told}");
+        assert!(is_trusted(&server, &kept));
+    }
+    let said = server.lines().len();
+    replace(&served, &other);
+    server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+    assert!(is_trusted(&server, &other.cert));
+    server.stop();
+}
+
+#[test]
+fn a_configuration_brings_other_certificates() {
+    let files = Folder::with("config", [("site/index.html", "home")]);
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["b.test"]));
+    let write = |names: &[&str]| {
+        let table =
+            |name: &&str| format!("[[certificate]]\ncert = \"{name}.crt\"\nkey = \"{name}.key\"\n");
+        let tables: String = names.iter().map(table).collect();
+        let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
+        files.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}{tables}"));
+    };
+    write(&["one"]);
+    let server = Start::site(&files.join("pinion.toml")).start();
+    let got = |host: &str, pair: &Pair| curl(&server, host, "/", &pair.cert, &[]).is_ok();
+    assert!(got("a.test", &one) && !got("b.test", &two));
+    write(&["one", "two"]);
+    let said = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.contains("two.crt: valid until"));
+    assert!(got("a.test", &one) && got("b.test", &two));
+    // One that is not there: all stay.
+    write(&["none"]);
+    let said = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.contains("none.crt: cannot be read"));
+    assert!(got("a.test", &one) && got("b.test", &two));
+    let lines = server.lines();
+    assert!(!lines.iter().any(|line| line.contains("restart is needed")), "{lines:?}");
+    server.stop();
+}

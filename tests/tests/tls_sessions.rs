@@ -1,0 +1,124 @@
+//! What openssl's client and the server agree on: sessions that go on, protocols, certificates of
+//! clients.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::{Pair, curl, s_client};
+
+fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> Server {
+    files.write("site/index.html", "home");
+    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
+    start.flags(&pair.flags()).flags(flags).start()
+}
+
+#[test]
+fn a_session_goes_on_at_every_worker() {
+    for io in [Io::Epoll, Io::Uring] {
+        let files = Folder::new("tickets");
+        let pair = Pair::new(&files, "a", &["a.test"]);
+        let server = serve(&files, &pair, &["--workers", "4", "--io", io.as_str()]);
+        let address = server.address_of("https");
+        let session = files.join("session").display().to_string();
+        for version in ["-tls1_2", "-tls1_3"] {
+            let first = s_client(&files, address, "a.test", &[version, "-sess_out", &session]);
+            assert!(first.contains("New, TLSv1."), "{first}");
+            for _ in 0..16 {
+                let flags = [version, "-sess_in", &session];
+                let again = s_client(&files, address, "a.test", &flags);
+                assert!(again.contains("Reused, TLSv1."), "{version}: {again}");
+                assert!(again.contains("HTTP/1.1 200"), "{version}: {again}");
+            }
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn a_session_of_another_server_begins_anew() {
+    let files = Folder::new("strangers");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let session = files.join("session").display().to_string();
+    let server = serve(&files, &pair, &[]);
+    s_client(&files, server.address_of("https"), "a.test", &["-sess_out", &session]);
+    server.stop();
+    let server = serve(&files, &pair, &[]);
+    let again = s_client(&files, server.address_of("https"), "a.test", &["-sess_in", &session]);
+    assert!(again.contains("New, TLSv1.3") && again.contains("HTTP/1.1 200"), "{again}");
+    server.stop();
+}
+
+#[test]
+fn protocols_are_agreed_on() {
+    let files = Folder::new("alpn");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let server = serve(&files, &pair, &["--protocols", "h1"]);
+    let address = server.address_of("https");
+    let told = |flags: &[&str]| s_client(&files, address, "a.test", flags);
+    let both = told(&["-alpn", "h2,http/1.1"]);
+    assert!(both.contains("ALPN protocol: http/1.1"), "{both}");
+    let default = serve(&files, &pair, &[]);
+    let flags = ["-alpn", "h2,http/1.1"];
+    let newer = s_client(&files, default.address_of("https"), "a.test", &flags);
+    assert!(newer.contains("ALPN protocol: h2"), "{newer}");
+    default.stop();
+    let none = told(&[]);
+    assert!(none.contains("No ALPN negotiated") && none.contains("HTTP/1.1 200"), "{none}");
+    // RFC 7301 §3.2: nothing in common ends the handshake.
+    let other = told(&["-alpn", "h3"]);
+    assert!(other.contains("no application protocol"), "{other}");
+    server.stop();
+}
+
+#[test]
+fn a_listener_with_authorities_refuses_strangers() {
+    let files = Folder::new("clients");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let authority = Pair::new(&files, "authority", &["authority.test"]);
+    let someone = authority.vouch(&files, "someone");
+    let stranger = Pair::new(&files, "stranger", &["someone"]);
+    let ca = authority.cert.display().to_string();
+    let server = serve(&files, &pair, &["--client-ca", &ca]);
+    let got = |own: Option<&Pair>| {
+        let files = own.map(|own| [&own.cert, &own.key].map(|path| path.display().to_string()));
+        let flags = files.iter().flat_map(|[cert, key]| ["--cert", cert, "--key", key]);
+        let flags: Vec<&str> = flags.collect();
+        curl(&server, "a.test", "/", &pair.cert, &flags)
+    };
+    assert!(got(Some(&someone)).is_ok_and(|got| got.ends_with("home")));
+    assert!(got(Some(&stranger)).is_err() && got(None).is_err());
+    server.stop();
+}
+
+#[test]
+fn a_session_without_a_certificate_does_not_go_on_where_one_is_needed() {
+    let files = Folder::with("realms", [("site/index.html", "home")]);
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let authority = Pair::new(&files, "authority", &["authority.test"]);
+    files.write(
+        "pinion.toml",
+        "[[site]]\npath = \"site\"\n[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [[listen]]\ntls = \"127.0.0.1:0\"\n\
+         [[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"authority.crt\"\n",
+    );
+    let (server, _) = (Start::site(&files.join("pinion.toml")).start(), (pair, authority));
+    let open = server.address_of("https");
+    let closed = server.lines().iter().rev().find_map(|line| {
+        let address = line.strip_prefix("listening https://")?.trim_end_matches('/');
+        address.parse().ok()
+    });
+    let closed = closed.expect("a second listener");
+    assert_ne!(open, closed);
+    let session = files.join("session").display().to_string();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let first = s_client(&files, open, "a.test", &[version, "-sess_out", &session]);
+        assert!(first.contains("HTTP/1.1 200"), "{first}");
+        let again = s_client(&files, open, "a.test", &[version, "-sess_in", &session]);
+        assert!(again.contains("Reused, TLSv1."), "{again}");
+        let told = s_client(&files, closed, "a.test", &[version, "-sess_in", &session]);
+        assert!(!told.contains("HTTP/1.1 200") && !told.contains("Reused, "), "{told}");
+    }
+    server.stop();
+}
