@@ -363,7 +363,10 @@ fn settings(random: &mut Random, poor: bool) -> Settings {
 pub(crate) fn settings_of_two_listeners() -> Settings {
     let listener = |protocol| ListenerSettings::plain(protocol);
     Settings {
-        listeners: vec![listener(Protocol::Http(Protocols::ALL)), listener(Protocol::Raw)],
+        listeners: vec![
+            listener(Protocol::Http(Protocols { http1: true, http2: false })),
+            listener(Protocol::Raw),
+        ],
         ..Settings::default()
     }
 }
