@@ -344,7 +344,7 @@ fn every_form_of_target_is_understood() {
         ] {
             match server.client().try_exchange(&Request::new(method, target)) {
                 Ok(response) => {
-                    assert_eq!(response.status, status, "{method} {target}: {response}")
+                    assert_eq!(response.status, status, "{method} {target}: {response}");
                 }
                 // RFC 9113 §8.1.1, RFC 9114 §4.1.2: what is malformed may be given up instead.
                 Err(Broken::GivenUp(0x1 | 0x10e)) => assert_eq!(status, 400, "{method} {target}"),

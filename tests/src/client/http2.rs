@@ -210,7 +210,7 @@ impl Http2 {
                 Err(malformed("§5.1: a frame of a stream that is over, or never was"))
             }
             DATA => self.take_data(exchange, &frame),
-            HEADERS => self.take_headers(exchange, frame),
+            HEADERS => self.take_headers(exchange, &frame),
             RST_STREAM if of_exchange && !exchange.is_over => Err(given_up(&frame.payload)),
             SETTINGS if frame.flags & ACK == 0 => self.take_settings(exchange, &frame.payload),
             PING if frame.flags & ACK == 0 => {
@@ -265,9 +265,9 @@ impl Http2 {
     }
 
     /// Reads what belongs to a head or to trailers, which nothing may come between (§4.3).
-    fn take_headers(&mut self, exchange: &mut Exchange, first: Frame) -> Result<(), Broken> {
+    fn take_headers(&mut self, exchange: &mut Exchange, first: &Frame) -> Result<(), Broken> {
         let skipped = if first.flags & WITH_PRIORITY != 0 { 5 } else { 0 };
-        let mut block = without_padding(&first, skipped)?.to_vec();
+        let mut block = without_padding(first, skipped)?.to_vec();
         let mut is_whole = first.flags & END_HEADERS != 0;
         while !is_whole {
             let next = self.read_frame()?;
