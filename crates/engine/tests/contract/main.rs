@@ -3,9 +3,12 @@
 
 mod accepting;
 mod content;
+mod http2;
 mod opening;
 mod slices;
 mod stopping;
+#[path = "../strict/mod.rs"]
+mod strict;
 mod support;
 
 use std::io::{Read, Write};

@@ -1,5 +1,6 @@
 //! A server in this process with handlers that use every part of the contract, and a plain client.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -55,29 +56,27 @@ enum Job {
     /// Counts content.
     Count(u64),
     /// Wants the content once a thread has posted.
-    Later,
+    Later {
+        max: u64,
+    },
     /// Writes a line from time to time, and a last one when the server stops.
     Endless,
 }
 
-/// Handlers for tests. One exchange at a time per connection; state is kept by slot.
+/// Handlers for tests; what each does is kept by the address of its exchange.
 pub(crate) struct Handlers {
     poster: Poster,
     big: Arc<Mapping>,
     big_file: Arc<File>,
     big_id: Option<MappingId>,
-    jobs: Vec<Job>,
+    jobs: HashMap<Address, Job>,
     gone: std::sync::mpsc::Sender<Gone>,
     waiting: std::sync::mpsc::Sender<Address>,
 }
 
 impl Handlers {
     fn job(&mut self, exchange: &mut Exchange<'_>) -> &mut Job {
-        let slot = exchange.address().slot as usize;
-        if slot >= self.jobs.len() {
-            self.jobs.resize_with(slot + 1, Job::default);
-        }
-        &mut self.jobs[slot]
+        self.jobs.entry(exchange.address()).or_default()
     }
 
     fn begin(&mut self, path: &[u8], framing: Framing, exchange: &mut Exchange<'_>) {
@@ -95,7 +94,7 @@ impl Handlers {
                 exchange.wait(None);
             }
             b"/pieces" | b"/shrinks" | b"/directory" => self.write_pieces(path, exchange),
-            b"/count" | b"/upload" | b"/little" | b"/later" | b"/five" => {
+            b"/count" | b"/upload" | b"/little" | b"/later" | b"/later-little" | b"/five" => {
                 self.begin_counting(path, exchange);
             }
             b"/fill" => {
@@ -226,8 +225,9 @@ impl Handlers {
         *self.job(exchange) = Job::Count(0);
         exchange.wait(None);
         match path {
-            b"/later" => {
-                *self.job(exchange) = Job::Later;
+            b"/later" | b"/later-little" => {
+                let little = path == b"/later-little";
+                *self.job(exchange) = Job::Later { max: if little { 3 } else { UPLOAD_MAX_BYTES } };
                 let _ = self.waiting.send(exchange.address());
                 return;
             }
@@ -258,9 +258,9 @@ impl Handlers {
     }
 
     fn posted(&mut self, text: &'static str, exchange: &mut Exchange<'_>) {
-        if let Job::Later = self.job(exchange) {
+        if let Job::Later { max } = *self.job(exchange) {
             *self.job(exchange) = Job::Count(0);
-            exchange.body_limit(UPLOAD_MAX_BYTES);
+            exchange.body_limit(max);
             return exchange.want(u64::MAX);
         }
         exchange.prepared(&answer(text.as_bytes()), None);
@@ -418,7 +418,7 @@ impl TestServer {
             big: mapping.clone(),
             big_file: big_file.clone(),
             big_id: None,
-            jobs: Vec::new(),
+            jobs: HashMap::new(),
             gone: gone.clone(),
             waiting: waiting.clone(),
         });

@@ -1,0 +1,166 @@
+//! Answers: whole ones, streamed ones, wrong ones, and what handlers hear meanwhile.
+
+use std::time::Duration;
+
+use pinion_engine::app::Gone;
+
+use super::Http2;
+use crate::on_both;
+use crate::strict::{End, Manner};
+use crate::support::{BIG_BYTES, SHARED, big};
+
+const INTERNAL_ERROR: u32 = 2;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[test]
+fn many_requests_at_once_are_answered_each_on_its_stream() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for round in 0..4 {
+            let paths = ["/hello", "/hints", "/deadline", "/posted", "/stopping"];
+            let asked: Vec<_> =
+                (0..50).map(|n| (n, http2.client.get(paths[n % paths.len()]))).collect();
+            for (n, id) in asked {
+                let expected =
+                    ["hello world!\n", "hinted\n", "late\n", "from a thread\n", "serving\n"];
+                assert_eq!(http2.content_of(id), expected[n % paths.len()], "round {round}");
+                let stream = &http2.client.streams[&id];
+                let hints: &[u16] = if n % paths.len() == 1 { &[103] } else { &[] };
+                assert_eq!(stream.interim, hints);
+                assert!(stream.field("date").is_some(), "{stream:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn large_content_arrives_whole_beside_others_and_to_a_slow_reader() {
+    on_both(|server| {
+        let expected = big();
+        let mut http2 = Http2::connect(&server);
+        let both = [http2.client.get("/big"), http2.client.get("/big")];
+        assert_eq!(http2.get("/hello"), "hello world!\n");
+        for id in both {
+            http2.content_of(id);
+            assert!(http2.client.streams[&id].content == expected);
+        }
+        // Windows that are opened in drips, of the stream and of the connection.
+        let mut http2 = Http2::with(&server, Manner { window_bytes: 100, gives_back: false });
+        let id = http2.client.get("/big");
+        for _ in 0..50 {
+            let had = http2.client.streams[&id].content.len();
+            http2.client.open_window(id, 777);
+            http2.until(|client| client.streams[&id].content.len() >= had + 777);
+        }
+        let got = http2.client.streams[&id].content.len();
+        assert!(http2.client.streams[&id].end.is_none() && got < BIG_BYTES);
+        http2.client.open_window(id, BIG_BYTES as u32);
+        http2.content_of(id);
+        assert!(http2.client.streams[&id].content == expected);
+    });
+}
+
+/// The handler of `/fill` goes on by `Writable` alone.
+#[test]
+fn a_handler_goes_on_when_there_is_room() {
+    on_both(|server| {
+        let mut http2 = Http2::with(&server, Manner { window_bytes: 1000, gives_back: true });
+        let many: Vec<_> = (0..5).map(|_| http2.client.get("/fill")).collect();
+        for id in many {
+            assert!(http2.content_of(id) == "x".repeat(1 << 20));
+        }
+    });
+}
+
+#[test]
+fn files_and_shared_bytes_go_out_in_order() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        let id = http2.client.get("/pieces");
+        http2.content_of(id);
+        let expected = [&SHARED, &big()[5..15], &SHARED[2..4], &big()].concat();
+        assert!(http2.client.streams[&id].content == expected);
+        for path in ["/pieces", "/big", "/hello", "/fill"] {
+            let id = http2.client.request("HEAD", path, &[], true);
+            assert_eq!(http2.content_of(id), "", "{path}");
+        }
+    });
+}
+
+#[test]
+fn a_message_for_one_exchange_reaches_no_other() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        let mut wait = || {
+            let id = http2.client.get("/waits");
+            http2.flush();
+            (id, server.next_waiting())
+        };
+        let (first, second) = (wait(), wait());
+        server.post(second.1, "second\n");
+        assert_eq!(http2.content_of(second.0), "second\n");
+        server.post(second.1, "too late\n");
+        let third = http2.client.get("/waits");
+        http2.flush();
+        let third = (third, server.next_waiting());
+        server.post(first.1, "first\n");
+        server.post(third.1, "third\n");
+        assert_eq!(http2.content_of(first.0), "first\n");
+        assert_eq!(http2.content_of(third.0), "third\n");
+    });
+}
+
+#[test]
+fn an_aborted_or_short_answer_never_looks_complete() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for path in ["/abort", "/short", "/upgrade"] {
+            let id = http2.client.get(path);
+            assert_eq!(http2.end_of(id).end, Some(End::Reset(INTERNAL_ERROR)), "{path}");
+            assert_eq!(http2.get("/hello"), "hello world!\n", "others live on");
+        }
+        assert!(server.gone.try_recv().is_err(), "the handlers ended these");
+    });
+}
+
+#[test]
+fn a_handler_hears_that_its_own_answer_was_wrong() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
+            let id = http2.client.get(path);
+            assert_eq!(http2.end_of(id).end, Some(End::Reset(INTERNAL_ERROR)), "{path}");
+            assert_eq!(server.gone.recv_timeout(PATIENCE), Ok(Gone::Broken), "{path}");
+            assert_eq!(http2.get("/hello"), "hello world!\n", "others live on");
+        }
+        assert!(server.gone.try_recv().is_err(), "once each");
+    });
+}
+
+/// What cannot be read any more is found out with frames on their way: the connection is cut.
+#[test]
+fn files_that_are_not_what_they_were_never_make_a_whole_answer() {
+    on_both(|server| {
+        for path in ["/shrinks", "/directory"] {
+            let mut http2 = Http2::connect(&server);
+            let id = http2.client.get(path);
+            let stream = http2.end_of(id);
+            assert_ne!(stream.end, Some(End::Whole), "{path}");
+            assert_eq!(server.gone.recv_timeout(PATIENCE), Ok(Gone::Broken), "{path}");
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_forgets_to_answer_answers_500() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for (method, is_empty) in [("GET", false), ("HEAD", true)] {
+            let id = http2.client.request(method, "/nothing", &[], true);
+            let stream = http2.end_of(id);
+            assert_eq!((stream.status, stream.end), (Some(500), Some(End::Whole)));
+            assert_eq!(stream.content.is_empty(), is_empty);
+        }
+        assert_eq!(http2.get("/hello"), "hello world!\n");
+    });
+}

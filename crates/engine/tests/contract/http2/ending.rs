@@ -1,0 +1,128 @@
+//! How connections end, and what handlers hear when the server stops.
+
+use std::sync::mpsc::TryRecvError;
+use std::time::Duration;
+
+use pinion_engine::app::Gone;
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
+
+use super::Http2;
+use crate::on_both;
+use crate::strict::wire::NO_ERROR;
+use crate::support::TestServer;
+
+#[test]
+fn draining_completes_what_is_open_and_closes_what_is_idle() {
+    on_both(|server| {
+        let mut idle = Http2::connect(&server);
+        assert_eq!(idle.get("/hello"), "hello world!\n");
+        let mut busy = Http2::connect(&server);
+        let length = [("content-length", "4")];
+        let id = busy.client.request("POST", "/echo", &length, false);
+        busy.client.data(id, b"ha", false);
+        busy.seen();
+        server.control.drain();
+        for http2 in [&mut idle, &mut busy] {
+            http2.until(|client| client.leaves.len() == 2);
+            assert!(http2.client.leaves.iter().all(|&(_, code)| code == NO_ERROR));
+        }
+        assert_eq!(busy.client.leaves[1].0, id);
+        idle.closed();
+        busy.client.data(id, b"lf", true);
+        assert_eq!(busy.content_of(id), "half");
+        busy.closed();
+        assert_eq!(server.gone.try_recv(), Err(TryRecvError::Empty));
+    });
+}
+
+#[test]
+fn what_never_ends_comes_to_a_good_end() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        let many: Vec<_> = (0..3).map(|_| http2.client.get("/endless")).collect();
+        http2.flush();
+        for _ in &many {
+            server.next_waiting();
+        }
+        server.control.drain();
+        for id in many {
+            let text = http2.content_of(id);
+            assert!(text.ends_with("tick\nbye\n") && text.matches("bye").count() == 1, "{text}");
+        }
+        http2.closed();
+        assert_eq!(server.gone.try_recv(), Err(TryRecvError::Empty), "they ended by themselves");
+    });
+}
+
+/// A request on its way when the client is told that the server leaves is answered.
+#[test]
+fn what_begins_when_the_server_stops_can_ask() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        assert_eq!(http2.get("/stopping"), "serving\n");
+        let open = http2.client.get("/waits");
+        http2.flush();
+        let waiting = server.next_waiting();
+        server.control.drain();
+        http2.until(|client| !client.leaves.is_empty());
+        assert_eq!(http2.get("/stopping"), "stopping\n");
+        server.post(waiting, "at last\n");
+        assert_eq!(http2.content_of(open), "at last\n");
+        http2.closed();
+    });
+}
+
+#[test]
+fn all_that_is_open_hears_when_the_grace_is_over() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for _ in 0..3 {
+            http2.client.get("/waits");
+            http2.flush();
+            server.next_waiting();
+        }
+        server.control.stop();
+        for _ in 0..3 {
+            let heard = server.gone.recv_timeout(Duration::from_secs(10));
+            assert_eq!(heard, Ok(Gone::Stopping));
+        }
+        http2.closed();
+        assert!(server.gone.try_recv().is_err(), "once each");
+    });
+}
+
+#[test]
+fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
+    for io in [Io::Epoll, Io::Uring] {
+        let settings = Settings { requests_per_connection: Some(5), ..Settings::default() };
+        let server = TestServer::start(io, settings);
+        let mut http2 = Http2::connect(&server);
+        for nth in 1..=5 {
+            assert!(http2.client.leaves.is_empty(), "before request {nth}");
+            assert_eq!(http2.get("/hello"), "hello world!\n");
+        }
+        http2.closed();
+        assert_eq!(http2.client.leaves.last(), Some(&(9, NO_ERROR)));
+        // Many at once: what is above the last stream was not looked at, the rest is answered.
+        let mut http2 = Http2::connect(&server);
+        let all: Vec<_> = (0..20).map(|_| http2.client.get("/hello")).collect();
+        http2.closed();
+        let last = http2.client.leaves.last().expect("it leaves").0;
+        for id in all {
+            let is_answered = http2.client.streams[&id].end.is_some();
+            assert_eq!(is_answered, id <= last, "stream {id}, last is {last}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_ends_the_connections_of_its_worker_and_the_next_one_serves() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        http2.client.get("/panic");
+        http2.closed();
+        assert!(!http2.client.is_answered());
+        assert_eq!(Http2::connect(&server).get("/hello"), "hello world!\n");
+    });
+}

@@ -1,0 +1,387 @@
+//! A client of HTTP/2 that holds the server to RFC 9113: bytes in, bytes out, no socket. What it
+//! is sent beyond its windows, out of order, or behind the end of a stream, is an error. Shared by
+//! the tests of the contract and of the simulator.
+
+pub(crate) mod wire;
+
+use std::collections::BTreeMap;
+
+use pinion_http::hpack::decoder::Decoder;
+use pinion_http::limits::Limits;
+use pinion_http::section::FieldSection;
+
+use wire::{Frame, Kind, flag};
+
+/// Frames with an odd payload end the connection here, as any broken law does.
+type Lawful<T = ()> = Result<T, String>;
+
+/// A window, and the payload of a frame, before anybody says otherwise (RFC 9113 §6.5.2).
+const WINDOW_BYTES: i64 = 65_535;
+const FRAME_MAX_BYTES: usize = 16_384;
+
+/// How a stream has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The answer is complete.
+    Whole,
+    /// RST_STREAM with this code, without a complete answer.
+    Reset(u32),
+    /// We have reset it.
+    Left,
+}
+
+/// What has come on a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    pub(crate) interim: Vec<u16>,
+    pub(crate) status: Option<u16>,
+    /// Of the final head.
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) content: Vec<u8>,
+    pub(crate) trailers: Vec<(String, String)>,
+    pub(crate) end: Option<End>,
+    /// The server wants no more of the request (RFC 9113 §8.1).
+    pub(crate) told_to_stop: bool,
+    /// We have ended our side.
+    pub(crate) sent_end: bool,
+    head_only: bool,
+    /// DATA that the server may send, and we.
+    receive_window: i64,
+    send_window: i64,
+}
+
+impl Stream {
+    /// The last value of a field of the final head.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What is set when a client begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Window of each stream for the server's DATA.
+    pub(crate) window_bytes: u32,
+    /// What has come is given back at once.
+    pub(crate) gives_back: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner { window_bytes: 65_535, gives_back: true }
+    }
+}
+
+/// See the module's head.
+pub(crate) struct Client {
+    /// To be sent.
+    pub(crate) out: Vec<u8>,
+    pub(crate) streams: BTreeMap<u32, Stream>,
+    /// Last stream and code of each GOAWAY.
+    pub(crate) leaves: Vec<(u32, u32)>,
+    /// Whether the server has acknowledged our settings.
+    pub(crate) settled: bool,
+    /// PING of ours that came back.
+    pub(crate) pongs: usize,
+    manner: Manner,
+    input: Vec<u8>,
+    decoder: Decoder,
+    section: FieldSection,
+    has_settings: bool,
+    next_stream: u32,
+    receive_window: i64,
+    send_window: i64,
+    /// Of the server: the window of a fresh stream.
+    first_window: i64,
+    /// A field block of which more is to come: stream, whether it ends it, what there is.
+    block: Option<(u32, bool, Vec<u8>)>,
+}
+
+impl Client {
+    /// A client that has written its preface.
+    pub(crate) fn new(manner: Manner) -> Client {
+        let mut out = wire::PREFACE.to_vec();
+        wire::settings(&mut out, &[(wire::INITIAL_WINDOW_SIZE, manner.window_bytes)]);
+        Client {
+            out,
+            streams: BTreeMap::new(),
+            leaves: Vec::new(),
+            settled: false,
+            pongs: 0,
+            manner,
+            input: Vec::new(),
+            decoder: Decoder::new(4096),
+            section: FieldSection::new(),
+            has_settings: false,
+            next_stream: 1,
+            receive_window: WINDOW_BYTES,
+            send_window: WINDOW_BYTES,
+            first_window: WINDOW_BYTES,
+            block: None,
+        }
+    }
+
+    /// Begins a request; `fields` stand behind the pseudo-fields. Gives its stream.
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        end: bool,
+    ) -> u32 {
+        let id = self.next_stream;
+        self.next_stream += 2;
+        let pseudo = [(":method", method), (":scheme", "http"), (":path", path)];
+        let all: Vec<_> = pseudo.iter().chain(&[(":authority", "a")]).chain(fields).collect();
+        wire::headers(&mut self.out, id, &all, end);
+        let stream = Stream {
+            sent_end: end,
+            head_only: method == "HEAD",
+            receive_window: i64::from(self.manner.window_bytes),
+            send_window: self.first_window,
+            ..Stream::default()
+        };
+        self.streams.insert(id, stream);
+        id
+    }
+
+    /// A request without content.
+    pub(crate) fn get(&mut self, path: &str) -> u32 {
+        self.request("GET", path, &[], true)
+    }
+
+    /// How many bytes of content may go out on a stream now.
+    pub(crate) fn room(&self, id: u32) -> usize {
+        let stream = &self.streams[&id];
+        let is_over = stream.end.is_some() || stream.told_to_stop || stream.sent_end;
+        let window = stream.send_window.min(self.send_window).max(0) as usize;
+        if is_over { 0 } else { window.min(FRAME_MAX_BYTES) }
+    }
+
+    /// Sends content, as much of `bytes` as there is room for; `end` counts for all of them. How
+    /// much that was.
+    pub(crate) fn data(&mut self, id: u32, bytes: &[u8], end: bool) -> usize {
+        let now = self.room(id).min(bytes.len());
+        let is_last = end && now == bytes.len();
+        let stream = self.streams.get_mut(&id).expect("a stream of ours");
+        if now == 0 && !is_last || stream.sent_end || stream.end.is_some() {
+            return 0;
+        }
+        stream.sent_end = is_last;
+        stream.send_window -= now as i64;
+        self.send_window -= now as i64;
+        wire::data(&mut self.out, id, &bytes[..now], is_last);
+        now
+    }
+
+    /// Ends the content with fields behind it.
+    pub(crate) fn trailers(&mut self, id: u32, fields: &[(&str, &str)]) {
+        let all: Vec<_> = fields.iter().collect();
+        wire::headers(&mut self.out, id, &all, true);
+        self.streams.get_mut(&id).expect("a stream of ours").sent_end = true;
+    }
+
+    /// Ends a stream that is not over.
+    pub(crate) fn reset(&mut self, id: u32) {
+        let stream = self.streams.get_mut(&id).expect("a stream of ours");
+        if stream.end.is_none() {
+            stream.end = Some(End::Left);
+            wire::number(&mut self.out, Kind::ResetStream, id, wire::CANCEL);
+        }
+    }
+
+    /// Lets so many bytes more come on a stream, and on the connection.
+    pub(crate) fn open_window(&mut self, id: u32, bytes: u32) {
+        self.receive_window += i64::from(bytes);
+        wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes);
+        let stream = self.streams.get_mut(&id).expect("a stream of ours");
+        if stream.end.is_none() {
+            stream.receive_window += i64::from(bytes);
+            wire::number(&mut self.out, Kind::WindowUpdate, id, bytes);
+        }
+    }
+
+    pub(crate) fn ping(&mut self) {
+        wire::frame(&mut self.out, Kind::Ping, 0, 0, b"are you?");
+    }
+
+    /// Whether no stream waits for anything.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.streams.values().all(|stream| stream.end.is_some())
+    }
+
+    /// Takes what the server sent.
+    ///
+    /// # Errors
+    /// The law that it broke.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Lawful {
+        self.input.extend_from_slice(bytes);
+        let input = std::mem::take(&mut self.input);
+        let mut rest = &input[..];
+        while let Some(frame) = Frame::read(&mut rest) {
+            self.frame(&frame).map_err(|why| format!("{why}: {frame:?}"))?;
+        }
+        self.input = rest.to_vec();
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> Lawful {
+        require(frame.payload.len() <= FRAME_MAX_BYTES, "a frame longer than we allow")?;
+        let first = std::mem::replace(&mut self.has_settings, true);
+        require(first || frame.kind == Kind::Settings as u8, "SETTINGS are the first frame")?;
+        let cut = self.block.is_some();
+        require(cut == (frame.kind == Kind::Continuation as u8), "a frame between field blocks")?;
+        match frame.kind {
+            kind if kind == Kind::Data as u8 => self.came_data(frame),
+            kind if kind == Kind::Headers as u8 => {
+                let end = frame.has(flag::END_STREAM);
+                self.came_block(frame.stream, end, frame.payload.to_vec(), frame)
+            }
+            kind if kind == Kind::Continuation as u8 => {
+                let (stream, end, mut block) = self.block.take().ok_or("no block")?;
+                require(stream == frame.stream, "of another stream")?;
+                block.extend_from_slice(frame.payload);
+                self.came_block(stream, end, block, frame)
+            }
+            kind if kind == Kind::ResetStream as u8 => self.came_reset(frame),
+            kind if kind == Kind::Settings as u8 => self.came_settings(frame),
+            kind if kind == Kind::Ping as u8 => {
+                if frame.has(flag::ACK) {
+                    self.pongs += 1;
+                } else {
+                    wire::frame(&mut self.out, Kind::Ping, flag::ACK, 0, frame.payload);
+                }
+                Ok(())
+            }
+            kind if kind == Kind::GoAway as u8 => {
+                let last = frame.number(0)?;
+                let lower = self.leaves.last().is_none_or(|(before, _)| last <= *before);
+                require(lower, "RFC 9113 §6.8: the last stream never grows")?;
+                self.leaves.push((last, frame.number(4)?));
+                Ok(())
+            }
+            kind if kind == Kind::WindowUpdate as u8 => self.came_window(frame),
+            _ => Err("a frame that no server sends".to_owned()),
+        }
+    }
+
+    fn came_settings(&mut self, frame: &Frame<'_>) -> Lawful {
+        if frame.has(flag::ACK) {
+            self.settled = true;
+            return require(frame.payload.is_empty(), "an acknowledgement with values");
+        }
+        for setting in frame.payload.chunks_exact(6) {
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            if u16::from_be_bytes([setting[0], setting[1]]) == wire::INITIAL_WINDOW_SIZE {
+                let change = i64::from(value) - self.first_window;
+                self.first_window += change;
+                self.streams.values_mut().for_each(|stream| stream.send_window += change);
+            }
+        }
+        wire::frame(&mut self.out, Kind::Settings, flag::ACK, 0, b"");
+        Ok(())
+    }
+
+    fn came_window(&mut self, frame: &Frame<'_>) -> Lawful {
+        let increment = i64::from(frame.number(0)?);
+        require(increment > 0, "a window opened by nothing")?;
+        let window = match frame.stream {
+            0 => &mut self.send_window,
+            id => &mut self.streams.get_mut(&id).ok_or("no such stream")?.send_window,
+        };
+        *window += increment;
+        require(*window < 1 << 31, "a window beyond any number")
+    }
+
+    fn came_reset(&mut self, frame: &Frame<'_>) -> Lawful {
+        let code = frame.number(0)?;
+        let stream = self.streams.get_mut(&frame.stream).ok_or("no such stream")?;
+        match stream.end {
+            Some(End::Left) => {}
+            Some(End::Whole) => {
+                require(code == wire::NO_ERROR, "an error behind a complete answer")?;
+                require(!stream.sent_end, "a reset of what has ended on both sides")?;
+                stream.told_to_stop = true;
+            }
+            Some(End::Reset(_)) => return Err("reset twice".to_owned()),
+            None => stream.end = Some(End::Reset(code)),
+        }
+        Ok(())
+    }
+
+    fn came_data(&mut self, frame: &Frame<'_>) -> Lawful {
+        let bytes = frame.payload.len() as i64;
+        self.receive_window -= bytes;
+        require(self.receive_window >= 0, "beyond the window of the connection")?;
+        let stream = self.streams.get_mut(&frame.stream).ok_or("no such stream")?;
+        stream.receive_window -= bytes;
+        require(stream.receive_window >= 0, "beyond the window of the stream")?;
+        if stream.end != Some(End::Left) {
+            require(stream.end.is_none(), "content behind the end")?;
+            require(stream.status.is_some(), "content before the head")?;
+            stream.content.extend_from_slice(frame.payload);
+            if frame.has(flag::END_STREAM) {
+                stream.whole()?;
+            }
+        }
+        if self.manner.gives_back && bytes > 0 {
+            self.receive_window += bytes;
+            wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes as u32);
+            if stream.end.is_none() {
+                stream.receive_window += bytes;
+                wire::number(&mut self.out, Kind::WindowUpdate, frame.stream, bytes as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn came_block(&mut self, id: u32, end: bool, block: Vec<u8>, frame: &Frame<'_>) -> Lawful {
+        if !frame.has(flag::END_HEADERS) {
+            self.block = Some((id, end, block));
+            return Ok(());
+        }
+        let decoded = self.decoder.decode(&block, &mut self.section, &Limits::default());
+        decoded.map_err(|error| format!("{error:?}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = self.section.fields();
+        let fields: Vec<_> = fields.iter().map(|f| (text(f.name), text(f.value))).collect();
+        let stream = self.streams.get_mut(&id).ok_or("no such stream")?;
+        if stream.end == Some(End::Left) {
+            return Ok(());
+        }
+        require(stream.end.is_none(), "a field block behind the end")?;
+        if stream.status.is_some() {
+            require(end, "RFC 9113 §8.1: trailers without an end")?;
+            require(fields.iter().all(|(name, _)| !name.starts_with(':')), "a second head")?;
+            stream.trailers = fields;
+            return stream.whole();
+        }
+        let status = fields.first().filter(|(name, _)| name == ":status").ok_or("no status")?;
+        let status = status.1.parse().map_err(|_| "a status is a number")?;
+        if (100..200).contains(&status) {
+            stream.interim.push(status);
+            return require(!end, "an interim answer is not the last");
+        }
+        stream.status = Some(status);
+        stream.fields = fields[1..].to_vec();
+        if end { stream.whole() } else { Ok(()) }
+    }
+}
+
+impl Stream {
+    /// The answer says that it is complete.
+    fn whole(&mut self) -> Lawful {
+        self.end = Some(End::Whole);
+        let length = self.field("content-length").and_then(|length| length.parse().ok());
+        let is_right = length.is_none_or(|length: usize| length == self.content.len());
+        let nothing = self.head_only || matches!(self.status, Some(204 | 304));
+        match nothing {
+            true => require(self.content.is_empty(), "content of an answer that has none"),
+            false => require(is_right, "RFC 9113 §8.1.1: content of another length"),
+        }
+    }
+}
+
+fn require(is_kept: bool, law: &str) -> Lawful {
+    if is_kept { Ok(()) } else { Err(law.to_owned()) }
+}
