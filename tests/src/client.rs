@@ -5,6 +5,8 @@
 //! | [`wire`] | a stream of bytes to a server, plain or encrypted |
 //! | [`http1`] | one HTTP/1 connection: bytes in, answers out |
 //! | [`http2`] | one HTTP/2 connection: requests in, answers out |
+//!
+//! A client of HTTP/3 joins here when the server has a listener for it.
 
 pub mod http1;
 pub mod http2;

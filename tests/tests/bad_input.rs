@@ -99,7 +99,7 @@ fn an_error_page_is_small_and_clean() {
                 connection.send_if_open(bytes);
                 connection.receive()
             };
-            if bytes == TLS_HELLO && !server.protocol().is_encrypted() {
+            if bytes == TLS_HELLO {
                 let response = refusal(&bytes);
                 is_a_clean_text(&response, status);
                 assert!(response.text().contains("plain HTTP"), "{}", response.text());

@@ -53,7 +53,7 @@ fn accepting(request: Request, coding: &str) -> Request {
 
 /// What a client may rely on from one answer to the next: all but the time.
 fn lasting_fields(response: &Response) -> Vec<&(String, String)> {
-    response.fields.iter().filter(|(name, _)| name != "Date").collect()
+    response.fields.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("Date")).collect()
 }
 
 /// Fetches one file in every coding, and HEAD of each; gives the codings it came in.

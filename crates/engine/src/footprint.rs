@@ -6,7 +6,7 @@ use crate::conn;
 use crate::inbox;
 use crate::limits::{
     ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, EXTERNAL_READ_BYTES,
-    WORKER_STACK_BYTES,
+    HANDSHAKE_MAX_BYTES, WORKER_STACK_BYTES,
 };
 use crate::output;
 use crate::server::Io;
@@ -30,6 +30,17 @@ pub const fn connection_bytes(io: Io) -> usize {
     };
     conn::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
+
+/// Bytes of one connection's TLS at most, beside what it has encrypted, which counts as a buffer:
+/// keys and state, and a handshake or a record that is not whole, with the next read behind it. An
+/// idle connection has a third of that.
+pub const TLS_CONNECTION_BYTES: usize = {
+    const STATE_BYTES: usize = 6 * 1024;
+    const READ_BYTES: usize = 4 * 1024;
+    const RECORD_MAX_BYTES: usize = (16 + 2) * 1024;
+    assert!(HANDSHAKE_MAX_BYTES <= RECORD_MAX_BYTES);
+    STATE_BYTES + RECORD_MAX_BYTES + READ_BYTES
+};
 
 /// Places for connections in the tables of all workers. A table never shrinks, and every worker may
 /// once have had as many as balance allows it.

@@ -27,6 +27,8 @@ pub(crate) struct Http2 {
     pub(crate) session: Session<Stream>,
     /// Bytes of content that wait on all streams.
     pub(crate) queued_bytes: u64,
+    /// Bytes of the session that are counted against the budget for buffers.
+    pub(crate) counted_bytes: usize,
 }
 
 impl Http2 {
@@ -42,7 +44,8 @@ impl Http2 {
             let output = outputs.get(stream.output).map_or(0, |output| output.held_bytes());
             output + stream.unread.held_bytes()
         };
-        self.session.each_own().map(held).sum()
+        let counted_bytes = self.counted_bytes;
+        self.session.each_own().map(held).sum::<usize>() + counted_bytes
     }
 
     /// What a deadline has to watch, beside bytes that do not come or leave.
@@ -66,7 +69,7 @@ pub(crate) fn begin(core: &mut Core, slot: Slot) {
     session.open(&mut control);
     let conn = core.conns.get(slot);
     conn.phase = Phase::Http2;
-    conn.http2 = Some(Box::new(Http2 { session, queued_bytes: 0 }));
+    conn.http2 = Some(Box::new(Http2 { session, queued_bytes: 0, counted_bytes: 0 }));
     send(core, slot, &control);
     if core.ending != Ending::No {
         leave(core, slot);
@@ -97,8 +100,20 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
         let goes_on = happened(app, core, slot, step.event);
         core.section = section;
         if !goes_on {
+            count(core, slot);
             return at;
         }
+    }
+}
+
+/// Counts what the session takes, by the work of its client, against the budget for buffers.
+fn count(core: &mut Core, slot: Slot) {
+    let Core { conns, pool, .. } = core;
+    let Some(http2) = &mut conns.get(slot).http2 else { return };
+    let bytes = http2.session.memory_bytes();
+    if bytes != http2.counted_bytes {
+        pool.count(bytes);
+        pool.release(std::mem::replace(&mut http2.counted_bytes, bytes));
     }
 }
 

@@ -85,6 +85,10 @@ pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 /// Milliseconds for a handshake of TLS, from accept (design §5).
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 
+/// Bytes that a client may need for its side of a handshake: some kilobytes with the largest key
+/// exchange, and a chain of certificates if it has one. The library would keep 64 KiB.
+pub const HANDSHAKE_MAX_BYTES: usize = 16 * 1024;
+
 /// Milliseconds an idle keep-alive connection is kept (design §5).
 pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 

@@ -337,7 +337,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             output.clear(pool, mappings);
             outputs.free(&mut conn.output);
         }
-        conn.http2 = None;
+        if let Some(http2) = conn.http2.take() {
+            pool.release(http2.counted_bytes);
+        }
         if let Some(mut session) = conn.tls.take() {
             let sealed_bytes = session.emptied();
             unsent_bytes += sealed_bytes as u64;

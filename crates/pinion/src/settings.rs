@@ -3,7 +3,7 @@
 mod archives;
 mod releases;
 mod serve;
-mod tls;
+pub(crate) mod tls;
 
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};

@@ -121,8 +121,24 @@ impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Wire::Plain(stream) => stream.read(buffer),
-            Wire::Tls(stream) => stream.read(buffer),
+            Wire::Tls(stream) => read_sealed(stream, buffer),
         }
+    }
+}
+
+/// Reads without writing, unlike the library's own stream: what a server says before it closes is
+/// there although it takes nothing more.
+fn read_sealed(
+    stream: &mut StreamOwned<ClientConnection, TcpStream>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    loop {
+        match stream.conn.reader().read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        stream.conn.read_tls(&mut stream.sock)?;
+        stream.conn.process_new_packets().map_err(io::Error::other)?;
     }
 }
 

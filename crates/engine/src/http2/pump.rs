@@ -35,7 +35,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
 fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
     let Core { conns, outputs, pool, mappings, .. } = core;
     let Conn { http2: Some(http2), output: index, .. } = conns.get(slot) else { return true };
-    let Http2 { session, queued_bytes } = &mut **http2;
+    let Http2 { session, queued_bytes, .. } = &mut **http2;
     let room = session.room(id) as u64;
     let Some(stream) = session.own(id) else { return true };
     let (mut source, is_done) = (stream.output, stream.state.stage == Stage::Done);

@@ -7,6 +7,7 @@ use rustls::ServerConnection;
 
 use super::TlsConfig;
 use crate::backend::Sending;
+use crate::limits::HANDSHAKE_MAX_BYTES;
 
 /// What is spoken inside, by ALPN (RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) struct TlsSession {
     records: ServerConnection,
     /// Bytes of content in records that wait to be sent: all since none waited.
     sealed_bytes: usize,
+    /// Bytes of the handshake that have come.
+    handshake_bytes: usize,
     /// The peer was told that nothing follows.
     closed: bool,
 }
@@ -34,7 +37,7 @@ impl TlsSession {
     /// A session that waits for the peer's first bytes; `None` when there can be none.
     pub(crate) fn new(config: &TlsConfig) -> Option<Box<Self>> {
         let records = ServerConnection::new(config.0.clone()).ok()?;
-        Some(Box::new(Self { records, sealed_bytes: 0, closed: false }))
+        Some(Box::new(Self { records, sealed_bytes: 0, handshake_bytes: 0, closed: false }))
     }
 
     /// Takes bytes off the front of `input`; what they bring is [`Self::opened`]. Behind the peer's
@@ -44,6 +47,12 @@ impl TlsSession {
     /// When the session cannot go on.
     pub(crate) fn take(&mut self, input: &mut &[u8]) -> Result<(), Fault> {
         let taken = self.records.read_tls(input).map_err(|_| Fault);
+        if self.records.is_handshaking() {
+            self.handshake_bytes += taken.unwrap_or(0);
+            if self.handshake_bytes > HANDSHAKE_MAX_BYTES {
+                return Err(Fault);
+            }
+        }
         let state = self.records.process_new_packets().map_err(|_| Fault)?;
         match taken? {
             0 if state.peer_has_closed() => *input = &[],

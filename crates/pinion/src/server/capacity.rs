@@ -4,6 +4,7 @@ use super::pending::{self, PENDING_MAX_BYTES};
 use crate::access_log::{RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
 use crate::settings::Serve;
+use crate::settings::tls::ListenKind;
 use crate::terminal::counted;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
@@ -51,6 +52,8 @@ pub(crate) struct Capacity {
     pub(crate) asked: Option<u64>,
     /// Threads beside the workers.
     pub(crate) threads: u64,
+    /// Some connections are over TLS; any may be.
+    pub(crate) tls: bool,
 }
 
 /// What there is at start that the capacity depends on.
@@ -94,12 +97,14 @@ impl Capacity {
                 least_bytes >> 20,
             )));
         }
+        let tls = serve.listen.iter().any(|listen| listen.kind == ListenKind::Tls);
         let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64
             + u64::from(configured)
-            + u64::from(serve.stats.is_some());
-        Ok(Self { connections, buffer_bytes, asked, threads })
+            + u64::from(serve.stats.is_some())
+            + u64::from(tls);
+        Ok(Self { connections, buffer_bytes, asked, threads, tls })
     }
 
     /// The most memory the server can use beside the archives, while no other one is loaded.
@@ -116,6 +121,9 @@ impl Capacity {
         }
         heap_bytes += workers * worker as u64;
         heap_bytes += places * connection as u64;
+        if self.tls {
+            heap_bytes += self.connections * footprint::TLS_CONNECTION_BYTES as u64;
+        }
         heap_bytes += self.buffer_bytes;
         let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
         PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
@@ -203,6 +211,9 @@ mod tests {
             assert_eq!(more.bound_bytes(1, io, false) - bound, connections * 9 / 8);
             let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
             assert_eq!(more.bound_bytes(1, io, false) - bound, 900);
+            let secured = Capacity { tls: true, ..capacity };
+            let sessions = capacity.connections * footprint::TLS_CONNECTION_BYTES as u64;
+            assert!(secured.bound_bytes(1, io, false) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io, false) - bound, 64 << 10);
             let worker = capacity.bound_bytes(2, io, false) - bound;
