@@ -1,0 +1,209 @@
+//! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC.
+
+use pinion_http::field::Field;
+use pinion_http::h3::send;
+use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::qpack::encode;
+use quinn_proto::Connection;
+
+use super::Open;
+use crate::app::Gone;
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::exchange::{Slice, Stage};
+use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
+use crate::limits::EXTERNAL_READ_BYTES;
+use crate::mapping::{MappingId, Mappings};
+use crate::output::{Next, Outputs};
+use crate::pool::Pool;
+
+/// Queues a whole answer.
+pub(crate) fn prepared(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    answer: &Prepared<'_>,
+    mapping: Option<MappingId>,
+) -> bool {
+    let listener = core.conns.get(slot).listener;
+    on_stream(core, slot, number, |core, index, head_only| {
+        let tail = core.tails.qpack(listener);
+        let content_bytes = match answer.body {
+            _ if head_only => 0,
+            PreparedBody::None => 0,
+            PreparedBody::Bytes(bytes) => bytes.len() as u64,
+            PreparedBody::Archive(pieces) => pieces.iter().map(|piece| piece.bytes()).sum(),
+        };
+        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len();
+        let wrote = core.outputs.of(index).append(&mut core.pool, room, |out| {
+            send::head(out, |section| encode::prepared(section, answer, tail));
+            if content_bytes > 0 {
+                send::data(out, content_bytes);
+            }
+        });
+        wrote && (content_bytes == 0 || core.queue_body(index, answer.body, mapping))
+    })
+    .unwrap_or(true)
+}
+
+/// Queues an interim response.
+pub(crate) fn interim<'f>(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
+    append(core, slot, number, room, |out| {
+        send::head(out, |section| encode::interim(section, status, fields));
+    })
+}
+
+/// Queues the head of an answer whose content follows.
+pub(crate) fn head<'f>(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+    length: Option<u64>,
+) -> bool {
+    let listener = core.conns.get(slot).listener;
+    let tail = core.tails.qpack(listener).to_vec();
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+    append(core, slot, number, room, |out| {
+        send::head(out, |section| encode::head(section, status, fields, length, &tail));
+    })
+}
+
+/// Queues content; at least one byte.
+///
+/// # Errors
+/// Why that is not possible.
+pub(crate) fn content(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    slice: Slice<'_>,
+) -> Result<(), Gone> {
+    let bytes = slice.bytes();
+    on_stream(core, slot, number, |core, index, _| {
+        let framed = core.outputs.of(index).append_small(&mut core.pool, 16, |out| {
+            send::data(out, bytes);
+        });
+        if framed { core.queue(index, slice) } else { Err(Gone::Overload) }
+    })
+    .unwrap_or(Ok(()))
+}
+
+/// Queues the fields behind the content, if there are any.
+pub(crate) fn end<'f>(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    trailers: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    if trailers.clone().next().is_none() {
+        return true;
+    }
+    let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
+    append(core, slot, number, room, |out| {
+        send::trailers(out, |section| encode::trailers(section, trailers));
+    })
+}
+
+fn append(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    room: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> bool {
+    on_stream(core, slot, number, |core, index, _| {
+        core.outputs.of(index).append(&mut core.pool, room, write)
+    })
+    .unwrap_or(true)
+}
+
+/// Does something with the queue of a stream; `None` when there is no such stream.
+fn on_stream<R>(
+    core: &mut Core,
+    slot: Slot,
+    number: u32,
+    act: impl FnOnce(&mut Core, &mut u32, bool) -> R,
+) -> Option<R> {
+    let own = &core.conns.get(slot).http3.as_mut()?.streams.get(number)?.own;
+    let (mut index, head_only) = (own.output, own.state.head_only);
+    let before = core.outputs.bytes(index);
+    let result = act(core, &mut index, head_only);
+    let bytes = core.outputs.bytes(index);
+    let http3 = core.conns.get(slot).http3.as_mut()?;
+    http3.queued_bytes = http3.queued_bytes + bytes - before;
+    http3.streams.get(number)?.own.output = index;
+    Some(result)
+}
+
+/// How far a stream has come.
+pub(super) enum Outcome {
+    /// It waits for the application, or for QUIC.
+    Waits,
+    /// All of the answer is with QUIC.
+    Whole,
+    /// What is queued is not what it was, or the client has stopped reading.
+    Broken,
+}
+
+/// Hands the queue of a stream to QUIC as far as that takes it.
+pub(super) fn hand_over(
+    quic: &mut Connection,
+    open: &mut Open,
+    outputs: &mut Outputs,
+    pool: &mut Pool,
+    mappings: &mut Mappings,
+    buffer: &mut Vec<u8>,
+) -> Outcome {
+    let is_done = open.own.state.stage == Stage::Done;
+    while let Some(output) = outputs.get(open.own.output) {
+        let written = match output.next(mappings, false) {
+            Next::Nothing => {
+                output.clear(pool, mappings);
+                outputs.free(&mut open.own.output);
+                break;
+            }
+            Next::Changed | Next::File { .. } => return Outcome::Broken,
+            Next::One(bytes) => quic.send_stream(open.id).write(bytes),
+            Next::Memory { parts, .. } => match parts.as_slice().first() {
+                Some(part) => quic.send_stream(open.id).write(part),
+                None => Ok(0),
+            },
+            Next::Read { file, offset, bytes } => {
+                match crate::sealed::piece(buffer, bytes) {
+                    Some(piece)
+                        if std::os::unix::fs::FileExt::read_exact_at(file, piece, offset)
+                            .is_ok() =>
+                    {
+                        quic.send_stream(open.id).write(piece)
+                    }
+                    _ => return Outcome::Broken,
+                }
+            }
+            Next::External { file, range } => match crate::sealed::piece(buffer, range.bytes) {
+                Some(piece) if file.read_unchanged(&range, piece).is_ok() => {
+                    quic.send_stream(open.id).write(piece)
+                }
+                _ => return Outcome::Broken,
+            },
+        };
+        if output.is_damaged(mappings) {
+            return Outcome::Broken;
+        }
+        match written {
+            Ok(bytes) => output.advance(bytes, pool, mappings),
+            Err(quinn_proto::WriteError::Blocked) => return Outcome::Waits,
+            Err(_) => return Outcome::Broken,
+        }
+    }
+    debug_assert!(EXTERNAL_READ_BYTES > 0);
+    if is_done { Outcome::Whole } else { Outcome::Waits }
+}

@@ -1,0 +1,66 @@
+//! The open request streams of a connection, by their number.
+
+use pinion_http::h3::request::RequestStream;
+use quinn_proto::StreamId;
+
+use crate::http2::Stream;
+
+/// One request stream.
+pub(crate) struct Open {
+    pub(crate) id: StreamId,
+    pub(crate) own: Stream,
+    pub(crate) request: RequestStream,
+    /// Input that is no whole frame yet.
+    pub(crate) held: Vec<u8>,
+    /// The client has ended its side, and all of it was read.
+    pub(crate) fin: bool,
+}
+
+impl Open {
+    pub(crate) fn new(id: StreamId, request: RequestStream) -> Self {
+        Self { id, own: Stream::default(), request, held: Vec::new(), fin: false }
+    }
+}
+
+/// See the module's head. They begin in the order of their numbers.
+#[derive(Default)]
+pub(crate) struct Streams {
+    open: Vec<(u32, Box<Open>)>,
+}
+
+impl Streams {
+    pub(crate) fn add(&mut self, number: u32, open: Open) {
+        self.open.push((number, Box::new(open)));
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
+
+    pub(crate) fn get(&mut self, number: u32) -> Option<&mut Open> {
+        let place = self.place(number)?;
+        self.open.get_mut(place).map(|(_, open)| &mut **open)
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Open> {
+        let place = self.place(number)?;
+        Some(*self.open.remove(place).1)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(u32, Open)> {
+        self.open.pop().map(|(number, open)| (number, *open))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// In the order of their numbers.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        self.open.iter_mut().map(|(_, open)| &mut **open)
+    }
+
+    pub(crate) fn numbered(&mut self) -> impl Iterator<Item = (u32, &mut Open)> {
+        self.open.iter_mut().map(|(number, open)| (*number, &mut **open))
+    }
+}
