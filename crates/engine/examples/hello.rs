@@ -44,7 +44,7 @@ fn main() -> std::io::Result<()> {
     let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
     let listeners = vec![Listener { socket, settings }];
     let settings = Settings { connections: 20_000, ..Settings::default() };
-    let kit = Kit { listeners, settings, workers: 1, io };
+    let kit = Kit { listeners, quic: Vec::new(), settings, workers: 1, io };
     Server::start(kit, |_, _: Poster| Hello)?.join();
     Ok(())
 }

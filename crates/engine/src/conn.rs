@@ -10,7 +10,9 @@ use pinion_http::request::Framing;
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
+use crate::http3::Http3;
 use crate::limits::{BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS};
+use crate::many::Many;
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
 use crate::stash::Stash;
@@ -32,6 +34,8 @@ pub(crate) enum Phase {
     Answer,
     /// Frames of HTTP/2: requests and answers of many exchanges.
     Http2,
+    /// Datagrams of QUIC, with HTTP/3 in them once its handshake is over.
+    Http3,
     /// A byte stream.
     Raw,
     /// Our last answer is out or on its way; what the peer still sends is dropped (RFC 9112 §9.6).
@@ -126,8 +130,8 @@ pub(crate) struct Conn {
     pub(crate) peer: Option<SocketAddr>,
     /// What stands between the socket and the protocol, if that is encrypted and has begun.
     pub(crate) tls: Option<Box<TlsSession>>,
-    /// Its exchanges, if it speaks HTTP/2.
-    pub(crate) http2: Option<Box<Http2>>,
+    /// Its exchanges, if it carries many.
+    pub(crate) many: Option<Box<Many>>,
 }
 
 impl Conn {
@@ -158,7 +162,7 @@ impl Conn {
             exchange: ExchangeState::default(),
             peer: None,
             tls: None,
-            http2: None,
+            many: None,
         }
     }
 }
@@ -167,12 +171,24 @@ impl Conn {
     /// Whether nothing waits on an exchange, for its turn in the connection's queue.
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
-        self.http2.as_ref().is_none_or(|http2| http2.queued_bytes == 0)
+        self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
     }
 
     /// Whether it speaks HTTP/2 and waits for the peer alone.
-    pub(crate) fn http2_rests(&self) -> bool {
-        self.http2.as_ref().is_some_and(|http2| http2.rests())
+    pub(crate) fn rests(&self) -> bool {
+        self.many.as_ref().is_some_and(|many| many.rests())
+    }
+
+    /// What it has beside others, if it speaks HTTP/2.
+    #[inline]
+    pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
+        self.many.as_mut()?.http2()
+    }
+
+    /// … or HTTP/3.
+    #[inline]
+    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
+        self.many.as_mut()?.http3()
     }
 
     /// Whether its bytes are records of TLS, or are to be.
@@ -192,12 +208,14 @@ impl Conn {
             Phase::Head => Watch::Idle,
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
             Phase::Body if self.takes_body() => Watch::Body,
-            Phase::Http2 => self.http2.as_mut().map_or(Watch::Nothing, |http2| {
-                if !self.stash.is_empty() { Watch::Head } else { http2.watch() }
+            Phase::Http2 => self.many.as_mut().map_or(Watch::Nothing, |many| {
+                if !self.stash.is_empty() { Watch::Head } else { many.watch() }
             }),
             Phase::Linger if self.close_when_sent => Watch::Send,
             Phase::Linger => Watch::Linger,
-            Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,
+            Phase::Body | Phase::Answer | Phase::Http3 | Phase::Raw | Phase::Closing => {
+                Watch::Nothing
+            }
         }
     }
 

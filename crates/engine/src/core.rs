@@ -7,6 +7,7 @@ use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::hpack;
 use pinion_http::prepared::{Piece, PreparedBody};
+use pinion_http::qpack;
 use pinion_http::section::FieldSection;
 
 use crate::address::Address;
@@ -20,6 +21,7 @@ use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
+use crate::quic::service::Quic;
 use crate::settings::{ListenerSettings, Settings};
 use crate::wheel::Wheel;
 
@@ -34,6 +36,7 @@ pub(crate) struct Tails {
 struct Tail {
     h1: Vec<u8>,
     hpack: Vec<u8>,
+    qpack: Vec<u8>,
 }
 
 impl Tail {
@@ -43,7 +46,7 @@ impl Tail {
         h1.extend_from_slice(b"\r\n");
         h1.extend_from_slice(fields);
         h1.extend_from_slice(b"\r\n");
-        let mut tail = Self { h1, hpack: Vec::new() };
+        let mut tail = Self { h1, hpack: Vec::new(), qpack: Vec::new() };
         tail.compress();
         tail
     }
@@ -60,6 +63,8 @@ impl Tail {
         let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
         self.hpack.clear();
         hpack::encode::lines(&mut self.hpack, lines);
+        self.qpack.clear();
+        qpack::encode::lines(&mut self.qpack, lines);
     }
 }
 
@@ -85,6 +90,12 @@ impl Tails {
     #[inline]
     pub(crate) fn line(&self, listener: u16) -> &[u8] {
         &self.listeners[usize::from(listener)].h1
+    }
+
+    /// For HTTP/3.
+    #[inline]
+    pub(crate) fn qpack(&self, listener: u16) -> &[u8] {
+        &self.listeners[usize::from(listener)].qpack
     }
 
     /// For HTTP/2.
@@ -113,6 +124,8 @@ pub(crate) struct Core {
     pub(crate) section: FieldSection,
     /// Where a connection writes frames of its own; taken out while it does.
     pub(crate) control: Vec<u8>,
+    /// QUIC, if a listener speaks it; taken out while its datagrams are looked at.
+    pub(crate) quic: Option<Box<Quic>>,
     /// In place of an exchange that is no more, for whoever still asks.
     pub(crate) nobody: ExchangeState,
     /// How far the end of the worker has come.
@@ -137,6 +150,7 @@ impl Core {
             heads: HeadStorage::reserved(),
             section: FieldSection::new(),
             control: Vec::new(),
+            quic: None,
             nobody: ExchangeState::default(),
             ending: Ending::No,
             shortage_until_ms: None,
@@ -175,7 +189,8 @@ impl Core {
     /// Bytes that wait to be sent, of exchanges that share the connection too.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        let waiting_bytes = self.conns.get(slot).http2.as_ref().map_or(0, |h2| h2.queued_bytes);
+        let waiting_bytes =
+            self.conns.get(slot).many.as_ref().map_or(0, |many| many.queued_bytes());
         self.framed_bytes(slot) + waiting_bytes
     }
 
@@ -193,7 +208,7 @@ impl Core {
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
         let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
         let outputs = &mut self.outputs;
-        let streams_bytes = conn.http2.as_mut().map_or(0, |http2| http2.held_bytes(outputs));
+        let streams_bytes = conn.many.as_mut().map_or(0, |many| many.held_bytes(outputs));
         conn.stash.held_bytes() + output_bytes + sealed_bytes + streams_bytes
     }
 

@@ -16,8 +16,8 @@ use crate::app::{App, Gone};
 use crate::backend::{Backend, Completion};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
-use crate::http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
+use crate::many;
 use crate::service::Notice;
 use crate::worker::Worker;
 
@@ -50,8 +50,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             conn.exchange.keep_alive = false;
-            if conn.http2.is_some() && conn.phase == Phase::Http2 {
-                http2::leave(&mut self.core, slot);
+            if conn.many.is_some() && matches!(conn.phase, Phase::Http2 | Phase::Http3) {
+                many::leave(&mut self.core, slot);
                 self.settle(slot);
             }
         }
@@ -65,12 +65,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if conn.phase == Phase::Closing || !conn.exchange.open && conn.http2.is_none() {
+            if conn.phase == Phase::Closing || !conn.exchange.open && conn.many.is_none() {
                 continue;
             }
-            match conn.http2 {
+            match conn.many {
                 None => self.notify(slot, Notice::Stopping),
-                Some(_) => http2::tell_stopping(&mut self.app, &mut self.core, slot),
+                Some(_) => many::tell_stopping(&mut self.app, &mut self.core, slot),
             }
             self.settle(slot);
         }
@@ -138,13 +138,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             let conn = self.core.conns.get(slot);
             let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
                 && conn.stash.is_empty();
-            let has_none = conn.http2.as_ref().is_some_and(|h2| h2.session.open_streams() == 0);
+            let has_none = conn.many.as_ref().is_some_and(|many| many.open_streams() == 0);
             let rests = conn.phase == Phase::Http2 && has_none;
             if !(between || rests) || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }
             if rests {
-                http2::leave(&mut self.core, slot);
+                many::leave(&mut self.core, slot);
                 self.core.conns.get(slot).end(true);
                 self.settle(slot);
                 continue;

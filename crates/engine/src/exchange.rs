@@ -1,6 +1,6 @@
 //! What an application can do with one HTTP exchange: the actions of the contract (design §3).
 //! They are the same for every version of HTTP; what a version does with them is in `http1` and
-//! `http2`.
+//! `http2` and `http3`.
 
 mod slice;
 mod state;
@@ -19,8 +19,8 @@ use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::http1;
-use crate::http2;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+use crate::many;
 use crate::mapping::{MappingId, Mappings};
 
 pub use slice::{Room, Slice};
@@ -93,7 +93,7 @@ impl Exchange<'_> {
         state.stage = Stage::Done;
         let queued = match self.stream {
             0 => http1::answer::prepared(self.core, self.slot, answer, mapping),
-            id => http2::answer::prepared(self.core, self.slot, id, answer, mapping),
+            id => many::prepared(self.core, self.slot, id, answer, mapping),
         };
         if !queued {
             self.give_up(Gone::Overload);
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         }
         let queued = match self.stream {
             0 => http1::answer::interim(self.core, self.slot, status, fields),
-            id => http2::answer::interim(self.core, self.slot, id, status, fields),
+            id => many::interim(self.core, self.slot, id, status, fields),
         };
         if !queued {
             self.give_up(Gone::Overload);
@@ -134,7 +134,7 @@ impl Exchange<'_> {
         state.head_only |= never_has_content(status);
         let queued = match self.stream {
             0 => http1::answer::head(self.core, self.slot, status, fields, length),
-            id => http2::answer::head(self.core, self.slot, id, status, fields, length),
+            id => many::head(self.core, self.slot, id, status, fields, length),
         };
         if !queued {
             self.give_up(Gone::Overload);
@@ -162,7 +162,7 @@ impl Exchange<'_> {
         }
         let queued = match self.stream {
             0 => http1::answer::content(self.core, self.slot, slice),
-            id => http2::answer::content(self.core, self.slot, id, slice),
+            id => many::content(self.core, self.slot, id, slice),
         };
         if let Err(why) = queued {
             self.give_up(why);
@@ -185,7 +185,7 @@ impl Exchange<'_> {
         state.stage = Stage::Done;
         let queued = match self.stream {
             0 => http1::answer::end(self.core, self.slot, trailers),
-            id => http2::answer::end(self.core, self.slot, id, trailers),
+            id => many::end(self.core, self.slot, id, trailers),
         };
         if !queued {
             self.give_up(Gone::Overload);
@@ -204,9 +204,9 @@ impl Exchange<'_> {
     /// announces nothing; it is refused when it comes to more.
     pub fn content_fits(&mut self) -> bool {
         let conn = self.core.conns.get(self.slot);
-        match &mut conn.http2 {
+        match &mut conn.many {
             None => conn.body.fits(),
-            Some(http2) => http2.session.own(self.stream).is_none_or(|stream| stream.fits()),
+            Some(many) => many.own(self.stream).is_none_or(|stream| stream.fits()),
         }
     }
 
@@ -217,10 +217,10 @@ impl Exchange<'_> {
             return;
         }
         let conn = self.core.conns.get(self.slot);
-        match &mut conn.http2 {
+        match &mut conn.many {
             None => conn.body.set_content_max(bytes),
-            Some(http2) => {
-                if let Some(stream) = http2.session.own(self.stream) {
+            Some(many) => {
+                if let Some(stream) = many.own(self.stream) {
                     stream.content_max_bytes = bytes;
                 }
             }
@@ -239,7 +239,7 @@ impl Exchange<'_> {
             self.interim(100, std::iter::empty());
         }
         if fits && self.stream > 0 {
-            http2::request::want(self.core, self.slot, self.stream);
+            many::request::want(self.core, self.slot, self.stream);
         }
     }
 
@@ -250,7 +250,7 @@ impl Exchange<'_> {
         state.waiting = true;
         state.deadline_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
         if self.stream > 0 {
-            http2::set_deadline(self.core, self.slot);
+            many::set_deadline(self.core, self.slot);
         }
     }
 
@@ -279,7 +279,7 @@ impl Exchange<'_> {
         if self.stream == 0 {
             return &mut conn.exchange;
         }
-        let own = conn.http2.as_mut().and_then(|http2| http2.session.own(self.stream));
+        let own = conn.many.as_mut().and_then(|many| many.own(self.stream));
         match own {
             Some(stream) => &mut stream.state,
             None => {
@@ -301,7 +301,7 @@ impl Exchange<'_> {
     fn room(&mut self) -> Room {
         let is_free = match self.stream {
             0 => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
-            id => http2::has_room(self.core, self.slot, id),
+            id => many::has_room(self.core, self.slot, id),
         };
         if is_free {
             return Room::Free;

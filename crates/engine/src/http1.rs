@@ -49,7 +49,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
             }
             Phase::Http2 => http2::drive(app, core, slot, rest),
             Phase::Body => body(app, core, slot, rest),
-            Phase::Handshake | Phase::Answer => return at,
+            Phase::Handshake | Phase::Http3 | Phase::Answer => return at,
             Phase::Raw => raw(app, core, slot, rest),
             Phase::Linger => {
                 drop_input(core, slot, rest.len() as u64);

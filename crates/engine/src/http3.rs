@@ -5,9 +5,9 @@
 pub(crate) mod answer;
 mod streams;
 
+use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Event as Happened, Fatal, StreamError, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
-use pinion_http::h3::control::UniState;
 use pinion_http::h3::session::{Session, Settings};
 use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
 
@@ -16,8 +16,7 @@ use crate::backend::Slot;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::http2::request;
-use crate::output::Outputs;
+use crate::many::{self, Stream, request};
 pub(crate) use streams::{Open, Streams};
 
 /// See the module's head.
@@ -52,15 +51,6 @@ impl Http3 {
         }
     }
 
-    /// Bytes of the budget for buffers that streams hold.
-    pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs) -> usize {
-        let held = |open: &mut Open| {
-            let output = outputs.get(open.own.output).map_or(0, |output| output.held_bytes());
-            output + open.own.unread.held_bytes()
-        };
-        self.streams.iter_mut().map(held).sum()
-    }
-
     /// Sends what waits on our control stream.
     fn write_control(&mut self) {
         if self.control_out.is_empty() {
@@ -85,11 +75,11 @@ pub(crate) fn number(stream: StreamId) -> u32 {
 /// Acts upon everything that QUIC has to tell. True when the connection is lost.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
     loop {
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return true };
+        let Some(http3) = core.conns.get(slot).http3() else { return true };
         match http3.quic.poll() {
             None => return false,
             Some(quinn_proto::Event::ConnectionLost { .. }) => {
-                abandon(app, core, slot, Gone::Peer);
+                many::abandon(app, core, slot, Gone::Peer);
                 return true;
             }
             Some(quinn_proto::Event::Connected) => connected(core, slot),
@@ -103,7 +93,7 @@ fn connected(core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     conn.phase = Phase::Http3;
     conn.received();
-    if let Some(http3) = &mut conn.http3 {
+    if let Some(http3) = conn.http3() {
         http3.write_control();
     }
     if core.ending != Ending::No {
@@ -120,7 +110,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: StreamE
         }
         StreamEvent::Opened { dir: Dir::Uni } => {
             while let Some(id) = accept(core, slot, Dir::Uni) {
-                let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+                let Some(http3) = core.conns.get(slot).http3() else { return };
                 http3.unis.push((id, UniState::default()));
                 read_uni(app, core, slot, id);
             }
@@ -129,7 +119,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: StreamE
         StreamEvent::Readable { id } => read(app, core, slot, id),
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => {
-            if let Some(http3) = &mut core.conns.get(slot).http3 {
+            if let Some(http3) = core.conns.get(slot).http3() {
                 http3.write_control();
             }
         }
@@ -139,13 +129,13 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: StreamE
 }
 
 fn accept(core: &mut Core, slot: Slot, dir: Dir) -> Option<StreamId> {
-    core.conns.get(slot).http3.as_mut()?.quic.streams().accept(dir)
+    core.conns.get(slot).http3()?.quic.streams().accept(dir)
 }
 
 /// The client has opened a request stream.
 fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+    let Some(http3) = core.conns.get(slot).http3() else { return };
     match http3.session.begin(u64::from(id), now_ms) {
         Ok(request) => {
             http3.streams.add(number(id), Open::new(id, request));
@@ -161,7 +151,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
         if !step_held(app, core, slot, id) {
             return;
         }
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+        let Some(http3) = core.conns.get(slot).http3() else { return };
         let Some(open) = http3.streams.get(number(id)) else { return };
         if open.fin || !open.own.takes_input() {
             return;
@@ -180,13 +170,25 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
     }
 }
 
+/// Reads the streams whose content is waited for.
+pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Some(many) = &mut core.conns.get(slot).many else { return };
+    for number in many.all(Stream::waits_for_content) {
+        let http3 = core.conns.get(slot).http3();
+        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+            let id = open.id;
+            read(app, core, slot, id);
+        }
+    }
+}
+
 /// Uses what was read; false when the stream is no more.
 fn step_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> bool {
     loop {
         let now_ms = core.now.monotonic_ms;
         let mut section = std::mem::take(&mut core.section);
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return false };
-        let Http3 { session, streams, .. } = &mut **http3;
+        let Some(http3) = core.conns.get(slot).http3() else { return false };
+        let Http3 { session, streams, .. } = http3;
         let Some(open) = streams.get(number(id)) else {
             core.section = section;
             return false;
@@ -208,16 +210,18 @@ fn step_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> 
         core.section = section;
         keep(core, slot, id, held, used);
         if !goes_on {
-            return core.conns.get(slot).http3.as_mut().is_some_and(|http3| {
-                http3.streams.get(number(id)).is_some()
-            });
+            return core
+                .conns
+                .get(slot)
+                .http3()
+                .is_some_and(|http3| http3.streams.get(number(id)).is_some());
         }
     }
 }
 
 /// What was not used of `held` waits for more.
 fn keep(core: &mut Core, slot: Slot, id: StreamId, mut held: Vec<u8>, used: usize) {
-    let http3 = core.conns.get(slot).http3.as_mut();
+    let http3 = core.conns.get(slot).http3();
     if let Some(open) = http3.and_then(|http3| http3.streams.get(number(id))) {
         held.drain(..used);
         open.held = held;
@@ -255,10 +259,10 @@ fn happened<A: App>(
 fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
     match error {
         StreamError::Stream(code) => {
-            let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+            let Some(http3) = core.conns.get(slot).http3() else { return };
             let gone = http3.end(id, code);
             if let Some(own) = gone {
-                request::lose(app, core, slot, (number(id), own), Gone::Refused);
+                many::lose(app, core, slot, (number(id), own), Gone::Refused);
             }
         }
         StreamError::Connection(fatal) => fail(app, core, slot, fatal),
@@ -268,17 +272,17 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
 /// The client has taken a request back, or stopped its answer.
 fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+    let Some(http3) = core.conns.get(slot).http3() else { return };
     let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
     let spent = http3.session.reset_by_peer(now_ms);
-    request::lose(app, core, slot, (number(id), own), Gone::Peer);
+    many::lose(app, core, slot, (number(id), own), Gone::Peer);
     if let Err(fatal) = spent {
         fail(app, core, slot, fatal);
     }
 }
 
 fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+    let Some(http3) = core.conns.get(slot).http3() else { return };
     if http3.control == Some(id) {
         // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream".
         return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
@@ -290,7 +294,7 @@ fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     loop {
         let now_ms = core.now.monotonic_ms;
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+        let Some(http3) = core.conns.get(slot).http3() else { return };
         let Some(at) = http3.unis.iter().position(|(uni, _)| *uni == id) else { return };
         let mut stream = http3.quic.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
@@ -303,7 +307,7 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
         };
         let mut rest = &bytes[..];
         loop {
-            let Http3 { session, unis, streams, quic, .. } = &mut **http3;
+            let Http3 { session, unis, streams, quic, .. } = http3;
             let Some((_, state)) = unis.get_mut(at) else { return };
             match session.uni(state, rest, fin, now_ms) {
                 Err(fatal) => return fail(app, core, slot, fatal),
@@ -317,7 +321,8 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
                             }
                         }
                         UniEvent::Stop => {
-                            let code = VarInt::from_u32(ErrorCode::StreamCreationError.number() as u32);
+                            let code =
+                                VarInt::from_u32(ErrorCode::StreamCreationError.number() as u32);
                             let _closed = quic.recv_stream(id).stop(code);
                         }
                     }
@@ -335,8 +340,14 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 }
 
 impl Http3 {
+    /// Ends a stream whose answer cannot be completed.
+    pub(crate) fn reset(&mut self, number: u32) -> Option<Stream> {
+        let id = self.streams.get(number)?.id;
+        self.end(id, ErrorCode::InternalError)
+    }
+
     /// Ends a request stream in both directions; gives back what was kept with it.
-    pub(crate) fn end(&mut self, id: StreamId, code: ErrorCode) -> Option<crate::http2::Stream> {
+    pub(crate) fn end(&mut self, id: StreamId, code: ErrorCode) -> Option<Stream> {
         let code = VarInt::from_u32(code.number() as u32);
         let _gone = self.quic.recv_stream(id).stop(code);
         let _gone = self.quic.send_stream(id).reset(code);
@@ -346,8 +357,8 @@ impl Http3 {
 
 /// Says that no further requests are taken; said again, that those on their way are not either.
 pub(crate) fn leave(core: &mut Core, slot: Slot) {
-    let Some(http3) = &mut core.conns.get(slot).http3 else { return };
-    let Http3 { session, control_out, .. } = &mut **http3;
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Http3 { session, control_out, .. } = http3;
     session.go_away(control_out);
     http3.write_control();
 }
@@ -356,30 +367,21 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
 #[cold]
 pub(crate) fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
     close(core, slot, fatal.code);
-    abandon(app, core, slot, Gone::Refused);
+    many::abandon(app, core, slot, Gone::Refused);
 }
 
 /// Closes the connection, with what stands in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
-    let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+    let Some(http3) = core.conns.get(slot).http3() else { return };
     let code = VarInt::from_u32(code.number() as u32);
     http3.quic.close(std::time::Instant::now(), code, bytes::Bytes::new());
-}
-
-/// Ends all exchanges, because the connection does.
-pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
-    loop {
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return };
-        let Some((id, open)) = http3.streams.pop() else { return };
-        request::lose(app, core, slot, (id, open.own), why);
-    }
 }
 
 /// Hands what waits on streams to QUIC, the most urgent first.
 pub(crate) fn pump(core: &mut Core, slot: Slot) {
     let Core { conns, outputs, pool, mappings, external, .. } = core;
-    let Some(http3) = &mut conns.get(slot).http3 else { return };
-    let Http3 { quic, streams, queued_bytes, session, .. } = &mut **http3;
+    let Some(http3) = conns.get(slot).http3() else { return };
+    let Http3 { quic, streams, queued_bytes, session, .. } = http3;
     let mut done = Vec::new();
     for open in streams.iter_mut() {
         let before = outputs.bytes(open.own.output);
@@ -395,13 +397,13 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) {
         }
     }
     for (id, broken) in done {
-        let Some(http3) = &mut core.conns.get(slot).http3 else { return };
+        let Some(http3) = core.conns.get(slot).http3() else { return };
         let own = match broken {
             Some(code) => http3.end(id, code),
             None => http3.finish(id),
         };
         if let Some(own) = own {
-            request::release(core, slot, own);
+            many::release(core, slot, own);
         }
     }
 }
@@ -409,7 +411,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) {
 impl Http3 {
     /// Ends a stream whose answer is whole. A client that still sends is told that nobody reads it
     /// (RFC 9114 §4.1.1).
-    fn finish(&mut self, id: StreamId) -> Option<crate::http2::Stream> {
+    fn finish(&mut self, id: StreamId) -> Option<Stream> {
         let _already = self.quic.send_stream(id).finish();
         let open = self.streams.remove(number(id))?;
         if !open.fin {

@@ -169,8 +169,15 @@ pub const MESSAGES_PER_PASS: usize = 256;
 /// Bytes of a worker's stack: the deepest calls take some 50 KiB without optimisation.
 pub const WORKER_STACK_BYTES: usize = 1024 * 1024;
 
-/// Datagrams, or runs of them, received in one call: as many as the library takes.
-pub(crate) const DATAGRAM_BATCH: usize = 32;
+/// Batches of datagrams that are received before a worker looks at its connections again.
+pub(crate) const DATAGRAM_BATCHES_PER_PASS: usize = 8;
+
+/// Handshakes of QUIC in progress on one worker from which on newcomers prove their address first:
+/// more than a busy site has, and few enough for a flood of forged addresses to cost little.
+pub(crate) const QUIC_RETRY_HANDSHAKES: usize = 256;
+
+/// Datagrams, or runs of them, received in one call: they share its cost, and each has a buffer.
+pub(crate) const DATAGRAM_BATCH: usize = 8;
 
 /// Bytes of one receive buffer for datagrams: what the kernel puts together at most (GRO).
 pub(crate) const DATAGRAM_MAX_BYTES: usize = 64 * 1024;

@@ -13,6 +13,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 use rustix::process::umask;
 
 use crate::limits::{BACKLOG_CONNECTIONS, NOTSENT_LOWAT_BYTES};
+use crate::quic::config::QuicConfig;
 use crate::settings::ListenerSettings;
 
 /// A listening socket and what its connections speak.
@@ -67,6 +68,42 @@ pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
         bind_for_all(&socket, &address)?;
     }
     net::listen(&socket, BACKLOG_CONNECTIONS)?;
+    Ok(socket)
+}
+
+/// A listening address of QUIC.
+pub struct QuicListener {
+    /// A socket for each worker: bound, non-blocking.
+    pub sockets: Vec<Arc<OwnedFd>>,
+    /// What its connections have in common.
+    pub settings: ListenerSettings,
+    /// … and what QUIC needs.
+    pub config: QuicConfig,
+}
+
+/// Binds a UDP address, once for each worker. The kernel brings all datagrams of one client to the
+/// same of them. A plain bind proves before that nobody else has the port (design §4.2).
+///
+/// # Errors
+/// What the system reports, `AddrInUse` above all.
+pub fn bind_udp(address: SocketAddr, workers: usize) -> io::Result<Vec<OwnedFd>> {
+    let proof = udp_socket(address, false)?;
+    let address = local_address(&proof).unwrap_or(address);
+    drop(proof);
+    (0..workers).map(|_| udp_socket(address, true)).collect()
+}
+
+fn udp_socket(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::DGRAM, flags, None)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, !address.ip().is_unspecified())?;
+    }
+    if shared {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    net::bind(&socket, &address)?;
     Ok(socket)
 }
 

@@ -211,7 +211,7 @@ fn seal(
 }
 
 /// Room for the next of `bytes` in `buffer`.
-fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
+pub(crate) fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
     buffer.try_reserve_exact(EXTERNAL_READ_BYTES.saturating_sub(buffer.len())).ok()?;
     buffer.resize(EXTERNAL_READ_BYTES, 0);
     buffer.get_mut(..bytes.min(EXTERNAL_READ_BYTES as u64) as usize)

@@ -13,7 +13,8 @@ use crate::backend::epoll::Epoll;
 use crate::backend::uring::Uring;
 use crate::inbox::Poster;
 use crate::limits::WORKER_STACK_BYTES;
-use crate::listener::Listener;
+use crate::listener::{Listener, QuicListener};
+use crate::quic::service::DoorPlan;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
 
@@ -30,6 +31,8 @@ pub enum Io {
 pub struct Kit {
     /// The listening sockets; every worker accepts from all of them.
     pub listeners: Vec<Listener>,
+    /// The listening addresses of QUIC, with a socket for each worker.
+    pub quic: Vec<QuicListener>,
     /// Settings of the workers; its `listeners` are replaced by those above.
     pub settings: Settings,
     /// How many workers.
@@ -88,16 +91,22 @@ impl Server {
         A: App,
         F: Fn(u16, Poster) -> A + Send + Sync + 'static,
     {
-        let Kit { listeners, mut settings, workers, io } = kit;
+        let Kit { listeners, quic, mut settings, workers, io } = kit;
         let sockets: Vec<_> = listeners.iter().map(|listener| listener.socket.clone()).collect();
         for socket in &sockets {
             // An inherited one may be in either state, and the state is that of all who have it.
             rustix::io::ioctl_fionbio(socket, true)?;
         }
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
+        let doors = quic.into_iter().map(|listener| {
+            settings.listeners.push(listener.settings);
+            let index = (settings.listeners.len() - 1) as u16;
+            DoorPlan { sockets: listener.sockets, config: listener.config, listener: index }
+        });
+        let doors = doors.collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers, settings.connections, sockets));
+        let shared = Arc::new(Shared::new(workers, settings.connections, sockets, doors));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         let (told, started) = mpsc::channel();
@@ -192,6 +201,9 @@ impl Place {
             let _ = told.send(Ok(()));
         }
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
-        Worker::new(self.index, backend, app, self.settings.clone(), self.shared.clone()).run()
+        let (settings, shared) = (self.settings.clone(), self.shared.clone());
+        let mut worker = Worker::new(self.index, backend, app, settings, shared);
+        worker.open_doors()?;
+        worker.run()
     }
 }

@@ -15,6 +15,7 @@ use crate::handover::{hand_over, why_failed};
 use crate::http1;
 use crate::http2;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
+use crate::many;
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::sealed;
@@ -51,6 +52,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
+        if self.core.conns.get(slot).phase == Phase::Http3 {
+            return self.drive_quic(slot, std::time::Instant::now());
+        }
         let mut turn_bytes = 0;
         loop {
             let state = &self.core.conns.get(slot).exchange;
@@ -99,12 +103,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         match conn.phase {
             Phase::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Phase::Http2 if framed == 0 && conn.http2_rests() => {
+            Phase::Http2 if framed == 0 && conn.rests() => {
                 self.cut(slot, Gone::Peer);
             }
             Phase::Http2 => {
-                let ends = framed == 0
-                    && http2::request::content_ends(&mut self.app, &mut self.core, slot);
+                let ends =
+                    framed == 0 && many::request::content_ends(&mut self.app, &mut self.core, slot);
                 if !ends {
                     return false;
                 }
@@ -229,16 +233,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Puts content of exchanges that share the connection into its queue.
     #[inline]
     fn pump(&mut self, slot: Slot) -> bool {
-        let is_shared = self.core.conns.get(slot).http2.is_some();
+        let is_shared = self.core.conns.get(slot).http2().is_some();
         is_shared
             && (http2::pump::pump(&mut self.core, slot) || http2::is_over(&mut self.core, slot))
     }
 
     /// Tells the application that there is room again, if it was told that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
-        if self.core.conns.get(slot).http2.is_some() {
+        if self.core.conns.get(slot).many.is_some() {
             let Self { app, core, .. } = self;
-            return http2::tell_writable(app, core, slot);
+            return many::tell_writable(app, core, slot);
         }
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
@@ -267,7 +271,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Body => true,
             Phase::Raw => conn.exchange.wanted > 0,
             Phase::Answer => conn.stash.is_empty(),
-            Phase::Closing => false,
+            Phase::Http3 | Phase::Closing => false,
         };
         let stuck = conn.blocked && !conn.stash.is_empty();
         let on = takes && !conn.ended && !stuck;
@@ -287,7 +291,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Linger if conn.close_when_sent => conn.linger = false,
             Phase::Linger => return self.cut(slot, Gone::Peer),
             Phase::Handshake | Phase::Preface | Phase::Head | Phase::Http2 => {}
-            Phase::Body | Phase::Answer | Phase::Closing => {}
+            Phase::Body | Phase::Answer | Phase::Http3 | Phase::Closing => {}
         }
         self.settle(slot);
     }
@@ -297,6 +301,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         if conn.phase == Phase::Closing {
             return;
+        }
+        if conn.phase == Phase::Http3 {
+            return self.cut_quic(slot, gone);
         }
         let raw = conn.phase == Phase::Raw;
         // An orderly end of what is not complete could look like a complete answer, and the kernel
@@ -321,8 +328,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Tells the application that what it has open is over, once.
     fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
         let Self { app, core, .. } = self;
-        if core.conns.get(slot).http2.is_some() {
-            http2::abandon(app, core, slot, gone);
+        if core.conns.get(slot).many.is_some() {
+            many::abandon(app, core, slot, gone);
         }
         if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
             return;
@@ -345,8 +352,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             output.clear(pool, mappings);
             outputs.free(&mut conn.output);
         }
-        if let Some(http2) = conn.http2.take() {
-            pool.release(http2.counted_bytes);
+        if let Some(many) = conn.many.take() {
+            pool.release(many.counted_bytes());
         }
         if let Some(mut session) = conn.tls.take() {
             let sealed_bytes = session.emptied();
@@ -383,7 +390,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if conn.deadline_ms < u64::MAX {
                 self.core.wheel.arm(slot, conn.deadline_ms);
             }
-            if !http2::deadline(&mut self.app, &mut self.core, slot) {
+            if !many::deadline(&mut self.app, &mut self.core, slot) {
                 self.notify(slot, Notice::Deadline);
             }
             return self.settle(slot);
@@ -399,7 +406,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match watch {
             Watch::Nothing => {}
             Watch::Window => http2::stalled(&mut self.app, &mut self.core, slot, watch),
-            Watch::Idle | Watch::Head | Watch::Body if conn.http2.is_some() => {
+            Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
             }
             Watch::Handshake | Watch::Idle | Watch::Linger => {

@@ -15,11 +15,12 @@ use crate::backlog::Punctuality;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::http2;
 use crate::inbox::{Inbox, Messages};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
+use crate::many;
 use crate::places::Places;
 use crate::preface;
+use crate::quic::service::DoorPlan;
 use crate::service::Notice;
 use crate::settings::Settings;
 
@@ -34,17 +35,25 @@ pub(crate) struct Shared {
     /// What a worker starts with; empty once the server drains, so that the last worker which gives
     /// them up closes them.
     pub(crate) sockets: Mutex<Vec<Arc<OwnedFd>>>,
+    /// What the doors of each worker are made of.
+    pub(crate) doors: Vec<DoorPlan>,
 }
 
 impl Shared {
     /// What `workers` share that hold `connections` at most, from `sockets`.
-    pub(crate) fn new(workers: usize, connections: usize, sockets: Vec<Arc<OwnedFd>>) -> Self {
+    pub(crate) fn new(
+        workers: usize,
+        connections: usize,
+        sockets: Vec<Arc<OwnedFd>>,
+        doors: Vec<DoorPlan>,
+    ) -> Self {
         Self {
             places: Places::new(connections, workers),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
             sockets: Mutex::new(sockets),
+            doors,
         }
     }
 
@@ -143,6 +152,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.expire();
         }
         self.try_short_sends();
+        self.quic_timers();
         Ok(!self.drained(brought))
     }
 
@@ -160,7 +170,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         // Whether somebody else has a place to spare is seen by looking.
         let place = is_emptying.then_some(TICK_MS);
-        [deadline, accept, short, place].into_iter().flatten().min()
+        let quic = self.core.quic.as_ref().and_then(|quic| quic.wait_ms());
+        [deadline, accept, short, place, quic].into_iter().flatten().min()
     }
 
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
@@ -229,7 +240,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Completion::Sent { slot, result } => self.sent(slot, result),
             Completion::Released { slot } => self.released(slot),
-            Completion::Datagrams { .. } => {}
+            Completion::Datagrams { number } => self.datagrams(number),
             Completion::Woken => self.woken(),
         }
     }
@@ -295,12 +306,13 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn posted(&mut self, to: Address, message: Message) {
         let slot = to.slot;
         if !self.core.conns.is(slot, to.generation) {
+            let _nobody_waits_for_it = self.take_datagram(to, message);
             return;
         }
         let conn = self.core.conns.get(slot);
-        if conn.http2.is_some() && conn.phase != Phase::Closing {
+        if conn.many.is_some() && conn.phase != Phase::Closing {
             let Self { app, core, .. } = self;
-            http2::notify(app, core, slot, to.exchange, Notice::Posted(message));
+            many::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
         let over = !conn.exchange.open || conn.exchange_number() != to.exchange;

@@ -25,11 +25,12 @@ pub(crate) fn prepared(
     mapping: Option<MappingId>,
 ) -> bool {
     let Core { conns, outputs, pool, mappings, tails, .. } = core;
-    let Conn { http2: Some(http2), output: index, listener, .. } = conns.get(slot) else {
+    let Conn { many: Some(many), output: index, listener, .. } = conns.get(slot) else {
         return false;
     };
+    let Some(http2) = many.http2() else { return false };
     let tail = tails.hpack(*listener);
-    let Http2 { session, .. } = &mut **http2;
+    let Http2 { session, .. } = http2;
     let Some(stream) = session.own(id) else { return true };
     let bodiless = stream.state.head_only || matches!(answer.body, PreparedBody::None);
     let content = if bodiless { Some(&b""[..]) } else { short(answer.body, mapping, mappings) };
@@ -90,11 +91,11 @@ fn on_stream<R>(
     id: u32,
     act: impl FnOnce(&mut Core, &mut u32) -> R,
 ) -> Option<R> {
-    let mut index = core.conns.get(slot).http2.as_mut()?.session.own(id)?.output;
+    let mut index = core.conns.get(slot).http2()?.session.own(id)?.output;
     let before = core.outputs.bytes(index);
     let result = act(core, &mut index);
     let bytes = core.outputs.bytes(index);
-    let http2 = core.conns.get(slot).http2.as_mut()?;
+    let http2 = core.conns.get(slot).http2()?;
     http2.queued_bytes = http2.queued_bytes + bytes - before;
     http2.session.own(id)?.output = index;
     http2.session.set_ready(id, bytes > 0);
@@ -125,9 +126,10 @@ pub(crate) fn head<'f>(
     length: Option<u64>,
 ) -> bool {
     let Core { conns, outputs, pool, tails, .. } = core;
-    let Conn { http2: Some(http2), output: index, listener, .. } = conns.get(slot) else {
+    let Conn { many: Some(many), output: index, listener, .. } = conns.get(slot) else {
         return false;
     };
+    let Some(http2) = many.http2() else { return false };
     let tail = tails.hpack(*listener);
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
     outputs.of(index).append(pool, room, |out| {
@@ -152,7 +154,7 @@ pub(crate) fn end<'f>(
     id: u32,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
 ) -> bool {
-    let Some(http2) = &mut core.conns.get(slot).http2 else { return false };
+    let Some(http2) = core.conns.get(slot).http2() else { return false };
     let Some(stream) = http2.session.own(id) else { return true };
     if !stream.state.head_only && trailers.clone().next().is_some() {
         let mut block = Vec::new();
@@ -170,6 +172,7 @@ pub(super) fn append(
     write: impl FnOnce(&mut Http2, &mut Vec<u8>),
 ) -> bool {
     let Core { conns, outputs, pool, .. } = core;
-    let Conn { http2: Some(http2), output: index, .. } = conns.get(slot) else { return false };
+    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return false };
+    let Some(http2) = many.http2() else { return false };
     outputs.of(index).append(pool, room, |out| write(http2, out))
 }

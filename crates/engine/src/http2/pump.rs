@@ -13,7 +13,8 @@ use pinion_http::h2::frame::FRAME_HEADER_BYTES;
 pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
     let mut moved = false;
     loop {
-        let Conn { http2: Some(http2), output, .. } = core.conns.get(slot) else { return moved };
+        let Conn { many: Some(many), output, .. } = core.conns.get(slot) else { return moved };
+        let Some(http2) = many.http2() else { return moved };
         if core.outputs.bytes(*output) >= FRAMED_MAX_BYTES {
             return moved;
         }
@@ -35,8 +36,9 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
 /// One frame of a stream's content. False when the budget for buffers is spent.
 fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
     let Core { conns, outputs, pool, mappings, .. } = core;
-    let Conn { http2: Some(http2), output: index, .. } = conns.get(slot) else { return true };
-    let Http2 { session, queued_bytes, .. } = &mut **http2;
+    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return true };
+    let Some(http2) = many.http2() else { return true };
+    let Http2 { session, queued_bytes, .. } = http2;
     let room = session.room(id) as u64;
     let Some(stream) = session.own(id) else { return true };
     let (mut source, is_done) = (stream.output, stream.state.stage == Stage::Done);
@@ -59,8 +61,8 @@ fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
 }
 
 /// Ends a stream whose answer is complete and all in frames.
-pub(super) fn finish(core: &mut Core, slot: Slot, id: u32) {
-    let Conn { http2: Some(http2), .. } = core.conns.get(slot) else { return };
+pub(crate) fn finish(core: &mut Core, slot: Slot, id: u32) {
+    let Some(http2) = core.conns.get(slot).http2() else { return };
     let Some(stream) = http2.session.own(id) else { return };
     let is_over = stream.state.stage == Stage::Done && core.outputs.bytes(stream.output) == 0;
     if !is_over {
@@ -78,7 +80,7 @@ pub(super) fn finish(core: &mut Core, slot: Slot, id: u32) {
         gone = http2.session.close(id, out);
     });
     if let Some(stream) = gone {
-        super::release(core, slot, stream);
+        crate::many::release(core, slot, stream);
     }
     if !wrote {
         core.overloaded(slot);

@@ -1,5 +1,7 @@
 //! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC.
 
+use std::os::unix::fs::FileExt as _;
+
 use pinion_http::field::Field;
 use pinion_http::h3::send;
 use pinion_http::prepared::{Prepared, PreparedBody};
@@ -12,10 +14,10 @@ use crate::backend::Slot;
 use crate::core::Core;
 use crate::exchange::{Slice, Stage};
 use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
-use crate::limits::EXTERNAL_READ_BYTES;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Next, Outputs};
 use crate::pool::Pool;
+use crate::sealed::piece;
 
 /// Queues a whole answer.
 pub(crate) fn prepared(
@@ -133,12 +135,12 @@ fn on_stream<R>(
     number: u32,
     act: impl FnOnce(&mut Core, &mut u32, bool) -> R,
 ) -> Option<R> {
-    let own = &core.conns.get(slot).http3.as_mut()?.streams.get(number)?.own;
+    let own = &core.conns.get(slot).http3()?.streams.get(number)?.own;
     let (mut index, head_only) = (own.output, own.state.head_only);
     let before = core.outputs.bytes(index);
     let result = act(core, &mut index, head_only);
     let bytes = core.outputs.bytes(index);
-    let http3 = core.conns.get(slot).http3.as_mut()?;
+    let http3 = core.conns.get(slot).http3()?;
     http3.queued_bytes = http3.queued_bytes + bytes - before;
     http3.streams.get(number)?.own.output = index;
     Some(result)
@@ -178,22 +180,19 @@ pub(super) fn hand_over(
                 None => Ok(0),
             },
             Next::Read { file, offset, bytes } => {
-                match crate::sealed::piece(buffer, bytes) {
-                    Some(piece)
-                        if std::os::unix::fs::FileExt::read_exact_at(file, piece, offset)
-                            .is_ok() =>
-                    {
-                        quic.send_stream(open.id).write(piece)
-                    }
-                    _ => return Outcome::Broken,
+                let Some(piece) = piece(buffer, bytes) else { return Outcome::Broken };
+                if file.read_exact_at(piece, offset).is_err() {
+                    return Outcome::Broken;
                 }
+                quic.send_stream(open.id).write(piece)
             }
-            Next::External { file, range } => match crate::sealed::piece(buffer, range.bytes) {
-                Some(piece) if file.read_unchanged(&range, piece).is_ok() => {
-                    quic.send_stream(open.id).write(piece)
+            Next::External { file, range } => {
+                let Some(piece) = piece(buffer, range.bytes) else { return Outcome::Broken };
+                if file.read_unchanged(&range, piece).is_err() {
+                    return Outcome::Broken;
                 }
-                _ => return Outcome::Broken,
-            },
+                quic.send_stream(open.id).write(piece)
+            }
         };
         if output.is_damaged(mappings) {
             return Outcome::Broken;
@@ -204,6 +203,5 @@ pub(super) fn hand_over(
             Err(_) => return Outcome::Broken,
         }
     }
-    debug_assert!(EXTERNAL_READ_BYTES > 0);
     if is_done { Outcome::Whole } else { Outcome::Waits }
 }

@@ -3,7 +3,7 @@
 use pinion_http::h3::request::RequestStream;
 use quinn_proto::StreamId;
 
-use crate::http2::Stream;
+use crate::many::Stream;
 
 /// One request stream.
 pub(crate) struct Open {

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -60,7 +61,7 @@ impl Door {
     /// # Errors
     /// When the socket cannot be used.
     pub(crate) fn new(
-        socket: OwnedFd,
+        socket: Arc<OwnedFd>,
         config: &QuicConfig,
         worker: u16,
         listener: u16,

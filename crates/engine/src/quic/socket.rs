@@ -4,6 +4,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
@@ -12,7 +13,7 @@ use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
 
 /// See the module's head.
 pub(crate) struct UdpSocket {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     state: UdpSocketState,
 }
 
@@ -35,6 +36,13 @@ pub(crate) struct Inlet {
 }
 
 const _: () = assert!(DATAGRAM_BATCH <= BATCH_SIZE);
+
+impl Default for Inlet {
+    /// Without room, for whoever has lent the other.
+    fn default() -> Self {
+        Self { bytes: Box::default(), metas: [RecvMeta::default(); DATAGRAM_BATCH], filled: 0 }
+    }
+}
 
 impl Inlet {
     pub(crate) fn new() -> Self {
@@ -63,7 +71,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// What the system reports.
-    pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(fd: Arc<OwnedFd>) -> io::Result<Self> {
         let state = UdpSocketState::new((&fd).into())?;
         // Larger than the default, which loses datagrams; the system caps it.
         let _as_far_as_allowed = state.set_recv_buffer_size((&fd).into(), UDP_BUFFER_BYTES);

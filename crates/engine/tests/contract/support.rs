@@ -410,7 +410,7 @@ impl TestServer {
             |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
         let listeners =
             vec![listener(http, Protocol::Http(Protocols::ALL)), listener(raw, Protocol::Raw)];
-        let kit = Kit { listeners, settings, workers, io };
+        let kit = Kit { listeners, quic: Vec::new(), settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();
         let server = Server::start(kit, move |_, poster| Handlers {

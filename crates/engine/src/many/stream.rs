@@ -3,7 +3,7 @@
 
 use pinion_http::request::Framing;
 
-use crate::exchange::ExchangeState;
+use crate::exchange::{ExchangeState, Stage};
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
@@ -62,6 +62,18 @@ impl Stream {
         let ExchangeState { reads, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
         reads && !self.ended && self.unread.is_empty() && (wanted > 0 || is_all_there)
+    }
+
+    /// Whether what comes of the request can be used now: its head, content that is wanted, or what
+    /// nobody wants and is passed over.
+    pub(crate) fn takes_input(&self) -> bool {
+        let asked = matches!(self.state.stage, Stage::Open | Stage::Streaming);
+        !asked || self.state.reads && (self.state.wanted > 0 || self.is_behind_content())
+    }
+
+    /// Whether all of the content has come that was announced.
+    fn is_behind_content(&self) -> bool {
+        self.announced_bytes.is_some_and(|bytes| self.came_bytes >= bytes)
     }
 
     /// What the framing of a request announces.

@@ -1,25 +1,25 @@
-//! Requests of HTTP/2: their heads, their content as far as it is wanted, and what becomes of them
+//! Requests of connections that carry many: their heads, their content as far as it is wanted, and what becomes of them
 //! behind each event.
 
 use pinion_http::field::{Fields, KnownField};
 use pinion_http::h1::glance::PageForm;
 use pinion_http::h1::trailers;
-use pinion_http::h2::frame::ErrorCode;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
-use super::{Stream, answer, leave, lose, pump, with_control};
+use super::{Stream, finish, leave, lose, own, prepared, reset};
 use crate::app::{App, Event, Gone, OwnAnswer};
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::exchange::{Exchange, ExchangeState, Stage};
+use crate::http2;
 
 /// Opens an exchange for `head`; `end` says that no content follows.
-pub(super) fn begin<A: App>(
+pub(crate) fn begin<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
@@ -54,7 +54,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, stream: Stream) -> bool {
     conn.received();
     conn.begun += 1;
     let is_last = last_allowed.is_some_and(|last| conn.begun >= u64::from(last));
-    let Some(place) = conn.http2.as_mut().and_then(|http2| http2.session.own(id)) else {
+    let Some(place) = conn.many.as_mut().and_then(|many| many.own(id)) else {
         return false;
     };
     *place = stream;
@@ -66,7 +66,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, stream: Stream) -> bool {
 
 /// Answers a request that cannot be handed on.
 #[cold]
-pub(super) fn refuse<A: App>(
+pub(crate) fn refuse<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
@@ -83,12 +83,12 @@ pub(super) fn refuse<A: App>(
 }
 
 /// Looks at what the application did with an event and moves the exchange on.
-pub(super) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     loop {
         let Some(stream) = own(core, slot, id) else { return };
         let wants_too_much = stream.state.reads && stream.is_too_much();
         match stream.state.stage {
-            Stage::Done => return pump::finish(core, slot, id),
+            Stage::Done => return finish(core, slot, id),
             Stage::Open | Stage::Streaming if wants_too_much => {
                 return content_refused(app, core, slot, id);
             }
@@ -106,13 +106,8 @@ pub(super) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     }
 }
 
-/// The stream with this number, if it is open.
-fn own(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
-    core.conns.get(slot).http2.as_mut()?.session.own(id)
-}
-
 /// Content of a request has come; `end` says that it was the last.
-pub(super) fn content<A: App>(
+pub(crate) fn content<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
@@ -153,13 +148,12 @@ pub(super) fn content<A: App>(
 /// Keeps content that nobody has wanted yet.
 fn keep(core: &mut Core, slot: Slot, id: u32, bytes: &[u8]) -> bool {
     let Core { conns, pool, .. } = core;
-    let http2 = conns.get(slot).http2.as_mut();
-    let stream = http2.and_then(|http2| http2.session.own(id));
+    let stream = conns.get(slot).many.as_mut().and_then(|many| many.own(id));
     bytes.is_empty() || stream.is_some_and(|stream| stream.unread.keep(pool, bytes))
 }
 
 /// The fields behind the content.
-pub(super) fn trailers<A: App>(
+pub(crate) fn trailers<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
@@ -228,9 +222,10 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 }
 
 /// Gives the window of content back that needs no memory any more.
-pub(super) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
+pub(crate) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
+    // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
     if bytes > 0 {
-        with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
+        http2::with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
     }
 }
 
@@ -238,7 +233,7 @@ pub(super) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
 pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
     let Some(stream) = own(core, slot, id) else { return };
     let more = stream.state.wanted.saturating_sub(stream.unread.len() as u64);
-    with_control(core, slot, |http2, control| http2.session.want(id, more, control));
+    http2::with_control(core, slot, |http2, control| http2.session.want(id, more, control));
 }
 
 /// The content is too long. A head that is out already cannot be taken back: cut.
@@ -268,14 +263,13 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
 
 /// The streams whose content is waited for.
 fn waiting_for_content(core: &mut Core, slot: Slot) -> Vec<u32> {
-    let Some(http2) = &mut core.conns.get(slot).http2 else { return Vec::new() };
-    let waits = |(id, stream): (u32, &mut Stream)| stream.waits_for_content().then_some(id);
-    http2.session.each_own().filter_map(waits).collect()
+    let many = core.conns.get(slot).many.as_mut();
+    many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default()
 }
 
 /// Content that is waited for has not come in time.
 #[cold]
-pub(super) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     for id in waiting_for_content(core, slot) {
         let Some(stream) = own(core, slot, id) else { continue };
         let stage = stream.state.stage;
@@ -302,10 +296,7 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
-    let code = ErrorCode::InternalError;
-    let gone =
-        with_control(core, slot, |http2, control| http2.session.reset(id, code, control)).flatten();
-    if let Some(stream) = gone {
+    if let Some(stream) = reset(core, slot, id) {
         let why = stream.state.given_up.unwrap_or(Gone::Peer);
         lose(app, core, slot, (id, stream), why);
     }
@@ -322,7 +313,7 @@ pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     let queued_bytes = core.queued_bytes(slot);
     let page = app.error_page(status, text);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
-    if !answer::prepared(core, slot, id, &page, None) {
+    if !prepared(core, slot, id, &page, None) {
         core.overloaded(slot);
     }
     let body_bytes = if head_only { 0 } else { body.len() as u64 };
@@ -331,5 +322,5 @@ pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     let mut address = core.address(slot);
     address.exchange = id;
     app.answered(address, OwnAnswer { status, peer, body_bytes, bytes });
-    pump::finish(core, slot, id);
+    finish(core, slot, id);
 }

@@ -1,0 +1,360 @@
+//! Connections that carry many exchanges at once, over HTTP/2 or HTTP/3: what both do alike. How
+//! frames are made is in `http2` and `http3`.
+
+pub(crate) mod request;
+mod stream;
+
+use pinion_http::field::Field;
+use pinion_http::prepared::Prepared;
+
+use crate::app::{App, Event, Gone};
+use crate::backend::Slot;
+use crate::conn::Watch;
+use crate::core::Core;
+use crate::exchange::{Exchange, Slice};
+use crate::http2::{self, Http2};
+use crate::http3::{self, Http3};
+use crate::limits::{STREAM_HIGH_WATER_BYTES, STREAM_LOW_WATER_BYTES};
+use crate::mapping::MappingId;
+use crate::output::Outputs;
+use crate::service::Notice;
+pub(crate) use stream::Stream;
+
+/// What such a connection has beside others.
+pub(crate) enum Many {
+    Http2(Http2),
+    Http3(Http3),
+}
+
+impl Many {
+    pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
+        match self {
+            Self::Http2(http2) => Some(http2),
+            Self::Http3(_) => None,
+        }
+    }
+
+    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
+        match self {
+            Self::Http2(_) => None,
+            Self::Http3(http3) => Some(http3),
+        }
+    }
+
+    /// The stream with this number, if it is open.
+    #[inline]
+    pub(crate) fn own(&mut self, id: u32) -> Option<&mut Stream> {
+        match self {
+            Self::Http2(http2) => http2.session.own(id),
+            Self::Http3(http3) => http3.streams.get(id).map(|open| &mut open.own),
+        }
+    }
+
+    /// The first open stream of which `find` makes something.
+    fn find<R>(&mut self, mut find: impl FnMut(u32, &mut Stream) -> Option<R>) -> Option<R> {
+        match self {
+            Self::Http2(http2) => http2.session.each_own().find_map(|(id, own)| find(id, own)),
+            Self::Http3(http3) => {
+                http3.streams.numbered().find_map(|(id, open)| find(id, &mut open.own))
+            }
+        }
+    }
+
+    /// The numbers of open streams for which something is so.
+    pub(crate) fn all(&mut self, is_so: impl Fn(&Stream) -> bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        self.find(|id, own| {
+            if is_so(own) {
+                ids.push(id);
+            }
+            None::<()>
+        });
+        ids
+    }
+
+    /// How many streams are open.
+    pub(crate) fn open_streams(&self) -> usize {
+        match self {
+            Self::Http2(http2) => http2.session.open_streams(),
+            Self::Http3(http3) => http3.streams.len(),
+        }
+    }
+
+    /// Bytes that wait on all streams.
+    #[inline]
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        match self {
+            Self::Http2(http2) => http2.queued_bytes,
+            Self::Http3(http3) => http3.queued_bytes,
+        }
+    }
+
+    fn queued_bytes_mut(&mut self) -> &mut u64 {
+        match self {
+            Self::Http2(http2) => &mut http2.queued_bytes,
+            Self::Http3(http3) => &mut http3.queued_bytes,
+        }
+    }
+
+    /// Bytes beside the streams that are counted against the budget for buffers.
+    pub(crate) fn counted_bytes(&self) -> usize {
+        match self {
+            Self::Http2(http2) => http2.counted_bytes,
+            Self::Http3(_) => 0,
+        }
+    }
+
+    /// Whether nothing more comes of its exchanges without the peer's doing, once what is in frames
+    /// has left.
+    pub(crate) fn rests(&self) -> bool {
+        self.queued_bytes() > 0 || self.open_streams() == 0
+    }
+
+    /// Bytes of the budget for buffers that it holds.
+    pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs) -> usize {
+        let mut bytes = self.counted_bytes();
+        self.find(|_, own| {
+            bytes += outputs.get(own.output).map_or(0, |output| output.held_bytes());
+            bytes += own.unread.held_bytes();
+            None::<()>
+        });
+        bytes
+    }
+
+    /// What a deadline has to watch, beside bytes that do not come or leave.
+    pub(crate) fn watch(&mut self) -> Watch {
+        if self.open_streams() == 0 {
+            return Watch::Idle;
+        }
+        let waits = |_, own: &mut Stream| own.waits_for_content().then_some(());
+        if self.find(waits).is_some() {
+            return Watch::Body;
+        }
+        // What waits, waits for a window.
+        if self.queued_bytes() > 0 { Watch::Window } else { Watch::Nothing }
+    }
+}
+
+/// The stream with this number, if it is open.
+#[inline]
+pub(crate) fn own(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
+    core.conns.get(slot).many.as_mut()?.own(id)
+}
+
+/// Ends a stream whose answer cannot be completed; gives back what was kept with it.
+fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
+    match core.conns.get(slot).many.as_deref_mut()? {
+        Many::Http2(_) => http2::reset(core, slot, id),
+        Many::Http3(http3) => http3.reset(id),
+    }
+}
+
+/// Ends a stream whose answer is complete and all on its way; later, when it is not.
+fn finish(core: &mut Core, slot: Slot, id: u32) {
+    if let Some(Many::Http2(_)) = core.conns.get(slot).many.as_deref() {
+        http2::pump::finish(core, slot, id);
+    }
+}
+
+/// Says that no further requests are taken; said again, that those on their way are not either.
+pub(crate) fn leave(core: &mut Core, slot: Slot) {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http2(_)) => http2::leave(core, slot),
+        Some(Many::Http3(_)) => http3::leave(core, slot),
+        None => {}
+    }
+}
+
+/// Queues a whole answer.
+pub(crate) fn prepared(
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    answer: &Prepared<'_>,
+    mapping: Option<MappingId>,
+) -> bool {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http3(_)) => http3::answer::prepared(core, slot, id, answer, mapping),
+        _ => http2::answer::prepared(core, slot, id, answer, mapping),
+    }
+}
+
+/// Queues an interim response.
+pub(crate) fn interim<'f>(
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http3(_)) => http3::answer::interim(core, slot, id, status, fields),
+        _ => http2::answer::interim(core, slot, id, status, fields),
+    }
+}
+
+/// Queues the head of an answer whose content follows.
+pub(crate) fn head<'f>(
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    status: u16,
+    fields: impl Iterator<Item = Field<'f>> + Clone,
+    length: Option<u64>,
+) -> bool {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http3(_)) => http3::answer::head(core, slot, id, status, fields, length),
+        _ => http2::answer::head(core, slot, id, status, fields, length),
+    }
+}
+
+/// Queues content; at least one byte.
+///
+/// # Errors
+/// Why that is not possible.
+pub(crate) fn content(core: &mut Core, slot: Slot, id: u32, slice: Slice<'_>) -> Result<(), Gone> {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http3(_)) => http3::answer::content(core, slot, id, slice),
+        _ => http2::answer::content(core, slot, id, slice),
+    }
+}
+
+/// Marks the end of an answer, behind what is queued.
+pub(crate) fn end<'f>(
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    trailers: impl Iterator<Item = Field<'f>> + Clone,
+) -> bool {
+    match core.conns.get(slot).many.as_deref() {
+        Some(Many::Http3(_)) => http3::answer::end(core, slot, id, trailers),
+        _ => http2::answer::end(core, slot, id, trailers),
+    }
+}
+
+/// Gives back what a stream that is no more has held.
+pub(crate) fn release(core: &mut Core, slot: Slot, stream: Stream) {
+    let unread_bytes = stream.unread.len();
+    let Core { conns, outputs, pool, mappings, .. } = core;
+    let bytes = stream.give_back(outputs, pool, mappings);
+    if let Some(many) = &mut conns.get(slot).many {
+        *many.queued_bytes_mut() -= bytes;
+    }
+    request::consumed(core, slot, unread_bytes);
+}
+
+/// A stream has gone under its exchange.
+pub(crate) fn lose<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    (id, stream): (u32, Stream),
+    why: Gone,
+) {
+    let is_open = stream.state.open;
+    release(core, slot, stream);
+    if is_open {
+        app.exchange(Event::Gone(why), &mut Exchange { core, slot, stream: id });
+    }
+}
+
+/// Ends all exchanges, because the connection does.
+pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
+    loop {
+        let gone = match core.conns.get(slot).many.as_deref_mut() {
+            Some(Many::Http2(http2)) => http2.pop(),
+            Some(Many::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
+            None => None,
+        };
+        let Some(gone) = gone else { return };
+        lose(app, core, slot, gone, why);
+    }
+}
+
+/// Tells the application of one exchange.
+pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
+    if !own(core, slot, id).is_some_and(|stream| stream.state.open) {
+        return;
+    }
+    app.exchange(notice.for_exchange(), &mut Exchange { core, slot, stream: id });
+    request::after_event(app, core, slot, id);
+}
+
+/// Tells the application of exchanges that have something coming. `take` finds out what that is,
+/// with the bytes that wait on the stream, and takes it away. True when there was any.
+pub(crate) fn notify_each<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    take: impl Fn(&mut Stream, u64) -> Option<Notice>,
+) -> bool {
+    let mut told = false;
+    loop {
+        let Core { conns, outputs, .. } = &mut *core;
+        let Some(many) = &mut conns.get(slot).many else { return told };
+        let next = many.find(|id, stream| {
+            let queued_bytes = outputs.bytes(stream.output);
+            take(stream, queued_bytes).map(|notice| (id, notice))
+        });
+        let Some((id, notice)) = next else { return told };
+        told = true;
+        notify(app, core, slot, id, notice);
+    }
+}
+
+/// Tells the application that there is room again on streams that had none.
+pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    notify_each(app, core, slot, |stream, queued_bytes| {
+        let is_due = stream.state.owes_writable && queued_bytes <= STREAM_LOW_WATER_BYTES;
+        stream.state.owes_writable &= !is_due;
+        is_due.then_some(Notice::Writable)
+    })
+}
+
+/// Tells the application of exchanges whose deadline has passed. False when it has
+/// but one at a time.
+pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    if core.conns.get(slot).many.is_none() {
+        return false;
+    }
+    let now_ms = core.now.monotonic_ms;
+    notify_each(app, core, slot, |stream, _| {
+        let deadline_ms = &mut stream.state.deadline_ms;
+        let is_due = *deadline_ms > 0 && *deadline_ms <= now_ms;
+        if is_due {
+            *deadline_ms = 0;
+        }
+        is_due.then_some(Notice::Deadline)
+    });
+    set_deadline(core, slot);
+    true
+}
+
+/// Tells the application of every open exchange that the server stops.
+pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Some(many) = &mut core.conns.get(slot).many else { return };
+    for id in many.all(|_| true) {
+        notify(app, core, slot, id, Notice::Stopping);
+    }
+}
+
+/// Has the connection wake up at the earliest deadline that an exchange has asked for.
+pub(crate) fn set_deadline(core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    let Some(many) = &mut conn.many else { return };
+    let mut earliest_ms = u64::MAX;
+    many.find(|_, stream| {
+        if stream.state.deadline_ms > 0 {
+            earliest_ms = earliest_ms.min(stream.state.deadline_ms);
+        }
+        None::<()>
+    });
+    conn.exchange.deadline_ms = if earliest_ms == u64::MAX { 0 } else { earliest_ms };
+}
+
+/// Whether more content is welcome on a stream.
+pub(crate) fn has_room(core: &mut Core, slot: Slot, id: u32) -> bool {
+    let Core { conns, outputs, .. } = core;
+    let stream = conns.get(slot).many.as_mut().and_then(|many| many.own(id));
+    stream.is_some_and(|stream| outputs.bytes(stream.output) < STREAM_HIGH_WATER_BYTES)
+}

@@ -1,0 +1,326 @@
+//! What a worker does with QUIC: datagrams in, connections driven, datagrams out, deadlines.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinion_http::h3::frame::ErrorCode;
+use quinn_proto::{ConnectionHandle, Incoming};
+
+use super::config::QuicConfig;
+use super::door::{Datagram, Door, Received};
+use super::socket::Inlet;
+use crate::address::Address;
+use crate::app::{App, Gone, Message};
+use crate::backend::{Backend, Slot};
+use crate::conn::Phase;
+use crate::drain::Ending;
+use crate::http3::{self, Http3};
+use crate::inbox::Poster;
+use crate::limits::{DATAGRAM_BATCHES_PER_PASS, QUIC_RETRY_HANDSHAKES};
+use crate::many::{self, Many};
+use crate::worker::Worker;
+
+/// What the doors of a listener are made of, one for each worker.
+pub(crate) struct DoorPlan {
+    pub(crate) sockets: Vec<Arc<OwnedFd>>,
+    pub(crate) config: QuicConfig,
+    /// Index of its settings.
+    pub(crate) listener: u16,
+}
+
+/// QUIC of one worker.
+pub(crate) struct Quic {
+    doors: Vec<Door>,
+    inlet: Inlet,
+    /// When connections are to be looked at.
+    timers: BTreeSet<(Instant, Slot)>,
+    /// By slot: where its timer stands, and how its door knows it.
+    places: Vec<Option<Place>>,
+    /// Connections to be driven behind a batch.
+    dirty: Vec<Slot>,
+    handshakes: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    door: usize,
+    handle: ConnectionHandle,
+    timer: Option<Instant>,
+    is_dirty: bool,
+    is_handshaking: bool,
+}
+
+/// Where datagrams for other workers are posted to: a slot that no connection has, less the door.
+const DATAGRAM_SLOT: Slot = Slot::MAX;
+
+impl Quic {
+    /// With a door for each listener; `None` when there is none.
+    ///
+    /// # Errors
+    /// When a socket cannot be used.
+    pub(crate) fn new(plans: &[DoorPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
+        if plans.is_empty() {
+            return Ok(None);
+        }
+        let door = |plan: &DoorPlan| {
+            let socket = plan.sockets[usize::from(worker)].clone();
+            Door::new(socket, &plan.config, worker, plan.listener)
+        };
+        Ok(Some(Box::new(Self {
+            doors: plans.iter().map(door).collect::<io::Result<_>>()?,
+            inlet: Inlet::new(),
+            timers: BTreeSet::new(),
+            places: Vec::new(),
+            dirty: Vec::new(),
+            handshakes: 0,
+        })))
+    }
+
+    /// How long until a connection is to be looked at, in milliseconds, rounded up.
+    pub(crate) fn wait_ms(&self) -> Option<u64> {
+        let (next, _) = self.timers.first()?;
+        let left = next.saturating_duration_since(Instant::now());
+        Some(left.as_micros().div_ceil(1000) as u64)
+    }
+
+    fn soil(&mut self, slot: Slot) {
+        if let Some(Some(place)) = self.places.get_mut(slot as usize)
+            && !std::mem::replace(&mut place.is_dirty, true)
+        {
+            self.dirty.push(slot);
+        }
+    }
+
+    fn set_timer(&mut self, slot: Slot, timer: Option<Instant>) {
+        let Some(Some(place)) = self.places.get_mut(slot as usize) else { return };
+        let before = std::mem::replace(&mut place.timer, timer);
+        if before == timer {
+            return;
+        }
+        if let Some(before) = before {
+            self.timers.remove(&(before, slot));
+        }
+        if let Some(timer) = timer {
+            self.timers.insert((timer, slot));
+        }
+    }
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Begins to watch the sockets.
+    ///
+    /// # Errors
+    /// When the system cannot watch one.
+    pub(crate) fn open_doors(&mut self) -> io::Result<()> {
+        self.core.quic = Quic::new(&self.shared.doors, self.core.worker)?;
+        let Some(quic) = &self.core.quic else { return Ok(()) };
+        for (number, door) in quic.doors.iter().enumerate() {
+            self.backend.await_datagrams(door.fd(), number as u32)?;
+        }
+        Ok(())
+    }
+
+    /// Datagrams stand in the socket of a door.
+    pub(crate) fn datagrams(&mut self, number: u32) {
+        let Some(mut quic) = self.core.quic.take() else { return };
+        let now = Instant::now();
+        let door = number as usize;
+        for _ in 0..DATAGRAM_BATCHES_PER_PASS {
+            let mut inlet = std::mem::take(&mut quic.inlet);
+            let any = quic.doors[door].receive(&mut inlet);
+            for arrived in inlet.arrived().take_while(|_| any) {
+                for bytes in arrived.bytes.chunks(arrived.stride) {
+                    let (from, to, ecn) = (arrived.from, arrived.to, arrived.ecn);
+                    self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes }, now);
+                }
+            }
+            quic.inlet = inlet;
+            if !any {
+                break;
+            }
+        }
+        let watched = self.backend.await_datagrams(quic.doors[door].fd(), number);
+        debug_assert!(watched.is_ok(), "it was watched before");
+        self.core.quic = Some(quic);
+        self.drive_dirty(now);
+    }
+
+    /// A datagram, wherever it came in.
+    fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>, now: Instant) {
+        match quic.doors[door].enter(datagram, now) {
+            Received::Nothing => {}
+            Received::For(slot, event) => {
+                if let Some(http3) = self.core.conns.get(slot).http3() {
+                    http3.quic.handle_event(event);
+                    quic.soil(slot);
+                }
+            }
+            Received::Elsewhere(worker) => self.pass_on(door, worker, datagram),
+            Received::Newcomer(incoming) => self.newcomer(quic, door, incoming, now),
+        }
+    }
+
+    /// Hands a datagram to the worker that has its connection. One that finds no room there is
+    /// lost, like others on their way.
+    fn pass_on(&self, door: usize, worker: u16, datagram: &Datagram<&[u8]>) {
+        let Datagram { from, to, ecn, bytes } = *datagram;
+        let owned = Datagram { from, to, ecn, bytes: bytes.to_vec() };
+        let slot = DATAGRAM_SLOT - door as Slot;
+        let address = Address { worker, slot, generation: 0, exchange: 0 };
+        let poster = Poster { inboxes: Arc::clone(&self.shared.inboxes) };
+        let _lost_if_full = poster.post(address, Box::new(owned));
+    }
+
+    /// Takes a message that is a datagram of another worker; gives back what is none.
+    pub(crate) fn take_datagram(&mut self, to: Address, message: Message) -> Option<Message> {
+        let door = (DATAGRAM_SLOT - to.slot) as usize;
+        let doors = self.core.quic.as_ref().map_or(0, |quic| quic.doors.len());
+        if door >= doors {
+            return Some(message);
+        }
+        let datagram = match message.downcast::<Datagram<Vec<u8>>>() {
+            Ok(datagram) => datagram,
+            Err(message) => return Some(message),
+        };
+        let mut quic = self.core.quic.take()?;
+        let now = Instant::now();
+        let Datagram { from, to, ecn, bytes } = &*datagram;
+        let datagram = Datagram { from: *from, to: *to, ecn: *ecn, bytes: &bytes[..] };
+        self.enter(&mut quic, door, &datagram, now);
+        self.core.quic = Some(quic);
+        self.drive_dirty(now);
+        None
+    }
+
+    /// Somebody wants to connect.
+    fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming, now: Instant) {
+        let worker = self.core.worker;
+        let unproven = !incoming.remote_address_validated();
+        if unproven && quic.handshakes >= QUIC_RETRY_HANDSHAKES {
+            return quic.doors[door].retry(incoming);
+        }
+        let goes_on = self.core.ending == Ending::No;
+        if !goes_on || !self.core.make_room() || !self.shared.places.reserve(worker) {
+            return quic.doors[door].refuse(incoming);
+        }
+        let (peer, listener) = (incoming.remote_address(), quic.doors[door].listener);
+        let slot = self.core.conns.open(Phase::Handshake, listener, Some(peer));
+        let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
+            self.core.conns.release(slot);
+            return;
+        };
+        self.shared.places.fill(worker);
+        let http3 = Http3::new(connection, &self.core);
+        let conn = self.core.conns.get(slot);
+        conn.phase = Phase::Http3;
+        conn.many = Some(Box::new(Many::Http3(http3)));
+        let index = slot as usize;
+        if index >= quic.places.len() {
+            quic.places.resize(index + 1, None);
+        }
+        quic.handshakes += 1;
+        quic.places[index] =
+            Some(Place { door, handle, timer: None, is_dirty: false, is_handshaking: true });
+        quic.soil(slot);
+    }
+
+    /// Drives the connections that something has happened to.
+    fn drive_dirty(&mut self, now: Instant) {
+        while let Some(slot) = self.core.quic.as_mut().and_then(|quic| quic.dirty.pop()) {
+            self.drive_quic(slot, now);
+        }
+    }
+
+    /// Looks at connections whose time has come.
+    pub(crate) fn quic_timers(&mut self) {
+        let Some(quic) = &self.core.quic else { return };
+        let now = Instant::now();
+        if quic.timers.first().is_none_or(|(next, _)| *next > now) {
+            return;
+        }
+        while let Some(quic) = &mut self.core.quic
+            && let Some(&(next, slot)) = quic.timers.first()
+            && next <= now
+        {
+            quic.set_timer(slot, None);
+            if let Some(http3) = self.core.conns.get(slot).http3() {
+                http3.quic.handle_timeout(now);
+            }
+            self.drive_quic(slot, now);
+        }
+    }
+
+    /// Moves a connection on: its events to the application, what that has written to QUIC, and
+    /// datagrams to the kernel.
+    pub(crate) fn drive_quic(&mut self, slot: Slot, now: Instant) {
+        let Self { app, core, .. } = self;
+        let _lost = http3::events(app, core, slot);
+        http3::read_wanted(app, core, slot);
+        loop {
+            http3::pump(core, slot);
+            if !many::tell_writable(app, core, slot) {
+                break;
+            }
+        }
+        let Some(mut quic) = core.quic.take() else { return };
+        let mut over = true;
+        if let Some(Some(place)) = quic.places.get_mut(slot as usize)
+            && let Some(http3) = core.conns.get(slot).http3()
+        {
+            place.is_dirty = false;
+            let connection = &mut http3.quic;
+            let door = &mut quic.doors[place.door];
+            while let Some(event) = connection.poll_endpoint_events() {
+                if let Some(answer) = door.tell(place.handle, event) {
+                    connection.handle_event(answer);
+                }
+            }
+            let has_room = door.transmit(connection, now);
+            over = connection.is_drained();
+            if place.is_handshaking && !connection.is_handshaking() {
+                place.is_handshaking = false;
+                quic.handshakes -= 1;
+            }
+            let timer = connection.poll_timeout();
+            let again = (!has_room).then(|| now + Duration::from_millis(1));
+            quic.set_timer(slot, timer.into_iter().chain(again).min());
+        }
+        core.quic = Some(quic);
+        if over {
+            self.quic_over(slot);
+        } else {
+            self.core.watch(slot);
+        }
+    }
+
+    /// A connection has ended, and nothing is said about it any more.
+    fn quic_over(&mut self, slot: Slot) {
+        let Self { app, core, .. } = self;
+        many::abandon(app, core, slot, Gone::Peer);
+        let Some(quic) = &mut core.quic else { return };
+        quic.set_timer(slot, None);
+        if let Some(place) = quic.places.get_mut(slot as usize).and_then(Option::take)
+            && place.is_handshaking
+        {
+            quic.handshakes -= 1;
+        }
+        core.wheel.cancel(slot);
+        self.released(slot);
+    }
+
+    /// Ends a connection, whatever it is doing.
+    pub(crate) fn cut_quic(&mut self, slot: Slot, gone: Gone) {
+        let code = match gone {
+            Gone::Overload => ErrorCode::ExcessiveLoad,
+            Gone::Broken => ErrorCode::InternalError,
+            _ => ErrorCode::NoError,
+        };
+        let Self { app, core, .. } = self;
+        many::abandon(app, core, slot, gone);
+        http3::close(core, slot, code);
+        self.drive_quic(slot, Instant::now());
+    }
+}
