@@ -26,11 +26,11 @@ pub(crate) struct Place {
 
 /// The key of the ids of a server; a take-over hands it on.
 #[derive(Clone)]
-pub struct IdKey(SipHasher24);
+pub(crate) struct IdKey(SipHasher24);
 
 impl IdKey {
     /// From random bytes.
-    pub fn new(bytes: &[u8; 16]) -> Self {
+    pub(crate) fn new(bytes: &[u8; 16]) -> Self {
         Self(SipHasher24::new_with_key(bytes))
     }
 

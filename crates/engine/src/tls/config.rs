@@ -68,6 +68,31 @@ impl TlsConfig {
         protocols: Protocols,
         clients: Option<&ClientAuthorities>,
     ) -> Result<Self, TlsError> {
+        let mut config = Self::common(store, tickets, clients)?;
+        config.alpn_protocols = alpn(protocols);
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Settings of a listener of QUIC: TLS 1.3 inside of it, and HTTP/3 inside of that (RFC 9114
+    /// §3.1).
+    ///
+    /// # Errors
+    /// [`TlsError::Library`].
+    pub fn for_quic(
+        store: &Arc<CertificateStore>,
+        tickets: &Arc<Tickets>,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<Self, TlsError> {
+        let mut config = Self::common(store, tickets, clients)?;
+        config.alpn_protocols = vec![b"h3".to_vec()];
+        Ok(Self(Arc::new(config)))
+    }
+
+    fn common(
+        store: &Arc<CertificateStore>,
+        tickets: &Arc<Tickets>,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<rustls::ServerConfig, TlsError> {
         // With X25519MLKEM768 in front. Of suites the client's order holds: it alone knows whether
         // its machine has instructions for AES.
         let builder = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()));
@@ -84,8 +109,7 @@ impl TlsConfig {
         let realm = clients.map_or([0; 32], |clients| clients.sum);
         config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
         config.send_tls13_tickets = TLS13_TICKETS;
-        config.alpn_protocols = alpn(protocols);
-        Ok(Self(Arc::new(config)))
+        Ok(config)
     }
 }
 

@@ -23,6 +23,20 @@ pub(crate) const ROWS: &[Directive] = &[
                in the same way. Without `--cert` the certificate is a self-signed one.",
     },
     Directive {
+        name: "quic",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("quic")),
+        level: Level::Listener,
+        kind: Kind::Address,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Where to listen for HTTP/3",
+        long: "UDP. An address is written as for `--listen`, but for Unix sockets. Certificates are \
+               those of `--tls`.",
+    },
+    Directive {
         name: "cert",
         short: None,
         verbs: SERVE,

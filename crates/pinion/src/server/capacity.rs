@@ -97,7 +97,7 @@ impl Capacity {
                 least_bytes >> 20,
             )));
         }
-        let tls = serve.listen.iter().any(|listen| listen.kind == ListenKind::Tls);
+        let tls = serve.listen.iter().any(|listen| listen.kind.is_secured());
         let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64

@@ -4,7 +4,7 @@
 
 use super::capacity::{Capacity, Load, raise_descriptors};
 use super::interrupt;
-use super::listeners::{self, Bound};
+use super::listeners::{self, Bound, BoundQuic};
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
@@ -17,6 +17,7 @@ use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
+use pinion_engine::quic::config::QuicKeys;
 use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
@@ -34,6 +35,10 @@ pub(crate) struct Kit {
     pub(crate) signals: Signals,
     /// At least one.
     pub(crate) listeners: Vec<Bound>,
+    /// Those of QUIC.
+    pub(crate) quic: Vec<BoundQuic>,
+    /// … and its keys.
+    pub(crate) quic_keys: QuicKeys,
     /// The files of those that are Unix sockets.
     pub(crate) files: SocketFiles,
     /// What encrypts; none without TLS listeners.
@@ -63,7 +68,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files))?;
-    let Opened { io, log, tls, listeners, sites } = opened;
+    let Opened { io, log, tls, listeners, quic, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
     let load = Load {
         workers,
@@ -78,6 +83,8 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         what,
         signals,
         listeners,
+        quic,
+        quic_keys: QuicKeys::random(),
         files,
         tls,
         log,
@@ -105,6 +112,7 @@ struct Opened {
     log: Option<Output>,
     tls: Option<Tls>,
     listeners: Vec<Bound>,
+    quic: Vec<BoundQuic>,
     sites: Vec<LoadedSite>,
 }
 
@@ -119,13 +127,14 @@ fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Resul
     let tls = Tls::open(settings, Vec::new())?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
+    let quic = listeners::bind_quic(&settings.listen, workers)?;
     let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
     let sites = sites?;
     if has_built {
         // What a build leaves in memory goes.
         residency::release();
     }
-    Ok(Opened { io, log, tls, listeners, sites })
+    Ok(Opened { io, log, tls, listeners, quic, sites })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

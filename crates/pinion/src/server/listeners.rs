@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::failure::Failure;
 use crate::settings::{Listen, ListenKind};
 use anyhow::anyhow;
-use pinion_engine::listener::{bind_tcp, bind_unix, local_address};
+use pinion_engine::listener::{bind_tcp, bind_udp, bind_unix, local_address};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -43,17 +43,69 @@ pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<
         return Err(inherited(listen));
     }
     let mut bound = Vec::new();
-    for listen in listeners {
+    for listen in listeners.iter().filter(|listen| listen.kind != ListenKind::Quic) {
         for (socket, authority) in bind(listen, files)? {
             let url = match (&listen.address, listen.kind) {
                 (Address::Unix(_), _) => authority,
-                (_, ListenKind::Tls) => format!("https://{authority}/"),
+                (_, ListenKind::Tls | ListenKind::Quic) => format!("https://{authority}/"),
                 (_, ListenKind::Http | ListenKind::Redirect) => format!("http://{authority}/"),
             };
             bound.push(Bound { socket, url, listen: listen.clone() });
         }
     }
     Ok(bound)
+}
+
+/// A listening address of QUIC, with a socket for each worker.
+#[derive(Debug)]
+pub(crate) struct BoundQuic {
+    /// The sockets.
+    pub(crate) sockets: Vec<OwnedFd>,
+    /// What a client asks for.
+    pub(crate) url: String,
+    /// What clients find there.
+    pub(crate) listen: Listen,
+}
+
+/// Binds the addresses of QUIC.
+///
+/// # Errors
+/// As [`bind_all`].
+pub(crate) fn bind_quic(listeners: &[Listen], workers: usize) -> Result<Vec<BoundQuic>, Failure> {
+    let mut bound = Vec::new();
+    for listen in listeners.iter().filter(|listen| listen.kind == ListenKind::Quic) {
+        let addresses = match &listen.address {
+            Address::Any { port } => vec![(Ipv6Addr::UNSPECIFIED, *port).into()],
+            Address::Ip(ip) => vec![*ip],
+            Address::Name { host, port } => {
+                let found = (host.as_str(), *port).to_socket_addrs();
+                found.map_err(|error| cannot_listen(listen, &error))?.collect()
+            }
+            Address::Unix(_) | Address::Inherited(_) => {
+                let address = &listen.address;
+                return Err(Failure::usage(format!(
+                    "--quic {address}: HTTP/3 needs UDP; give an address and a port, like :443"
+                )));
+            }
+        };
+        for address in addresses {
+            let sockets = udp(address, workers).map_err(|error| cannot_listen(listen, &error))?;
+            let authority = sockets.first().and_then(local_address).unwrap_or(address);
+            let url = format!("https://{authority}/ (HTTP/3)");
+            bound.push(BoundQuic { sockets, url, listen: listen.clone() });
+        }
+    }
+    Ok(bound)
+}
+
+/// IPv4 alone where the kernel has no IPv6.
+fn udp(address: SocketAddr, workers: usize) -> io::Result<Vec<OwnedFd>> {
+    match bind_udp(address, workers) {
+        Err(error) if no_such_family(&error) && address.ip().is_unspecified() => {
+            bind_udp((Ipv4Addr::UNSPECIFIED, address.port()).into(), workers)
+        }
+        bound => bound,
+    }
 }
 
 /// Binds one address; a host name may have several.

@@ -6,7 +6,7 @@ use super::configuration::{LiveSettings, Renewal};
 use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
-use super::listeners::Bound;
+use super::listeners::{Bound, BoundQuic};
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::stats::{Stats, Tally};
@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::settings::{Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
-use pinion_engine::listener::{Listener, local_address};
+use pinion_engine::listener::{Listener, QuicListener, local_address};
+use pinion_engine::quic::config::{QuicConfig, QuicKeys};
 use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
@@ -35,6 +36,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         what,
         signals,
         listeners,
+        quic,
+        quic_keys,
         files,
         tls,
         log,
@@ -49,9 +52,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         None => None,
     };
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
-    let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
+    let urls = listeners.iter().map(|bound| bound.url.clone());
+    let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
     let leads = leads(&settings, tls.as_ref(), &listeners)?;
-    let engine = engine_kit(&settings, listeners, tls.as_ref(), io, workers, &capacity)?;
+    let engine = engine_kit(&settings, listeners, (quic, &quic_keys), tls.as_ref(), io, workers, &capacity)?;
     let keeper = tls.map(Tls::keep).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
@@ -114,6 +118,7 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
 fn engine_kit(
     settings: &Serve,
     bound: Vec<Bound>,
+    (quic, quic_keys): (Vec<BoundQuic>, &QuicKeys),
     tls: Option<&Tls>,
     io: Io,
     workers: usize,
@@ -128,8 +133,23 @@ fn engine_kit(
         let settings = ListenerSettings { protocol, fields, tls };
         listeners.push(Listener { socket: Arc::new(socket), settings });
     }
+    let mut doors = Vec::new();
+    for BoundQuic { sockets, listen, .. } in quic {
+        let tls = tls.context("QUIC needs certificates")?.quic_config(&listen)?;
+        let defaults = Settings::default();
+        let config = QuicConfig::new(&tls, quic_keys.clone(), defaults.idle_ms);
+        let config = config.context("no cipher suite for QUIC")?;
+        let protocol = Protocol::Http(listen.protocols);
+        let fields = fields(settings, true);
+        doors.push(QuicListener {
+            sockets: sockets.into_iter().map(Arc::new).collect(),
+            settings: ListenerSettings { protocol, fields, tls: Some(tls) },
+            config,
+        });
+    }
     Ok(EngineKit {
         listeners,
+        quic: doors,
         settings: Settings {
             connections: capacity.connections as usize,
             requests_per_connection: settings.max_requests_per_connection,

@@ -41,7 +41,7 @@ impl Tls {
         settings: &Serve,
         ticket_keys: Vec<TicketKey>,
     ) -> Result<Option<Self>, Failure> {
-        if !settings.listen.iter().any(|listen| listen.kind == ListenKind::Tls) {
+        if !settings.listen.iter().any(|listen| listen.kind.is_secured()) {
             return Ok(None);
         }
         let (files, own) = match &settings.tls.certificates {
@@ -73,6 +73,17 @@ impl Tls {
             listen.client_ca.as_deref().map(client_authorities).transpose()?;
         let protocols = listen.protocols;
         let config = TlsConfig::new(&self.store, &self.tickets, protocols, clients.as_ref());
+        Ok(config.map_err(anyhow::Error::from)?)
+    }
+
+    /// What a listener's connections over QUIC have in common.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub(crate) fn quic_config(&self, listen: &Listen) -> Result<TlsConfig, Failure> {
+        let clients: Option<ClientAuthorities> =
+            listen.client_ca.as_deref().map(client_authorities).transpose()?;
+        let config = TlsConfig::for_quic(&self.store, &self.tickets, clients.as_ref());
         Ok(config.map_err(anyhow::Error::from)?)
     }
 

@@ -28,13 +28,15 @@ pub(crate) enum ListenKind {
     Http,
     /// The sites, encrypted.
     Tls,
+    /// The sites, encrypted, over QUIC.
+    Quic,
     /// The way to the encrypted ones.
     Redirect,
 }
 
 /// Every kind.
-pub(crate) const LISTEN_KINDS: [ListenKind; 3] =
-    [ListenKind::Http, ListenKind::Tls, ListenKind::Redirect];
+pub(crate) const LISTEN_KINDS: [ListenKind; 4] =
+    [ListenKind::Http, ListenKind::Tls, ListenKind::Quic, ListenKind::Redirect];
 
 /// What all TLS listeners have in common, and what leads to them.
 #[derive(Clone, Debug)]
@@ -101,11 +103,17 @@ impl Listen {
 }
 
 impl ListenKind {
+    /// Whether what is there is encrypted.
+    pub(crate) fn is_secured(self) -> bool {
+        matches!(self, Self::Tls | Self::Quic)
+    }
+
     /// The row of an address of this kind.
     pub(crate) fn row(self) -> &'static str {
         match self {
             Self::Http => "listen",
             Self::Tls => "tls",
+            Self::Quic => "quic",
             Self::Redirect => "redirect-http",
         }
     }
@@ -145,7 +153,7 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     for kind in LISTEN_KINDS {
         for text in low.values(kind.row()) {
             let address = read(row(kind.row()), text, Address::parse)?;
-            let client_ca = client_ca.clone().filter(|_| kind == ListenKind::Tls);
+            let client_ca = client_ca.clone().filter(|_| kind.is_secured());
             listeners.push(Listen { address, kind, protocols, client_ca });
         }
     }
