@@ -97,7 +97,7 @@ fn pushes() {
     assert_eq!(behind_settings(&[&most(3), &frame(PUSH_PRIORITY_UPDATE, b"\x01u=1")]), [ID]);
 }
 
-/// RFC 9114 §7.1: "additional bytes after the identified fields or [...] terminates before the end".
+/// RFC 9114 §7.1: "additional bytes after the identified fields", or an end before theirs.
 #[test]
 fn payloads_of_a_wrong_length() {
     for kind in [GOAWAY, MAX_PUSH_ID] {
