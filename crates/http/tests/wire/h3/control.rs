@@ -97,7 +97,7 @@ fn pushes() {
     assert_eq!(behind_settings(&[&most(3), &frame(PUSH_PRIORITY_UPDATE, b"\x01u=1")]), [ID]);
 }
 
-/// RFC 9114 §7.1: "additional bytes after the identified fields or [...] terminates before the end".
+/// RFC 9114 §7.1: "additional bytes after the identified fields", or an end before theirs.
 #[test]
 fn payloads_of_a_wrong_length() {
     for kind in [GOAWAY, MAX_PUSH_ID] {
@@ -113,7 +113,11 @@ fn payloads_of_a_wrong_length() {
 /// A frame that must be put together has a limit.
 #[test]
 fn long_frames() {
-    let most = settings(&vec![(UNKNOWN, 0); CONTROL_FRAME_MAX_BYTES / 3]);
+    // Settings of three bytes, and one of four.
+    let mut most = vec![(UNKNOWN, 0); CONTROL_FRAME_MAX_BYTES / 3 - 1];
+    most.push((UNKNOWN, 0x40));
+    let most = settings(&most);
+    assert_eq!(most.len(), CONTROL_FRAME_MAX_BYTES + 3);
     assert!(Peer::new().control(&[&most]).1.is_empty());
     let more = front(SETTINGS, CONTROL_FRAME_MAX_BYTES as u64 + 1);
     assert_eq!(Peer::new().control(&[&more]).1, ["fatal ExcessiveLoad Block"]);

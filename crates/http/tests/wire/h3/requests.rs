@@ -142,6 +142,9 @@ fn malformed_messages() {
         assert_eq!(seen, ["head POST /", MALFORMED]);
     }
     assert_eq!(peer.request(&[&headers(&GET[..2])]), [MALFORMED]);
+    // Trailers over the limits: it is too late to refuse the request.
+    let many = headers(&vec![("x", "y"); FIELDS_MAX + 1]);
+    assert_eq!(peer.request(&[&headers(&POST), &many]), ["head POST /", "stream ExcessiveLoad"]);
     let seen = peer.request(&[&headers(&POST), &headers(&[(":path", "/")])]);
     assert_eq!(seen, ["head POST /", MALFORMED]);
 }

@@ -77,7 +77,7 @@ fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
             match step.event {
                 Event::NeedMore | Event::Nothing => {}
                 Event::Data { bytes } => content(&mut seen, bytes),
-                Event::Trailers { fields } => seen.push(trailers_in_words(&fields)),
+                Event::Trailers { fields } => seen.push(trailers_in_words(&fields, |_| true)),
                 event => seen.push(format!("{event:?}")),
             }
             if stream.is_ended() {
@@ -255,13 +255,13 @@ fn end_of_content(
     if matches!(announced, Some(1..)) || binary_head::trailers(&fields).is_err() {
         return Err(stream(ErrorCode::MessageError));
     }
-    seen.push(trailers_in_words(&fields));
+    seen.push(trailers_in_words(&fields, binary_head::keep_trailer));
     Ok(())
 }
 
-fn trailers_in_words(fields: &Fields<'_>) -> String {
+fn trailers_in_words(fields: &Fields<'_>, keep: fn(&[u8]) -> bool) -> String {
     let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
-    let kept = fields.iter().filter(|field| binary_head::keep_trailer(field.name));
+    let kept = fields.iter().filter(|field| keep(field.name));
     let kept = kept.map(|field| format!("{}: {}", text(field.name), text(field.value)));
     format!("trailers {:?}", kept.collect::<Vec<_>>())
 }
