@@ -1,9 +1,9 @@
 """Connections over TLS 1.3, as a client makes them: `cargo xtask bench load` runs this.
 
-tls.py handshakes PORT SECONDS full|resumed
-    One connection after the other, a handshake each and nothing else. A resumed one goes on with
-    the session of a connection before them; one that the server did not resume is an error. Prints
-    a line as report.lua does.
+tls.py handshakes PORT CLIENTS SECONDS full|resumed
+    So many clients, each with one connection after the other that does nothing but its handshake. A
+    resumed one goes on with the session of a connection before them; one that the server did not
+    resume is an error. Prints a line as report.lua does.
 tls.py hold PORT COUNT
     Opens so many connections, asks for a page on each, prints a line and keeps them until its
     input ends.
@@ -11,6 +11,7 @@ tls.py hold PORT COUNT
 import socket
 import ssl
 import sys
+import threading
 import time
 
 HOST = "127.0.0.1"
@@ -44,34 +45,49 @@ def ask(connection):
 
 
 def leave(connection):
-    """Says goodbye and waits for the server's, by which it has seen all of the handshake."""
+    """Says goodbye and waits until the server has hung up: by then it has done all of its work."""
+    connection.setblocking(False)
     try:
-        connection.unwrap().close()
-    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError):
-        connection.close()  # some servers hang up without a word
+        connection.unwrap()
+    except ssl.SSLError:
+        pass  # not every server answers to it
+    with socket.socket(fileno=connection.detach()) as tcp:
+        tcp.settimeout(TIMEOUT_SECONDS)
+        tcp.shutdown(socket.SHUT_WR)
+        while tcp.recv(4096):
+            pass
 
 
-def handshakes(port, seconds, resumed):
+def handshakes(port, clients, seconds, resumed):
     context, session = client(), None
     if resumed:
         with connect(context, port) as first:
             ask(first)
             session = first.session
-    took, errors = [], 0
+    took, faults = [], []
     began = time.monotonic()
-    while time.monotonic() < began + seconds:
-        start = time.monotonic()
-        try:
-            connection = connect(context, port, session)
-            errors += connection.session_reused != resumed
-            took.append(int((time.monotonic() - start) * 1e6))
-            leave(connection)
-        except OSError:
-            errors += 1
-    report(took, int((time.monotonic() - began) * 1e6), errors)
+
+    def one_after_the_other():
+        while time.monotonic() < began + seconds:
+            start = time.monotonic()
+            try:
+                connection = connect(context, port, session)
+                if connection.session_reused != resumed:
+                    faults.append("another kind of handshake")
+                leave(connection)
+                took.append(int((time.monotonic() - start) * 1e6))
+            except OSError as fault:
+                faults.append(str(fault))
+
+    threads = [threading.Thread(target=one_after_the_other) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report(took, int((time.monotonic() - began) * 1e6), faults)
 
 
-def report(took, duration, errors):
+def report(took, duration, faults):
     took.sort()
 
     def within(share):
@@ -80,7 +96,7 @@ def report(took, duration, errors):
     figures = {
         "requests": len(took), "duration": duration, "p50": within(0.5), "p75": within(0.75),
         "p90": within(0.9), "p99": within(0.99), "p999": within(0.999), "max": within(1),
-        "connect": errors, "read": 0, "write": 0, "status": 0, "timeout": 0,
+        "connect": len(faults), "read": 0, "write": 0, "status": 0, "timeout": 0,
     }
     print("measured", *(f"{name}={value}" for name, value in figures.items()))
 
@@ -99,4 +115,4 @@ verb, port, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if verb == "hold":
     hold(port, number)
 else:
-    handshakes(port, number, sys.argv[4] == "resumed")
+    handshakes(port, number, int(sys.argv[4]), sys.argv[5] == "resumed")

@@ -124,9 +124,9 @@ fn handshakes(seconds: u32) -> Scenario {
     }
     Scenario {
         name: "handshakes".to_owned(),
-        about: "Connections over TLS 1.3 with X25519 that ask for nothing, one after the other: \
-                what is called a request here is a handshake, with the connection's begin and end.",
-        connections: 1,
+        about: "Connections over TLS 1.3 with X25519 that ask for nothing: what is called a request \
+                here is a handshake, with the begin and the end of its connection.",
+        connections: 16,
         seconds,
         cases,
         comparisons,

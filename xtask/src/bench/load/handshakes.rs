@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// One handshake after the other.
+/// Clients that make one handshake after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Handshakes {
     pub(crate) port: u16,
+    pub(crate) clients: u32,
     pub(crate) seconds: u32,
     /// Whether they go on with an older session.
     pub(crate) resumed: bool,
@@ -19,9 +20,11 @@ pub(crate) struct Handshakes {
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &Handshakes) -> Result<Measured> {
-    let kind = if load.resumed { "resumed" } else { "full" };
     let mut command = script();
-    command.args(["handshakes", &load.port.to_string(), &load.seconds.to_string(), kind]);
+    command.arg("handshakes");
+    command
+        .args([u32::from(load.port), load.clients, load.seconds].map(|figure| figure.to_string()));
+    command.arg(if load.resumed { "resumed" } else { "full" });
     Measured::from_line(&process::output(&mut command)?)
 }
 

@@ -211,7 +211,7 @@ fn job(
         }
         Client::Handshakes { resumed } => {
             let port = server.address().port();
-            Job::Handshakes(Handshakes { port, seconds, resumed })
+            Job::Handshakes(Handshakes { port, clients: connections, seconds, resumed })
         }
         Client::Oha => {
             let Some(program) = oha::find() else {

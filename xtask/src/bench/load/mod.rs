@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these scenarios
+  --only NAME[,NAME]   only these; tls-idle is one too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
