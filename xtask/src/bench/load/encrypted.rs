@@ -124,8 +124,8 @@ fn handshakes(seconds: u32) -> Scenario {
     }
     Scenario {
         name: "handshakes".to_owned(),
-        about: "Connections over TLS 1.3 with X25519 that ask for nothing: what is called a request \
-                here is a handshake, with the begin and the end of its connection.",
+        about: "Connections over TLS 1.3 with X25519 that ask for nothing: what is called a \
+                request here is a handshake, with the begin and the end of its connection.",
         connections: 16,
         seconds,
         cases,
