@@ -140,6 +140,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 && conn.stash.is_empty();
             let has_none = conn.many.as_ref().is_some_and(|many| many.open_streams() == 0);
             let rests = conn.phase == Phase::Http2 && has_none;
+            if conn.phase == Phase::Http3 && has_none && which(conn.begun) {
+                self.cut(slot, Gone::Stopping);
+                continue;
+            }
             if !(between || rests) || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }

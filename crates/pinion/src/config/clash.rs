@@ -82,7 +82,7 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
     let kinds: Vec<ListenKind> = kinds.collect();
     match kinds.as_slice() {
         [] => {
-            let message = "[[listen]] lacks address, tls or redirect-http";
+            let message = "[[listen]] lacks address, tls, quic or redirect-http";
             faults.push(Fault::at(file, section.place, message));
         }
         [_] => {}
@@ -106,7 +106,7 @@ pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Pl
 }
 
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
-    let mut known: Vec<(Address, Place)> = Vec::new();
+    let mut known: Vec<(Address, bool, Place)> = Vec::new();
     for listener in listeners {
         let Some((key, address, place)) = address_of(listener) else { continue };
         if address.may_repeat() {
@@ -117,12 +117,15 @@ fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) 
             faults.push(Fault::at(file, place, message));
             continue;
         }
-        match known.iter().find(|(other, _)| *other == address) {
-            Some((_, Place { line, .. })) => {
+        // A port of TCP and one of UDP have only their number in common.
+        let is_udp = key == ListenKind::Quic.row();
+        let same = |(other, udp, _): &&(Address, bool, Place)| *other == address && *udp == is_udp;
+        match known.iter().find(same) {
+            Some((_, _, Place { line, .. })) => {
                 let message = format!("{key}: {address} is listened on in line {line} already");
                 faults.push(Fault::at(file, place, message));
             }
-            None => known.push((address, place)),
+            None => known.push((address, is_udp, place)),
         }
     }
 }

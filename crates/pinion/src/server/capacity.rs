@@ -4,7 +4,6 @@ use super::pending::{self, PENDING_MAX_BYTES};
 use crate::access_log::{RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
 use crate::settings::Serve;
-use crate::settings::tls::ListenKind;
 use crate::terminal::counted;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;

@@ -34,7 +34,11 @@ type Socket = (OwnedFd, String);
 pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
     for (number, Listen { address, kind, .. }) in listeners.iter().enumerate() {
         let mut before = listeners.iter().take(number);
-        if !address.may_repeat() && before.any(|other| other.address == *address) {
+        // A port of TCP and one of UDP have only their number in common.
+        let is_udp = |kind| kind == ListenKind::Quic;
+        let is_same =
+            |other: &Listen| other.address == *address && is_udp(other.kind) == is_udp(*kind);
+        if !address.may_repeat() && before.any(is_same) {
             return Err(Failure::usage(format!("--{} {address} is given twice", kind.row())));
         }
     }

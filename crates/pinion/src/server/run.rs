@@ -55,7 +55,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
     let leads = leads(&settings, tls.as_ref(), &listeners)?;
-    let engine = engine_kit(&settings, listeners, (quic, &quic_keys), tls.as_ref(), io, workers, &capacity)?;
+    let engine =
+        engine_kit(&settings, listeners, (quic, &quic_keys), tls.as_ref(), io, workers, &capacity)?;
     let keeper = tls.map(Tls::keep).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));

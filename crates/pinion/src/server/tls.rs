@@ -7,7 +7,7 @@ use crate::certificate_files::{client_authorities, first_host, shown};
 use crate::failure::Failure;
 use crate::self_signed;
 use crate::settings::{
-    CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
+    CanonicalHost, CertificateFiles, Certificates, Listen, SelfSignedKey, Serve,
 };
 use anyhow::anyhow;
 use pinion_engine::stderr;

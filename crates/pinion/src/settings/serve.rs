@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn every_flag_of_serve_is_taken() {
         let serve = served(
-            "pinion serve site -l 80 --tls [::1]:443 --redirect-http 81 --canonical-host a.org \
-             --cert a --key ak --cert b --key bk --client-ca ca --protocols h1 --hsts 1d \
+            "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
+             --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca --protocols h1 --hsts 1d \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
@@ -297,6 +297,7 @@ mod tests {
             (ListenKind::Http, ":80"),
             (ListenKind::Http, "unix:/a"),
             (ListenKind::Tls, "[::1]:443"),
+            (ListenKind::Quic, "[::1]:443"),
             (ListenKind::Redirect, ":81"),
         ];
         assert!(listen.eq(expected.map(|(kind, text)| (kind, text.to_owned()))), "{serve:?}");
