@@ -1,5 +1,5 @@
-//! Requests of connections that carry many: their heads, their content as far as it is wanted, and what becomes of them
-//! behind each event.
+//! Requests of connections that carry many: their heads, their content as far as it is wanted, and
+//! what becomes of them behind each event.
 
 use pinion_http::field::{Fields, KnownField};
 use pinion_http::h1::glance::PageForm;

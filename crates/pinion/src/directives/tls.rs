@@ -33,8 +33,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
-        long: "UDP. An address is written as for `--listen`, but for Unix sockets. Certificates are \
-               those of `--tls`.",
+        long: "UDP. An address is written as for `--listen`, but it is no Unix socket. \
+               Certificates are those of `--tls`.",
     },
     Directive {
         name: "cert",

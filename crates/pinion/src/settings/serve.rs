@@ -281,7 +281,8 @@ mod tests {
     fn every_flag_of_serve_is_taken() {
         let serve = served(
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
-             --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca --protocols h1 --hsts 1d \
+             --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
+             --protocols h1 --hsts 1d \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
