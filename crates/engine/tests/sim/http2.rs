@@ -40,7 +40,7 @@ impl Plan {
         let pace = pace(random);
         let requests = (0..random.between(1, 12)).map(|n| request(random, id + n)).collect();
         // Smaller ones are a fault of the client, who pays for them (RFC 9113 §10.5).
-        let window_bytes = *random.pick(&[700, 3000, 65_535, 1 << 20]);
+        let window_bytes = *random.pick(&[1100, 3000, 65_535, 1 << 20]);
         let after_bytes = random.below(6000) as usize;
         Plan {
             starts_after_ms: random.part_of(5000, 900) as u64,

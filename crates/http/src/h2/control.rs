@@ -156,8 +156,7 @@ impl<S: Default> Session<S> {
             return Ok(if opened { Event::Opened } else { Event::Nothing });
         }
         let Some(stream) = self.streams.get_mut(header.stream) else {
-            // For DATA that was read after all of it had come.
-            return self.beside_open_streams(header, Budget::Windows, now_ms);
+            return self.beside_open_streams(header, now_ms);
         };
         let code = match (increment, stream.send_window.checked_add(increment)) {
             (0, _) => ErrorCode::ProtocolError,
@@ -179,7 +178,7 @@ impl<S: Default> Session<S> {
         }
         let stream = header.stream;
         let Some(gone) = self.streams.remove(stream) else {
-            return self.beside_open_streams(header, Budget::Trifles, now_ms);
+            return self.beside_open_streams(header, now_ms);
         };
         self.budgets.spend(Budget::Resets, now_ms)?;
         let code = ErrorCode::of(number(payload));
