@@ -174,7 +174,7 @@ fn a_slow_reader_gets_it_all() {
 fn content_that_is_not_read_is_no_obstacle() {
     for io in BOTH {
         let (served, folder) = site(io);
-        folder.write("upload", noise(2 << 20));
+        folder.write("upload", noise(20 << 10));
         let upload = format!("@{}", folder.join("upload").display());
         for (scheme, address) in served.addresses() {
             let url = format!("{scheme}://{address}/small.bin");

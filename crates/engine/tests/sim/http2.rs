@@ -2,12 +2,16 @@
 //! are reset, and every manner of leaving. The [strict](crate::strict) client checks each frame;
 //! the model of `ask` says what each stream must get.
 
-use pinion_engine::backend::sim::{Client as Connection, Connect, Network, Random, Read};
-use pinion_engine::limits::{BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS};
+use pinion_engine::backend::sim::{Client as Connection, Connect, Faults, Network, Random, Read};
+use pinion_engine::limits::{
+    BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+};
 
 use crate::ask::{Kind, Request, Version, mapped, pattern, sum_of};
 use crate::client::{Ending, Pace};
-use crate::scenario::{ALL, HTTP2, pace};
+use crate::outcome;
+use crate::run;
+use crate::scenario::{ALL, HTTP2, Scenario, pace};
 use crate::strict::{Client, End, Manner};
 
 const INTERNAL_ERROR: u32 = 2;
@@ -15,7 +19,7 @@ const INTERNAL_ERROR: u32 = 2;
 /// Milliseconds after which a connection is closed whose client has gone silent: what it may be
 /// waited for, one after the other.
 const SILENCE_MS: u64 =
-    HEAD_TIMEOUT_MS + BODY_STALL_MS + 2 * SEND_STALL_MS + SEND_STALL_MS + IDLE_TIMEOUT_MS;
+    HEAD_TIMEOUT_MS + BODY_STALL_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 
 /// What a client does.
 #[derive(Debug)]
@@ -115,6 +119,9 @@ struct Asked {
     request: usize,
     /// Bytes of its content that were sent.
     sent: usize,
+    expected: Expected,
+    /// Bytes of the answer's content that were held against it.
+    checked: usize,
 }
 
 /// A client in a run.
@@ -207,18 +214,21 @@ impl Actor {
     }
 
     /// Holds what has come against the model.
-    fn look(&self) -> Result<(), String> {
-        for asked in &self.asked {
+    fn look(&mut self) -> Result<(), String> {
+        for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
-            let (stream, expected) = (&self.client.streams[&asked.stream], Expected::of(request));
+            let (stream, expected) = (&self.client.streams[&asked.stream], &asked.expected);
             let what = format!("stream {}, {:?}", asked.stream, request.kind);
             if stream.status.is_some_and(|status| status != expected.status) {
                 // A page of the engine; whether it may say that is looked at in the end.
                 continue;
             }
-            if !expected.content.starts_with(&stream.content) {
+            let new = &stream.content[asked.checked..];
+            let rest = expected.content.get(asked.checked..);
+            if !rest.is_some_and(|rest| rest.starts_with(new)) {
                 return Err(format!("{what}: wrong content"));
             }
+            asked.checked = stream.content.len();
             if stream.end != Some(End::Whole) {
                 continue;
             }
@@ -261,7 +271,8 @@ impl Actor {
             let end = !request.kind.has_content() || has_none && random.chance(500);
             let stream = self.client.request(method, &path, &fields, end);
             network.note(format_args!("{:?} asks {path} on {stream}", self.connection));
-            self.asked.push(Asked { stream, request: self.asked.len(), sent: 0 });
+            let (expected, request) = (Expected::of(request), self.asked.len());
+            self.asked.push(Asked { stream, request, sent: 0, expected, checked: 0 });
         }
     }
 
@@ -405,7 +416,7 @@ impl Actor {
         }
         for asked in &self.asked {
             let request = &self.plan.requests[asked.request];
-            let (stream, expected) = (&self.client.streams[&asked.stream], Expected::of(request));
+            let (stream, expected) = (&self.client.streams[&asked.stream], &asked.expected);
             let is_right = match stream.end {
                 Some(End::Whole) => stream.status == Some(expected.status),
                 Some(End::Reset(code)) => expected.is_broken && code == INTERNAL_ERROR,
@@ -436,4 +447,72 @@ impl Actor {
             self.connection, self.saw
         )
     }
+}
+
+/// Runs one client with many chances of what comes first; all laws hold.
+fn told(times: u64, plan: impl Fn() -> Plan) {
+    for readiness in [true, false] {
+        for seed in 0..times {
+            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+            scenario.multiplexing.push(plan());
+            let asked = scenario.multiplexing[0].requests.len() as u64;
+            let summary = outcome(|| run::run(scenario, &mut Random::new(seed)))
+                .unwrap_or_else(|why| panic!("readiness {readiness}, chance {seed}: {why}"));
+            assert_eq!(summary.multiplexed, asked, "readiness {readiness}, chance {seed}");
+        }
+    }
+}
+
+fn get(kind: Kind, id: u64, size: u64) -> Request {
+    Request {
+        kind,
+        id,
+        size,
+        head_only: false,
+        version: Version::Stays,
+        content: Vec::new(),
+        chunks: None,
+        expects: false,
+    }
+}
+
+/// Some hours of simulated time, in which every deadline passes many times.
+#[test]
+fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
+    const BYTES: u64 = 10 << 20;
+    for (window_bytes, gives_back) in [(65_535, true), (2000, true), (2000, false)] {
+        told(1, || Plan {
+            starts_after_ms: 0,
+            connect: Connect {
+                listener: HTTP2,
+                window_bytes: 64_000,
+                local: false,
+                protected: true,
+            },
+            requests: vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)],
+            at_once: 2,
+            manner: Manner { window_bytes, gives_back },
+            drip_bytes: 2000,
+            resets_per_mille: 0,
+            pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
+            ending: Ending::Leaves,
+        });
+    }
+}
+
+/// A frame that is not whole waits beside streams that wait for a window: nobody spins, and all of
+/// it goes on when the rest comes.
+#[test]
+fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
+    told(20, || Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)],
+        at_once: 2,
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 3000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
+        ending: Ending::Stays,
+    });
 }
