@@ -83,7 +83,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
                 return true;
             }
             Some(quinn_proto::Event::Connected) => connected(core, slot),
-            Some(quinn_proto::Event::Stream(event)) => stream_event(app, core, slot, event),
+            Some(quinn_proto::Event::Stream(event)) => stream_event(app, core, slot, &event),
             Some(_) => {}
         }
     }
@@ -101,8 +101,8 @@ fn connected(core: &mut Core, slot: Slot) {
     }
 }
 
-fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: StreamEvent) {
-    match event {
+fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &StreamEvent) {
+    match *event {
         StreamEvent::Opened { dir: Dir::Bi } => {
             while let Some(id) = accept(core, slot, Dir::Bi) {
                 opened(app, core, slot, id);
@@ -205,7 +205,7 @@ fn step_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> 
                 failed(app, core, slot, id, error);
                 (held.len(), false)
             }
-            Ok(step) => (step.used, happened(app, core, slot, id, step.event)),
+            Ok(step) => (step.used, happened(app, core, slot, id, &step.event)),
         };
         core.section = section;
         keep(core, slot, id, held, used);
@@ -234,13 +234,13 @@ fn happened<A: App>(
     core: &mut Core,
     slot: Slot,
     id: StreamId,
-    event: Happened<'_>,
+    event: &Happened<'_>,
 ) -> bool {
     let stream = number(id);
-    match event {
+    match *event {
         Happened::NeedMore => return false,
         Happened::Nothing => {}
-        Happened::Head { head, end } => request::begin(app, core, slot, stream, &head, end),
+        Happened::Head { ref head, end } => request::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { refusal, form, end } => {
             request::refuse(app, core, slot, (stream, end), refusal, form);
         }

@@ -23,7 +23,8 @@ pub(crate) use stream::Stream;
 /// What such a connection has beside others.
 pub(crate) enum Many {
     Http2(Http2),
-    Http3(Http3),
+    /// Boxed for its size: QUIC is in it.
+    Http3(Box<Http3>),
 }
 
 impl Many {

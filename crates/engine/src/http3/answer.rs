@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 
 use pinion_http::field::Field;
 use pinion_http::h3::send;
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::qpack::encode;
 use quinn_proto::Connection;
 
@@ -34,7 +34,7 @@ pub(crate) fn prepared(
             _ if head_only => 0,
             PreparedBody::None => 0,
             PreparedBody::Bytes(bytes) => bytes.len() as u64,
-            PreparedBody::Archive(pieces) => pieces.iter().map(|piece| piece.bytes()).sum(),
+            PreparedBody::Archive(pieces) => pieces.iter().map(Piece::bytes).sum(),
         };
         let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len();
         let wrote = core.outputs.of(index).append(&mut core.pool, room, |out| {
