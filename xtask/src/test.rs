@@ -112,8 +112,10 @@ fn more_cases() -> Result<()> {
 
 /// The black-box tests that take minutes.
 fn long_black_box() -> Result<()> {
-    let long = ["--features", "long", "--test", "large", "--test", "stalls"];
-    cargo(&[&["test", "--profile", "ci", "-p", "pinion-tests"], &long[..]].concat())
+    let tests = ["h2_suites", "large", "stalls", "tls_bad_input", "tls_scanners"];
+    let tests = tests.iter().flat_map(|test| ["--test", test]).collect::<Vec<_>>();
+    let long = ["test", "--profile", "ci", "-p", "pinion-tests", "--features", "long"];
+    cargo(&[&long[..], &tests].concat())
 }
 
 /// Both packages, whole; and what else there is to install, with the program that needs nothing.

@@ -10,7 +10,9 @@ use pinion_http::request::Framing;
 use crate::backend::Slot;
 use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
-use crate::limits::{BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS};
+use crate::limits::{
+    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+};
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
 use crate::stash::Stash;
@@ -73,7 +75,8 @@ impl Watch {
             Watch::Idle => settings.idle_ms,
             Watch::Head => settings.head_ms,
             Watch::Body | Watch::Discard => BODY_STALL_MS,
-            Watch::Send | Watch::Window => SEND_STALL_MS,
+            Watch::Send => SEND_STALL_MS,
+            Watch::Window => WINDOW_STALL_MS,
             Watch::Linger => LINGER_MS,
         }
     }

@@ -138,7 +138,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             let conn = self.core.conns.get(slot);
             let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
                 && conn.stash.is_empty();
-            let rests = conn.http2.as_ref().is_some_and(|http2| http2.session.open_streams() == 0);
+            let has_none = conn.http2.as_ref().is_some_and(|h2| h2.session.open_streams() == 0);
+            let rests = conn.phase == Phase::Http2 && has_none;
             if !(between || rests) || conn.close_when_sent || !which(conn.begun) {
                 continue;
             }

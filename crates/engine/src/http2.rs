@@ -177,11 +177,13 @@ pub(super) fn with_control<R>(
 
 /// Gives back what a stream that is no more has held.
 pub(super) fn release(core: &mut Core, slot: Slot, stream: Stream) {
+    let unread_bytes = stream.unread.len();
     let Core { conns, outputs, pool, mappings, .. } = core;
     let bytes = stream.give_back(outputs, pool, mappings);
     if let Some(http2) = &mut conns.get(slot).http2 {
         http2.queued_bytes -= bytes;
     }
+    request::consumed(core, slot, unread_bytes);
 }
 
 /// A stream has gone under its exchange.

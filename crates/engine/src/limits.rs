@@ -96,6 +96,10 @@ pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 /// socket the kernel counts in blocks of up to 36 KiB; a peer that takes longer for one is cut.
 pub const SEND_STALL_MS: u64 = 30_000;
 
+/// Milliseconds for a client of HTTP/2 to open a window for content that waits. Many open one of
+/// 64 KiB when half of it is used up, or all of it: a reader of 1 KiB a second takes 64 seconds.
+pub const WINDOW_STALL_MS: u64 = 90_000;
+
 /// Milliseconds between two body bytes that a handler waits for.
 pub const BODY_STALL_MS: u64 = 30_000;
 

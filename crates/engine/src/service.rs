@@ -102,6 +102,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             Phase::Http2 if framed == 0 && conn.http2_rests() => {
                 self.cut(slot, Gone::Peer);
             }
+            Phase::Http2 => {
+                let ends = framed == 0
+                    && http2::request::content_ends(&mut self.app, &mut self.core, slot);
+                if !ends {
+                    return false;
+                }
+                self.settle(slot);
+            }
             Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
             Phase::Raw if conn.exchange.owes_end && !unused => {
                 conn.exchange.owes_end = false;

@@ -297,7 +297,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let conn = self.core.conns.get(slot);
-        if conn.http2.is_some() {
+        if conn.http2.is_some() && conn.phase != Phase::Closing {
             let Self { app, core, .. } = self;
             http2::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);

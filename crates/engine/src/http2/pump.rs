@@ -20,7 +20,8 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
         let Some(id) = http2.session.next_ready() else { return moved };
         if !frame(core, slot, id) {
             core.overloaded(slot);
-            return false;
+            // It is cut before anything else.
+            return true;
         }
         moved = true;
         let conn = core.conns.get(slot);
@@ -45,11 +46,12 @@ fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
     let is_last = bytes == waits;
     let ends = is_last && is_done && !has_trailers;
     session.set_ready(id, !is_last);
-    *queued_bytes -= bytes;
     let framed = outputs.of(index).append_small(pool, FRAME_HEADER_BYTES, |out| {
         session.data(id, bytes as usize, ends, out);
     });
     let moved = framed && outputs.transfer(&mut source, *index, bytes, pool, mappings);
+    // What could not be moved still waits.
+    *queued_bytes -= waits - outputs.bytes(source);
     if let Some(stream) = session.own(id) {
         stream.output = source;
     }

@@ -86,7 +86,7 @@ pub(super) fn refuse<A: App>(
 pub(super) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     loop {
         let Some(stream) = own(core, slot, id) else { return };
-        let wants_too_much = stream.state.reads && !stream.fits();
+        let wants_too_much = stream.state.reads && stream.is_too_much();
         match stream.state.stage {
             Stage::Done => return pump::finish(core, slot, id),
             Stage::Open | Stage::Streaming if wants_too_much => {
@@ -124,15 +124,15 @@ pub(super) fn content<A: App>(
     let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
-    let state = &mut stream.state;
-    if !matches!(state.stage, Stage::Open | Stage::Streaming) {
+    if !matches!(stream.state.stage, Stage::Open | Stage::Streaming) {
         // It was answered without its content.
         return consumed(core, slot, bytes.len());
     }
-    if stream.came_bytes > stream.content_max_bytes && state.reads {
+    if stream.state.reads && stream.is_too_much() {
         consumed(core, slot, bytes.len());
         return content_refused(app, core, slot, id);
     }
+    let state = &mut stream.state;
     let is_wanted = stream.unread.is_empty() && state.wanted >= bytes.len() as u64;
     if is_wanted && !bytes.is_empty() {
         state.wanted -= bytes.len() as u64;
@@ -228,7 +228,7 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 }
 
 /// Gives the window of content back that needs no memory any more.
-fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
+pub(super) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
     if bytes > 0 {
         with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
     }
@@ -255,13 +255,28 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     }
 }
 
+/// The peer sends no more: requests that are waited for can never be complete, others go on. True
+/// when there were any.
+#[cold]
+pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    let waiting = waiting_for_content(core, slot);
+    for &id in &waiting {
+        give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
+    }
+    !waiting.is_empty()
+}
+
+/// The streams whose content is waited for.
+fn waiting_for_content(core: &mut Core, slot: Slot) -> Vec<u32> {
+    let Some(http2) = &mut core.conns.get(slot).http2 else { return Vec::new() };
+    let waits = |(id, stream): (u32, &mut Stream)| stream.waits_for_content().then_some(id);
+    http2.session.each_own().filter_map(waits).collect()
+}
+
 /// Content that is waited for has not come in time.
 #[cold]
 pub(super) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(http2) = &mut core.conns.get(slot).http2 else { return };
-    let waits = |(id, stream): (u32, &mut Stream)| stream.waits_for_content().then_some(id);
-    let late: Vec<u32> = http2.session.each_own().filter_map(waits).collect();
-    for id in late {
+    for id in waiting_for_content(core, slot) {
         let Some(stream) = own(core, slot, id) else { continue };
         let stage = stream.state.stage;
         if std::mem::take(&mut stream.state.open) {

@@ -52,9 +52,16 @@ impl Stream {
         self.announced_bytes.is_none_or(|bytes| bytes <= self.content_max_bytes)
     }
 
-    /// Whether the application takes content that it waits for.
+    /// Whether more content is announced, or has come, than is allowed.
+    pub(crate) fn is_too_much(&self) -> bool {
+        !self.fits() || self.came_bytes > self.content_max_bytes
+    }
+
+    /// Whether the application waits for content, or for nothing but the end of it.
     pub(crate) fn waits_for_content(&self) -> bool {
-        self.state.reads && self.state.wanted > 0 && !self.ended
+        let ExchangeState { reads, wanted, .. } = self.state;
+        let is_all_there = self.announced_bytes == Some(self.came_bytes);
+        reads && !self.ended && self.unread.is_empty() && (wanted > 0 || is_all_there)
     }
 
     /// What the framing of a request announces.

@@ -73,7 +73,7 @@ impl Kind {
         (Self::Upgrade, "upgrade"),
     ];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).expect("every kind has a name").1
     }
 
@@ -83,7 +83,7 @@ impl Kind {
     }
 
     /// Whether it answers length and sum of the content.
-    fn sums(self) -> bool {
+    pub(crate) fn sums(self) -> bool {
         matches!(self, Self::Sum | Self::Sip | Self::Exact | Self::Nagged)
     }
 }

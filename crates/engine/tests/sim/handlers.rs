@@ -17,6 +17,7 @@ use pinion_engine::raw::RawStream;
 use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::version::Version;
 
 use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
 
@@ -35,8 +36,8 @@ const PATIENCE_MS: u64 = 600_000;
 /// Milliseconds a stream waits, for which the engine has no deadline of its own.
 const STREAM_PATIENCE_MS: u64 = 45_000;
 
-/// Which connection: slot and generation.
-type Key = (u32, u64);
+/// Which exchange or stream: slot and generation of its connection, and its number there.
+type Key = (u32, u64, u32);
 
 /// An exchange or a stream that the engine has told us of and that has not ended.
 enum Job {
@@ -116,7 +117,12 @@ impl Handlers {
 
     fn open(&mut self, key: Key, job: Job) {
         self.begun += 1;
-        assert!(self.jobs.insert(key, job).is_none(), "two exchanges at once on {key:?}");
+        assert!(self.jobs.insert(key, job).is_none(), "{key:?} began twice");
+    }
+
+    /// Whether a connection has any exchange, or is a stream.
+    fn has_any(&self, (slot, generation, _): Key) -> bool {
+        self.jobs.range((slot, generation, 0)..=(slot, generation, u32::MAX)).next().is_some()
     }
 
     fn done(&mut self, key: Key) {
@@ -154,6 +160,8 @@ impl Handlers {
         let mut number = || parts.next().expect("a number").parse::<u64>().expect("decimal");
         let (id, size) = (number(), number());
         let key = key(exchange.address());
+        let alone = head.version == Version::Http2 || !self.has_any(key);
+        assert!(alone, "two exchanges at once on {key:?}");
         self.begins(key, exchange.is_stopping());
         match kind {
             Kind::Small | Kind::Unread => {
@@ -451,7 +459,7 @@ impl App for Handlers {
 
     fn closed(&mut self, connection: Address, _unsent_bytes: u64) {
         let key = key(connection);
-        assert!(!self.jobs.contains_key(&key), "{key:?} closed under its exchange");
+        assert!(!self.has_any(key), "{key:?} closed under its exchange");
     }
 
     fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
@@ -468,7 +476,7 @@ fn check_message(message: &Message, to: Address) {
 }
 
 fn key(address: Address) -> Key {
-    (address.slot, address.generation)
+    (address.slot, address.generation, address.exchange)
 }
 
 fn no_fields() -> std::iter::Empty<Field<'static>> {

@@ -5,10 +5,13 @@ mod ask;
 mod client;
 mod freed;
 mod handlers;
+mod http2;
 mod reading;
 mod run;
 mod scenario;
 mod stories;
+#[path = "../strict/mod.rs"]
+mod strict;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -54,11 +57,14 @@ fn seeds() {
         println!("{:?}", run_or_fail(seed));
         return;
     }
-    let mut answers = 0;
+    let (mut answers, mut multiplexed) = (0, 0);
     let mut complaints = Vec::new();
     for seed in 0..number("PINION_SIM_SEEDS").unwrap_or(SEEDS) {
         match outcome(|| run::run_seed(seed)) {
-            Ok(summary) => answers += summary.answers,
+            Ok(summary) => {
+                answers += summary.answers;
+                multiplexed += summary.multiplexed;
+            }
             Err(why) => complaints.push(complaint(seed, &why)),
         }
         // One mistake often shows in many seeds; a few of them are enough to see what they share.
@@ -67,7 +73,7 @@ fn seeds() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(answers > 0, "a simulation without an answer shows nothing");
+    assert!(answers > 0 && multiplexed > 0, "a simulation without an answer shows nothing");
 }
 
 #[test]

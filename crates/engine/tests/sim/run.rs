@@ -14,6 +14,7 @@ use pinion_engine::stepped::{Holdings, Stepped};
 use crate::ask::mapped_file;
 use crate::client::{Actor, Ending, Plan, State};
 use crate::handlers::Handlers;
+use crate::http2;
 use crate::scenario::Scenario;
 
 /// Simulated milliseconds after which nothing may be left of the longest script and all deadlines
@@ -29,6 +30,8 @@ pub(crate) struct Summary {
     pub(crate) operations: u64,
     /// Answers that clients have read in full.
     pub(crate) answers: u64,
+    /// … over HTTP/2.
+    pub(crate) multiplexed: u64,
 }
 
 /// Runs the scenario of a seed.
@@ -57,6 +60,7 @@ struct Run<const READINESS: bool> {
     network: Network,
     worker: Stepped<READINESS, Handlers>,
     actors: Vec<Actor>,
+    multiplexing: Vec<http2::Actor>,
     calm: bool,
     leaps: bool,
     /// Milliseconds by which the kernel may be late.
@@ -70,6 +74,7 @@ struct Run<const READINESS: bool> {
 impl<const READINESS: bool> Run<READINESS> {
     fn new(scenario: Scenario, random: &mut Random) -> Self {
         let Scenario { faults, settings, plans, calm, drain_after_ms, grace_ms, .. } = scenario;
+        let multiplexing = scenario.multiplexing;
         let listeners = settings.listeners.len();
         let (leaps, head_ms) = (faults.leap > 0, settings.head_ms);
         let short_ms = if faults.shortage > 0 { SHORTAGE_RETRY_MS } else { 0 };
@@ -85,6 +90,10 @@ impl<const READINESS: bool> Run<READINESS> {
             network,
             worker,
             actors: plans.into_iter().map(|plan| Actor::new(plan, start_ms)).collect(),
+            multiplexing: multiplexing
+                .into_iter()
+                .map(|plan| http2::Actor::new(plan, start_ms))
+                .collect(),
             calm,
             leaps,
             late_ms,
@@ -101,6 +110,10 @@ impl<const READINESS: bool> Run<READINESS> {
         while going_on && !self.is_over() {
             for (index, actor) in self.actors.iter_mut().enumerate() {
                 actor.act(&self.network, random).map_err(|why| format!("client {index}: {why}"))?;
+            }
+            for (index, actor) in self.multiplexing.iter_mut().enumerate() {
+                let acted = actor.act(&self.network, random);
+                acted.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
             }
             self.outside_events();
             let next_ms = self.next_action_ms();
@@ -119,6 +132,14 @@ impl<const READINESS: bool> Run<READINESS> {
         for (index, actor) in self.actors.iter_mut().enumerate() {
             actor.read_rest(&self.network).map_err(|why| format!("client {index}: {why}"))?;
         }
+        for (index, actor) in self.multiplexing.iter_mut().enumerate() {
+            let read = actor.read_rest(&self.network);
+            let slack_ms = 4 * TICK_MS + 20 * self.late_ms + 100;
+            let checked = read.and_then(|()| {
+                actor.check(&self.network, self.calm, (!self.leaps).then_some(slack_ms))
+            });
+            checked.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
+        }
         self.check_holdings()?;
         for index in 0..self.actors.len() {
             let client = self.actors[index].client;
@@ -128,6 +149,7 @@ impl<const READINESS: bool> Run<READINESS> {
             digest: self.network.digest(),
             operations: self.network.operations(),
             answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
+            multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
         })
     }
 
@@ -138,6 +160,7 @@ impl<const READINESS: bool> Run<READINESS> {
                 || actor.state != State::NotYet && !actor.plan.ending.is_fair()
         };
         self.actors.iter().all(over)
+            && self.multiplexing.iter().all(http2::Actor::is_over)
             && self.worker.holdings().connections == 0
             && self.network.waiting() == 0
     }
@@ -168,7 +191,8 @@ impl<const READINESS: bool> Run<READINESS> {
     fn next_action_ms(&mut self) -> Option<u64> {
         let posts = self.worker.app().posts.iter().map(|post| post.at_ms).min();
         let actors = self.actors.iter().filter_map(|actor| actor.next_ms).min();
-        [posts, actors, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
+        let others = self.multiplexing.iter().filter_map(|actor| actor.next_ms).min();
+        [posts, actors, others, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
     }
 
     /// After the last client nothing is held: no connection, buffer, timer, slice, exchange.
@@ -255,7 +279,8 @@ impl<const READINESS: bool> Run<READINESS> {
             let closed = |client| self.network.facts(client).closed_at_ms.is_some();
             !actor.client.is_some_and(closed)
         };
-        self.actors.iter().filter(left).map(state).collect()
+        let others = self.multiplexing.iter().map(|actor| actor.state(&self.network));
+        self.actors.iter().filter(left).map(state).chain(others).collect()
     }
 }
 

@@ -5,11 +5,14 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 
 use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
+use crate::http2;
 use crate::reading::{Allowed, Reader};
 
-/// Index of the listener that speaks HTTP, and of the one that speaks bytes.
+/// Index of the listener that speaks HTTP/1, of the one that speaks bytes, and of the one that
+/// speaks HTTP/2 too.
 const HTTP: usize = 0;
 const RAW: usize = 1;
+pub(crate) const HTTP2: usize = 2;
 /// Milliseconds by which somebody may set the wall clock at once: hours.
 pub(crate) const SET_MAX_MS: u64 = 5 * 60 * 60 * 1000;
 
@@ -20,6 +23,8 @@ pub(crate) struct Scenario {
     pub(crate) settings: Settings,
     /// The first is the canary: it behaves well, and nothing breaks its connection.
     pub(crate) plans: Vec<Plan>,
+    /// Clients that speak HTTP/2.
+    pub(crate) multiplexing: Vec<http2::Plan>,
     /// When the server begins to drain, in milliseconds from the start.
     pub(crate) drain_after_ms: Option<u64>,
     /// … and the grace that follows.
@@ -40,6 +45,7 @@ impl Scenario {
             faults: faults(random, leaps),
             settings,
             plans: Vec::new(),
+            multiplexing: Vec::new(),
             drain_after_ms,
             grace_ms: random.between(0, 40_000),
             calm: !leaps && !poor && drain_after_ms.is_none(),
@@ -47,6 +53,9 @@ impl Scenario {
         for index in 0..random.between(1, 10) {
             let plan = scenario.plan(random, index);
             scenario.plans.push(plan);
+        }
+        for index in 20..20 + random.below(4) {
+            scenario.multiplexing.push(http2::Plan::draw(random, index * 1000));
         }
         scenario
     }
@@ -64,6 +73,9 @@ impl Scenario {
             let plan = scenario.plan(&mut random, index);
             scenario.plans.push(plan);
         }
+        for index in 20..22 {
+            scenario.multiplexing.push(http2::Plan::draw(&mut random, index * 1000));
+        }
         scenario
     }
 
@@ -72,8 +84,9 @@ impl Scenario {
         Self {
             readiness,
             faults,
-            settings: settings_of_two_listeners(),
+            settings: settings_of_listeners(),
             plans,
+            multiplexing: Vec::new(),
             drain_after_ms: None,
             grace_ms: 0,
             calm: true,
@@ -251,7 +264,7 @@ const KEEPING: [Kind; 13] = [
     Kind::Hints,
 ];
 
-const ALL: [Kind; 18] = [
+pub(crate) const ALL: [Kind; 18] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -314,7 +327,7 @@ impl Script {
     }
 }
 
-fn pace(random: &mut Random) -> Pace {
+pub(crate) fn pace(random: &mut Random) -> Pace {
     let (send_bytes, gap_ms) = *random.pick(&[
         (usize::MAX, 0),
         (usize::MAX, 0),
@@ -351,7 +364,7 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
 }
 
 fn settings(random: &mut Random, poor: bool) -> Settings {
-    let settings = settings_of_two_listeners();
+    let settings = settings_of_listeners();
     Settings {
         connections: *random.pick(&[1, 2, 4, 100, 100, 100]),
         requests_per_connection: random.chance(200).then(|| random.between(1, 6) as u32),
@@ -360,12 +373,13 @@ fn settings(random: &mut Random, poor: bool) -> Settings {
     }
 }
 
-pub(crate) fn settings_of_two_listeners() -> Settings {
+pub(crate) fn settings_of_listeners() -> Settings {
     let listener = |protocol| ListenerSettings::plain(protocol);
     Settings {
         listeners: vec![
             listener(Protocol::Http(Protocols { http1: true, http2: false })),
             listener(Protocol::Raw),
+            listener(Protocol::Http(Protocols::ALL)),
         ],
         ..Settings::default()
     }

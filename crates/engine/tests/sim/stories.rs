@@ -12,7 +12,7 @@ use crate::handlers::Handlers;
 use crate::outcome;
 use crate::reading::{Allowed, Reader};
 use crate::run;
-use crate::scenario::{SET_MAX_MS, Scenario, settings_of_two_listeners};
+use crate::scenario::{SET_MAX_MS, Scenario, settings_of_listeners};
 
 const AT_ONCE: Pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 };
 
@@ -31,7 +31,7 @@ fn request(kind: Kind, size: u64, content: usize) -> Request {
 
 /// A client that sends `requests` at once.
 fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
-    let settings = settings_of_two_listeners();
+    let settings = settings_of_listeners();
     let (mut wire, mut ends, mut answers) = (Vec::new(), Vec::new(), Vec::new());
     for (nth, request) in (1..).zip(requests) {
         let (head, content) = request.wire();
@@ -284,7 +284,7 @@ fn too_much_content_takes_no_answer_back() {
         let mut unread = request(Kind::Unread, 10, 1_200_000);
         unread.chunks = Some(vec![60_000; 20]);
         let mut plan = plan(&[unread.clone()], 3000, Ending::Stays);
-        let answer = unread.answer(1, &settings_of_two_listeners());
+        let answer = unread.answer(1, &settings_of_listeners());
         let answer = Answer { closes: true, ..answer };
         plan.reader = Reader::new(vec![answer], Allowed::default());
         vec![plan]
@@ -355,7 +355,7 @@ fn a_client_that_is_gone_again_holds_nobody_up() {
         let network = Network::new(seed, faults, 2);
         let (mapping, file) = run::mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
-        let settings = settings_of_two_listeners();
+        let settings = settings_of_listeners();
         let mut worker = Stepped::<true, _>::new(network.clone(), settings, make_app);
         let connect = Connect { listener: 0, window_bytes: 1, local: false, protected: false };
         let clients = [network.connect(connect), network.connect(connect)];
@@ -388,7 +388,7 @@ fn nobody_is_cut_because_the_worker_was_held_up() {
         let network = Network::new(seed, faults, 2);
         let (mapping, file) = run::mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
-        let settings = settings_of_two_listeners();
+        let settings = settings_of_listeners();
         let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
         let connect = Connect { listener: 0, window_bytes: 3000, local: false, protected: false };
         let (head, content) = request(Kind::Sum, 0, 100).wire();

@@ -62,7 +62,7 @@ impl Stream {
 pub(crate) struct Manner {
     /// Window of each stream for the server's DATA.
     pub(crate) window_bytes: u32,
-    /// What has come is given back at once.
+    /// Windows are opened again when half of them is used up.
     pub(crate) gives_back: bool,
 }
 
@@ -156,6 +156,13 @@ impl Client {
         let is_over = stream.end.is_some() || stream.told_to_stop || stream.sent_end;
         let window = stream.send_window.min(self.send_window).max(0) as usize;
         if is_over { 0 } else { window.min(FRAME_MAX_BYTES) }
+    }
+
+    /// Whether less may come on a stream than a frame that counts as work.
+    pub(crate) fn is_shut(&self, id: u32) -> bool {
+        const LITTLE_BYTES: i64 = 512;
+        let stream = &self.streams[&id];
+        stream.end.is_none() && stream.receive_window.min(self.receive_window) < LITTLE_BYTES
     }
 
     /// Sends content, as much of `bytes` as there is room for; `end` counts for all of them. How
@@ -299,8 +306,8 @@ impl Client {
         match stream.end {
             Some(End::Left) => {}
             Some(End::Whole) => {
+                // What we have sent meanwhile may not have come.
                 require(code == wire::NO_ERROR, "an error behind a complete answer")?;
-                require(!stream.sent_end, "a reset of what has ended on both sides")?;
                 stream.told_to_stop = true;
             }
             Some(End::Reset(_)) => return Err("reset twice".to_owned()),
@@ -324,13 +331,12 @@ impl Client {
                 stream.whole()?;
             }
         }
-        if self.manner.gives_back && bytes > 0 {
-            self.receive_window += bytes;
-            wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes as u32);
+        if self.manner.gives_back {
             if stream.end.is_none() {
-                stream.receive_window += bytes;
-                wire::number(&mut self.out, Kind::WindowUpdate, frame.stream, bytes as u32);
+                let most = i64::from(self.manner.window_bytes);
+                give_back(&mut self.out, frame.stream, &mut stream.receive_window, most);
             }
+            give_back(&mut self.out, 0, &mut self.receive_window, WINDOW_BYTES);
         }
         Ok(())
     }
@@ -379,6 +385,14 @@ impl Stream {
             true => require(self.content.is_empty(), "content of an answer that has none"),
             false => require(is_right, "RFC 9113 §8.1.1: content of another length"),
         }
+    }
+}
+
+/// Opens a window again as far as it goes, once half of it is used up.
+fn give_back(out: &mut Vec<u8>, stream: u32, window: &mut i64, most: i64) {
+    if *window <= most / 2 {
+        wire::number(out, Kind::WindowUpdate, stream, (most - *window) as u32);
+        *window = most;
     }
 }
 

@@ -23,8 +23,10 @@ pub enum Budget {
 /// How a budget is filled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// What it begins with and never exceeds.
+    /// What it begins with, and what time and answers fill it to.
     pub(super) burst: u16,
+    /// What DATA fills it to, if that is more.
+    pub(super) data_max: u16,
     /// Per second that has passed.
     pub(super) per_second: u16,
     /// Per answer that was given whole.
@@ -77,14 +79,16 @@ impl Budgets {
     /// An answer was given whole.
     #[inline]
     pub(super) fn answered(&mut self) {
-        self.fill(|row| u32::from(row.per_answer));
+        self.fill(|row| (u32::from(row.per_answer), row.burst));
     }
 
     /// A DATA frame of so many bytes was sent.
     #[inline]
     pub(super) fn sent_data(&mut self, bytes: usize) {
         let kib = (bytes / 1024) as u32;
-        self.fill(|row| u32::from(row.per_data) + u32::from(row.per_kib) * kib);
+        self.fill(|row| {
+            (u32::from(row.per_data) + u32::from(row.per_kib).saturating_mul(kib), row.data_max)
+        });
     }
 
     /// Counts the time since the last look. Looked at only when something is used up, so the usual
@@ -94,13 +98,15 @@ impl Budgets {
         let now_s = seconds(now_ms);
         let seconds = now_s.saturating_sub(self.counted_s);
         self.counted_s = self.counted_s.max(now_s);
-        self.fill(|row| u32::from(row.per_second).saturating_mul(seconds));
+        self.fill(|row| (u32::from(row.per_second).saturating_mul(seconds), row.burst));
     }
 
+    /// Fills each by so much, up to so much.
     #[inline]
-    fn fill(&mut self, by: impl Fn(&Row) -> u32) {
+    fn fill(&mut self, by: impl Fn(&Row) -> (u32, u16)) {
         for (left, row) in self.left.iter_mut().zip(&ROWS) {
-            let full = u32::from(*left).saturating_add(by(row)).min(u32::from(row.burst));
+            let (by, to) = by(row);
+            let full = u32::from(*left).saturating_add(by).min(u32::from(to.max(*left)));
             *left = full as u16;
         }
     }
@@ -148,6 +154,19 @@ mod tests {
             budgets.answered();
         }
         assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
+    }
+
+    /// Windows are opened for all the DATA that was sent, however late.
+    #[test]
+    fn windows_that_were_earned_are_kept() {
+        const FRAMES: u16 = 5000;
+        let mut budgets = Budgets::new();
+        (0..FRAMES).for_each(|_| budgets.sent_data(1));
+        let earned = WINDOWS.burst + FRAMES * WINDOWS.per_data;
+        budgets.answered();
+        assert_eq!(spend_all(&mut budgets, Budget::Windows, 0), earned);
+        budgets.answered();
+        assert_eq!(spend_all(&mut budgets, Budget::Windows, 0), WINDOWS.per_answer);
     }
 
     /// A clock that goes back gives nothing and takes nothing.

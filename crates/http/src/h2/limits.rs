@@ -39,20 +39,27 @@ pub const DRIBBLE_BYTES: usize = 512;
 /// fault of the client that made this side end them (CVE-2025-8671, made you reset), or refused
 /// because too many were open. A browser that leaves a page ends all its streams at once, and may
 /// do so twice.
-pub(super) const RESETS: Row =
-    Row { burst: 2 * STREAMS_MAX, per_second: 8, per_answer: 1, per_data: 0, per_kib: 0 };
+pub(super) const RESETS: Row = Row {
+    burst: 2 * STREAMS_MAX,
+    data_max: 0,
+    per_second: 8,
+    per_answer: 1,
+    per_data: 0,
+    per_kib: 0,
+};
 
 /// SETTINGS and PING, which must be answered (CVE-2019-9512, CVE-2019-9515). Some clients measure
 /// round trips by PING while content flows.
 pub(super) const REPLIES: Row =
-    Row { burst: 128, per_second: 16, per_answer: 2, per_data: 1, per_kib: 0 };
+    Row { burst: 128, data_max: 128, per_second: 16, per_answer: 2, per_data: 1, per_kib: 0 };
 
 /// Frames that change nothing: empty DATA and short CONTINUATION (CVE-2019-9518), PRIORITY,
 /// PRIORITY_UPDATE (CVE-2019-9513), unknown types, frames for streams that have ended.
 pub(super) const TRIFLES: Row =
-    Row { burst: 1024, per_second: 32, per_answer: 8, per_data: 0, per_kib: 0 };
+    Row { burst: 1024, data_max: 0, per_second: 32, per_answer: 8, per_data: 0, per_kib: 0 };
 
 /// WINDOW_UPDATE. Clients send one or two for each DATA frame they get, or for each 4 KiB they have
-/// read of it (Go), and some one for each request.
+/// read of it (Go), and some one for each request. Those for DATA come when it was read, perhaps
+/// long after all of it was sent, so what is earned by it adds up.
 pub(super) const WINDOWS: Row =
-    Row { burst: 1024, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };
+    Row { burst: 1024, data_max: u16::MAX, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };

@@ -98,7 +98,7 @@ fn upload(http2: &mut Http2, server: &TestServer, path: &str, bytes: u64, says: 
     if is_kept {
         // What can be sent without anybody's leave comes before the handler wants it.
         let first = vec![b'x'; bytes.min(1000) as usize];
-        http2.client.data(id, &first, false);
+        http2.client.data(id, &first, first.len() as u64 == bytes);
         http2.seen();
         server.post(server.next_waiting(), "go on");
     }

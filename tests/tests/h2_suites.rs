@@ -1,0 +1,195 @@
+//! HTTP/2 as programs of others speak it: h2spec, which breaks each rule in turn, and the clients
+//! curl, nghttp and h2load.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{go_program, output, output_within, program, stdout};
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::Pair;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
+
+/// Cases of h2spec, all of them.
+const CASES: u32 = 146;
+
+/// A server of one backend that speaks HTTP/2 with TLS and without.
+struct Served {
+    server: Server,
+    _files: Folder,
+}
+
+impl Served {
+    fn start(io: Io, arguments: &[&str]) -> Served {
+        let files = Folder::new("h2");
+        let pair = Pair::new(&files, "a", &["localhost"]);
+        let start = Start::serve(arguments).flags(&["--io", io.as_str(), "--tls", "127.0.0.1:0"]);
+        Served { server: start.flags(&pair.flags()).start(), _files: files }
+    }
+
+    /// Answers after a moment, so that streams are open while a client speaks.
+    fn dummy(io: Io, flags: &[&str]) -> Served {
+        Served::start(io, &[&["--dummy", "--dummy-delay", "60"], flags].concat())
+    }
+
+    /// Where it speaks, with TLS and without.
+    fn addresses(&self) -> [(&'static str, SocketAddr); 2] {
+        ["https", "http"].map(|scheme| (scheme, self.server.address_of(scheme)))
+    }
+}
+
+/// What h2spec says in the end, and all it says.
+fn h2spec(scheme: &str, address: SocketAddr) -> (bool, String) {
+    // What it waits for comes at once or not at all: a second is long enough for a busy machine,
+    // and it waits for so long in every case that has no other end.
+    let mut command = go_program("h2spec");
+    command.args(["--strict", "--timeout", "1", "--host"]).arg(address.ip().to_string());
+    command.arg("--port").arg(address.port().to_string());
+    if scheme == "https" {
+        command.args(["--tls", "--insecure"]);
+    }
+    let output = output_within(&mut command, Duration::from_secs(300));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let all = format!("{CASES} tests, {CASES} passed, 0 skipped, 0 failed");
+    (output.status.success() && text.contains(&all), text)
+}
+
+#[track_caller]
+fn every_case_of_h2spec(times: u32) {
+    for io in BOTH {
+        let served = Served::dummy(io, &["--protocols", "h2"]);
+        for (scheme, address) in served.addresses() {
+            for round in 0..times {
+                let (is_right, text) = h2spec(scheme, address);
+                assert!(is_right, "{scheme} over {io:?}, round {round}\n{text}");
+            }
+        }
+        served.server.stop();
+    }
+}
+
+#[test]
+fn h2spec_finds_nothing() {
+    every_case_of_h2spec(1);
+}
+
+/// What happens once in twenty times happens to somebody.
+#[cfg(feature = "long")]
+#[test]
+fn h2spec_finds_nothing_in_many_rounds() {
+    every_case_of_h2spec(20);
+}
+
+/// h2load asks for so many, over ten connections with ten streams each, and counts.
+#[test]
+fn h2load_gets_all_it_asks_for() {
+    const REQUESTS: u32 = 5000;
+    for io in BOTH {
+        let served = Served::start(io, &["--dummy", "--protocols", "h2"]);
+        for (scheme, address) in served.addresses() {
+            let mut h2load = program("h2load", "nghttp2-client");
+            h2load.args(["-n", &REQUESTS.to_string(), "-c", "10", "-m", "10"]);
+            let told = stdout(h2load.arg(format!("{scheme}://{address}/")));
+            let told = String::from_utf8_lossy(&told);
+            let all = format!("{REQUESTS} succeeded, 0 failed, 0 errored, 0 timeout");
+            assert!(told.contains(&all), "{scheme} over {io:?}: {told}");
+            assert!(told.contains(&format!("status codes: {REQUESTS} 2xx")), "{told}");
+        }
+        served.server.stop();
+    }
+}
+
+fn noise(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A site of two files, with both listeners.
+fn site(io: Io) -> (Served, Folder) {
+    let folder = Folder::with("h2-site", [("index.html", "home")]);
+    folder.write("small.bin", noise(5 << 10));
+    folder.write("large.bin", noise(3 << 20));
+    let path = folder.path().display().to_string();
+    (Served::start(io, &[&path]), folder)
+}
+
+/// curl over HTTP/2 by each way to agree upon it.
+fn curl(scheme: &str, flags: &[&str], url: &str) -> std::process::Output {
+    let mut curl = program("curl", "curl");
+    curl.args(["--disable", "--silent", "--show-error", "--insecure", "--noproxy", ""]);
+    curl.args(["--max-time", "50"]);
+    curl.arg(if scheme == "https" { "--http2" } else { "--http2-prior-knowledge" });
+    output(curl.args(flags).arg(url))
+}
+
+#[test]
+fn curl_and_nghttp_get_the_content() {
+    for io in BOTH {
+        let (served, _site) = site(io);
+        for (scheme, address) in served.addresses() {
+            let url = |path: &str| format!("{scheme}://{address}{path}");
+            let got =
+                curl(scheme, &["--write-out", "%{stderr}%{http_version}"], &url("/large.bin"));
+            assert_eq!(got.stderr, b"2", "{scheme} over {io:?}");
+            assert!(got.status.success() && got.stdout == noise(3 << 20), "{scheme} over {io:?}");
+            // Several at once on one connection, the windows as small as they can be.
+            let mut nghttp = program("nghttp", "nghttp2-client");
+            nghttp.args(["--no-dep", "--window-bits=10", "--connection-window-bits=16"]);
+            let content = stdout(nghttp.arg(url("/large.bin")));
+            assert!(content == noise(3 << 20), "{scheme} over {io:?}");
+            let mut nghttp = program("nghttp", "nghttp2-client");
+            nghttp.args(["--stat", "--null-out", "--multiply=50"]);
+            let told = stdout(nghttp.arg(url("/small.bin")));
+            let told = String::from_utf8_lossy(&told);
+            assert_eq!(told.matches(" 200 ").count(), 50, "{scheme} over {io:?}: {told}");
+        }
+        served.server.stop();
+    }
+}
+
+/// A reader that takes 1 KiB a second gets all of 5 KiB.
+#[test]
+fn a_slow_reader_gets_it_all() {
+    for io in BOTH {
+        let (served, _site) = site(io);
+        let addresses = served.addresses();
+        let readers = addresses.map(|(scheme, address)| {
+            std::thread::spawn(move || {
+                let url = format!("{scheme}://{address}/small.bin");
+                curl(scheme, &["--limit-rate", "1k"], &url)
+            })
+        });
+        for reader in readers {
+            let got = reader.join().expect("no panic");
+            assert!(got.status.success() && got.stdout == noise(5 << 10), "over {io:?}");
+        }
+        served.server.stop();
+    }
+}
+
+/// The content of a request that nobody reads keeps nobody from the answer, and what follows on
+/// the connection is answered too.
+#[test]
+fn content_that_is_not_read_is_no_obstacle() {
+    for io in BOTH {
+        let (served, folder) = site(io);
+        folder.write("upload", noise(20 << 10));
+        let upload = format!("@{}", folder.join("upload").display());
+        for (scheme, address) in served.addresses() {
+            let url = format!("{scheme}://{address}/small.bin");
+            let flags = ["--data-binary", &upload, "--header", "Expect:", "--write-out"];
+            let flags = [&flags[..], &["%{stderr}%{http_code} %{num_connects} "]].concat();
+            let again = ["--next", "--silent", "--insecure", "--noproxy", ""];
+            let version = if scheme == "https" { "--http2" } else { "--http2-prior-knowledge" };
+            let write = ["--write-out", "%{stderr}%{http_code} %{num_connects} ", version];
+            let flags = [&flags[..], &[&url], &again, &write].concat();
+            let got = curl(scheme, &flags, &url);
+            let told = String::from_utf8_lossy(&got.stderr).into_owned();
+            assert!(got.status.success(), "{scheme} over {io:?}: {told}");
+            assert_eq!(told, "405 1 200 0 ", "{scheme} over {io:?}");
+            assert!(got.stdout.ends_with(&noise(5 << 10)), "{scheme} over {io:?}");
+        }
+        served.server.stop();
+    }
+}
