@@ -17,7 +17,7 @@ impl Reading {
     /// What `root` and its descendants have used so far.
     pub(crate) fn of(root: u32) -> Result<Self> {
         let mut threads = BTreeMap::new();
-        for process in descendants(root, &parents()?) {
+        for process in family(root)? {
             for thread in numbers(Path::new(&format!("/proc/{process}/task")))? {
                 let path = format!("/proc/{process}/task/{thread}/schedstat");
                 // A thread may end between the listing and here.
@@ -35,6 +35,11 @@ impl Reading {
         };
         self.0.iter().map(used).sum()
     }
+}
+
+/// `root` and everything that it has started.
+pub(crate) fn family(root: u32) -> Result<Vec<u32>> {
+    Ok(descendants(root, &parents()?))
 }
 
 /// The first figure of a schedstat line: time spent running.

@@ -1,10 +1,14 @@
 //! Running one scenario: servers take turns, round after round.
 
+use super::client::{Job, Measured};
+use super::h2load::Streams;
+use super::handshakes::Handshakes;
+use super::oha::{self, Crowd};
 use super::probe;
 use super::programs::{Setup, Workshop};
-use super::scenario::{Ask, Case, Comparison, Figure, Scenario, Targets};
+use super::scenario::{Ask, Case, Client, Comparison, Figure, Scenario, Targets};
 use super::server::Server;
-use super::wrk::{self, Load, Measured, Pattern};
+use super::wrk::{self, Pattern};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -43,9 +47,9 @@ impl Round {
         Self { measured, cpu }
     }
 
-    /// Microseconds in which 99 of 100 answers came.
-    fn p99(&self) -> f64 {
-        if self.measured.requests > 0 { self.measured.p99.max(1) as f64 } else { f64::INFINITY }
+    /// The microseconds in which so many answers came; no end of them when none came.
+    fn within(&self, microseconds: u64) -> f64 {
+        if self.measured.requests > 0 { microseconds.max(1) as f64 } else { f64::INFINITY }
     }
 }
 
@@ -77,7 +81,7 @@ pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result
     for case in &scenario.cases {
         let Some(server) = servers.get(&case.setup) else { continue };
         match load(shop, scenario, case, server)? {
-            Ok(load) => ready.push((case, server, load)),
+            Ok(job) => ready.push((case, server, job)),
             Err(note) => notes.push(note),
         }
     }
@@ -92,8 +96,8 @@ pub(crate) fn run(shop: &Workshop, scenario: &Scenario, rounds: usize) -> Result
             order.reverse();
         }
         for at in order {
-            let (case, server, load) = &ready[at];
-            let result = once(server, load).with_context(|| case.label.clone())?;
+            let (case, server, job) = &ready[at];
+            let result = once(server, job).with_context(|| case.label.clone())?;
             cases[at].rounds.push(result);
         }
         let shown: Vec<String> = cases.iter().map(CaseResult::latest).collect();
@@ -159,7 +163,7 @@ fn load(
     scenario: &Scenario,
     case: &Case,
     server: &Server,
-) -> Result<Result<Load, String>> {
+) -> Result<Result<Job, String>> {
     let mut fields = Vec::new();
     if case.ask.conditional {
         let etag = probe::ask(server.address(), case.ask.path, &[])?.etag;
@@ -170,31 +174,62 @@ fn load(
         fields.push("Connection: close".to_owned());
     }
     if !case.setup.program.is_bare()
-        && let Some(wrong) = mismatch(&case.ask, server, &fields)?
+        && let Some(wrong) = mismatch(case, server, &fields)?
     {
         if case.setup.program.is_pinion() {
             bail!("{}: {wrong}", case.label);
         }
         return Ok(Err(format!("{} is left out: {wrong}.", case.label)));
     }
-    let pattern = match case.ask.pattern {
-        Targets::One => Pattern::Plain,
-        Targets::Pipelined(depth) => Pattern::Pipelined(depth),
-        Targets::Random => Pattern::Paths(shop.many()?.all.clone()),
-        Targets::Hot => Pattern::Paths(shop.many()?.hot.clone()),
-    };
-    Ok(Ok(Load {
-        connections: scenario.connections,
-        seconds: scenario.seconds,
-        url: format!("http://{}{}", server.address(), case.ask.path),
-        fields,
-        pattern,
+    job(shop, scenario, case, server, fields)
+}
+
+/// What the client of a case is to do, or why it cannot.
+fn job(
+    shop: &Workshop,
+    scenario: &Scenario,
+    case: &Case,
+    server: &Server,
+    fields: Vec<String>,
+) -> Result<Result<Job, String>> {
+    let scheme = if case.setup.key.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}{}", server.address(), case.ask.path);
+    let &Scenario { connections, seconds, .. } = scenario;
+    Ok(Ok(match case.ask.client {
+        Client::Wrk => {
+            let pattern = match case.ask.pattern {
+                Targets::One => Pattern::Plain,
+                Targets::Pipelined(depth) => Pattern::Pipelined(depth),
+                Targets::Random => Pattern::Paths(shop.many()?.all.clone()),
+                Targets::Hot => Pattern::Paths(shop.many()?.hot.clone()),
+            };
+            Job::Wrk(wrk::Load { connections, seconds, url, fields, pattern })
+        }
+        Client::H2 { streams } => {
+            let times = shop.file("h2load.log");
+            Job::H2load(Streams { connections, streams, seconds, url, times })
+        }
+        Client::Handshakes { resumed } => {
+            let port = server.address().port();
+            Job::Handshakes(Handshakes { port, clients: connections, seconds, resumed })
+        }
+        Client::Oha => {
+            let Some(program) = oha::find() else {
+                return Ok(Err(format!("{} is left out: oha is not installed.", case.label)));
+            };
+            Job::Oha(Crowd { program, connections, seconds, url, closes: case.ask.closes })
+        }
     }))
 }
 
 /// How a server's answer differs from what is to be measured.
-fn mismatch(ask: &Ask, server: &Server, fields: &[String]) -> Result<Option<String>> {
-    let answer = probe::ask(server.address(), ask.path, fields)?;
+fn mismatch(case: &Case, server: &Server, fields: &[String]) -> Result<Option<String>> {
+    let (ask, address) = (&case.ask, server.address());
+    let http2 = matches!(ask.client, Client::H2 { .. });
+    let answer = match case.setup.key {
+        Some(_) => probe::ask_encrypted(address, ask.path, http2)?,
+        None => probe::ask(address, ask.path, fields)?,
+    };
     if answer.status != ask.status {
         return Ok(Some(format!("answers {} with {}", ask.path, answer.status)));
     }
@@ -203,10 +238,10 @@ fn mismatch(ask: &Ask, server: &Server, fields: &[String]) -> Result<Option<Stri
 }
 
 /// One load on one server.
-fn once(server: &Server, load: &Load) -> Result<Round> {
+fn once(server: &Server, job: &Job) -> Result<Round> {
     thread::sleep(REST);
     let before = server.cpu()?;
-    let measured = wrk::run(load)?;
+    let measured = job.run()?;
     thread::sleep(REST);
     let nanoseconds = server.cpu()?.since(&before);
     Ok(Round::of(measured, nanoseconds))
@@ -218,7 +253,8 @@ fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
         let case = cases.iter().find(|case| case.label == *label)?;
         let figure = |round: &Round| match comparison.figure {
             Figure::Cpu => round.cpu,
-            Figure::P99 => round.p99(),
+            Figure::P50 => round.within(round.measured.p50),
+            Figure::P99 => round.within(round.measured.p99),
         };
         Some(case.rounds.iter().map(figure).collect())
     };
@@ -282,7 +318,7 @@ mod tests {
     #[test]
     fn silence_is_a_failure_and_never_the_best() {
         let silent = Round::of(Measured::default(), 5_000);
-        assert!(silent.cpu.is_infinite() && silent.p99().is_infinite());
+        assert!(silent.cpu.is_infinite() && silent.within(1).is_infinite());
         let result = CaseResult { label: "ours".to_owned(), rounds: vec![silent] };
         assert_eq!(result.failures(&Ask::new("/")), 1);
         let answered = Measured { requests: 10, ..Measured::default() };

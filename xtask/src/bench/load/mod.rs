@@ -4,8 +4,15 @@
 //! load on another. Servers take turns within one run, and only ratios within a round count: the
 //! machine may be slow or shared, it is so for all of them.
 
+mod client;
 mod cpu;
+mod encrypted;
+mod h2load;
+mod handshakes;
+mod idle;
+mod keys;
 mod measure;
+mod oha;
 mod probe;
 mod programs;
 mod scenario;
@@ -22,7 +29,7 @@ use serde_json::{Map, Value};
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these scenarios
+  --only NAME[,NAME]   only these; tls-idle is one too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
@@ -45,7 +52,7 @@ struct Options {
 /// Measures what the options name and records each scenario as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let scenarios = options.scenarios()?;
+    let (scenarios, idle) = (options.scenarios()?, options.idle());
     if std::thread::available_parallelism()?.get() < 2 {
         bail!("a server and its load need a core each, and there is only one");
     }
@@ -66,6 +73,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             println!("\n== {}\n\n{report}", scenario.name);
         }
         all.insert(scenario.name.clone(), data);
+    }
+    if idle {
+        let (report, data) = idle::run(&shop)?;
+        run.record(idle::NAME, &report, &data)?;
+        if !options.json {
+            println!("\n== {}\n\n{report}", idle::NAME);
+        }
+        all.insert(idle::NAME.to_owned(), data);
     }
     eprintln!("recorded in {}", run.shown());
     if options.json {
@@ -107,6 +122,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether idle connections are measured.
+    fn idle(&self) -> bool {
+        !self.sweep && (self.only.is_empty() || self.only.iter().any(|name| name == idle::NAME))
+    }
+
     fn scenarios(&self) -> Result<Vec<Scenario>> {
         if self.sweep {
             let steps = if self.steps.is_empty() { scenario::SWEEP } else { &self.steps };
@@ -114,8 +134,9 @@ impl Options {
         }
         let mut scenarios = scenario::all(self.seconds);
         let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-        if let Some(unknown) = self.only.iter().find(|name| !names.contains(name)) {
-            bail!("no scenario {unknown}; there are {}", names.join(", "));
+        let known = |name: &String| names.contains(name) || name == idle::NAME;
+        if let Some(unknown) = self.only.iter().find(|name| !known(name)) {
+            bail!("no scenario {unknown}; there are {}, {}", names.join(", "), idle::NAME);
         }
         if !self.only.is_empty() {
             scenarios.retain(|scenario| self.only.contains(&scenario.name));
@@ -141,6 +162,9 @@ mod tests {
             options.scenarios().unwrap().into_iter().map(|scenario| scenario.name).collect()
         };
         assert_eq!(names(&only), ["close", "large"]);
+        assert!(!only.idle());
+        let idle = Options::parse(&["--only", "tls-idle"]).unwrap();
+        assert!(idle.idle() && names(&idle).is_empty());
         let sweep = Options::parse(&["--sweep", "--steps", "1,16384"]).unwrap();
         assert_eq!(names(&sweep), ["sweep-1", "sweep-16384"]);
     }

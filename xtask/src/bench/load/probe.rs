@@ -1,8 +1,10 @@
 //! One request by hand, to see that a server answers what is about to be measured.
 
+use crate::process;
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,10 +47,21 @@ pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<
     }
 }
 
+/// The same over TLS, by curl.
+pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Result<Answer> {
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--insecure", "--max-time", &TIMEOUT.as_secs().to_string()]);
+    command.args(["--output", "/dev/null", "--dump-header", "-"]);
+    command.arg(if http2 { "--http2" } else { "--http1.1" });
+    let text = process::output(command.arg(format!("https://{address}{path}")))?;
+    let answer = answer(text.trim_end()).filter(|_| !http2 || text.starts_with("HTTP/2"));
+    answer.with_context(|| format!("no answer as it was asked for: {text}"))
+}
+
 /// Reads a response head without its blank line.
 fn answer(head: &str) -> Option<Answer> {
     let mut lines = head.split("\r\n");
-    let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let status = lines.next()?.strip_prefix("HTTP/")?.split(' ').nth(1)?.parse().ok()?;
     let mut answer = Answer { status, etag: None, body_bytes: None };
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
@@ -71,6 +84,7 @@ mod tests {
         let expected =
             Answer { status: 304, etag: Some("\"a:b\"".to_owned()), body_bytes: Some(13) };
         assert_eq!(answer(head), Some(expected));
+        assert_eq!(answer("HTTP/2 404 \r\nx: y").map(|answer| answer.status), Some(404));
         assert_eq!(answer("SSH-2.0"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The servers that are compared, and how each is started.
 
+use super::keys::{self, Key};
 use super::server::{self, SERVER_CORE, Server};
 use super::site::{self, Many};
 use crate::debian::{self, Need, Proof};
@@ -19,6 +20,10 @@ const NEEDS: &[Need] = &[
     Need { package: "wrk", proof: Proof::Program("wrk") },
     Need { package: "nginx-light", proof: Proof::Program("nginx") },
     Need { package: "h2o", proof: Proof::Program("h2o") },
+    Need { package: "curl", proof: Proof::Program("curl") },
+    Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
+    Need { package: "openssl", proof: Proof::Program("openssl") },
+    Need { package: "python3", proof: Proof::Program("python3") },
     Need { package: "lighttpd", proof: Proof::Program("lighttpd") },
 ];
 
@@ -80,6 +85,8 @@ pub(crate) struct Setup {
     pub(crate) workers: u32,
     /// Whether a bare loop ends each connection after one answer.
     pub(crate) closes: bool,
+    /// The key of its certificate; without TLS when there is none.
+    pub(crate) key: Option<Key>,
 }
 
 /// What is served.
@@ -89,6 +96,10 @@ pub(crate) enum Content {
     /// The small site with many rules.
     Ruled,
     Many,
+    /// Pinion's yardstick with as much content as the small page has.
+    Dummy,
+    /// The same without content.
+    DummyEmpty,
 }
 
 /// Everything that is made before the first start.
@@ -118,6 +129,7 @@ impl Workshop {
             process::run(compile.args(library))?;
         }
         let small = site::small(&state)?;
+        keys::make(&state)?;
         let pinion = workspace::target().join("release/pinion");
         let shop = Self { state, pinion, small, many: OnceCell::new() };
         shop.archive(&shop.small, &[], "small.pinion")?;
@@ -165,6 +177,11 @@ impl Workshop {
         Some(line.unwrap_or("unknown").trim_matches([' ', '*']).to_owned())
     }
 
+    /// A file below the folder of the bench.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.state.join(name)
+    }
+
     fn find(&self, program: Program) -> Option<PathBuf> {
         match program {
             Program::BareEpoll => Some(self.state.join("epoll")),
@@ -181,13 +198,18 @@ impl Workshop {
     fn command(&self, setup: Setup, program: &Path, port: u16, folder: &Path) -> Result<Command> {
         let mut command = server::on_core(SERVER_CORE, program);
         let listen = format!("127.0.0.1:{port}");
+        let pair = setup.key.map(|key| key.pair(&self.state));
         let configuration = |name: &str| {
             let template = workspace::root().join("bench/load/peers").join(name);
-            let values = [
+            let mut values = vec![
                 ("PORT", port.to_string()),
                 ("ROOT", self.small.display().to_string()),
                 ("STATE", folder.display().to_string()),
             ];
+            if let Some(pair) = &pair {
+                values.push(("CERTIFICATE", pair.certificate.display().to_string()));
+                values.push(("KEY", pair.key.display().to_string()));
+            }
             server::configuration(&template, &values, folder)
         };
         match setup.program {
@@ -196,20 +218,30 @@ impl Workshop {
             }
             Program::PinionEpoll | Program::PinionUring => {
                 let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
-                let archive = match setup.content {
-                    Content::Small => "small.pinion",
-                    Content::Ruled => "ruled.pinion",
-                    Content::Many => "many.pinion",
-                };
-                command.arg("serve").arg(self.state.join(archive));
-                command.args(["--listen", &listen, "--io", io]);
+                command.arg("serve").args(["--io", io]);
                 command.args(["--workers", &setup.workers.to_string()]);
+                match setup.content {
+                    Content::Small => command.arg(self.state.join("small.pinion")),
+                    Content::Ruled => command.arg(self.state.join("ruled.pinion")),
+                    Content::Many => command.arg(self.state.join("many.pinion")),
+                    Content::Dummy => command.arg("--dummy"),
+                    Content::DummyEmpty => command.args(["--dummy", "--dummy-bytes", "0"]),
+                };
+                match &pair {
+                    None => command.args(["--listen", &listen]),
+                    Some(pair) => {
+                        command.args(["--tls", &listen, "--cert"]).arg(&pair.certificate);
+                        command.arg("--key").arg(&pair.key)
+                    }
+                };
             }
             Program::Nginx => {
-                command.arg("-c").arg(configuration("nginx.conf")?);
+                let name = if pair.is_some() { "nginx-tls.conf" } else { "nginx.conf" };
+                command.arg("-c").arg(configuration(name)?);
             }
             Program::H2o => {
-                command.args(["-m", "worker", "-c"]).arg(configuration("h2o.conf")?);
+                let name = if pair.is_some() { "h2o-tls.conf" } else { "h2o.conf" };
+                command.args(["-m", "worker", "-c"]).arg(configuration(name)?);
             }
             Program::Lighttpd => {
                 command.args(["-D", "-f"]).arg(configuration("lighttpd.conf")?);

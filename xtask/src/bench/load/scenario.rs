@@ -1,5 +1,6 @@
 //! What is measured and what it must not exceed: the table of scenarios.
 
+use super::encrypted;
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
 
@@ -33,6 +34,20 @@ pub(crate) struct Ask {
     /// Whether the connection ends after each answer.
     pub(crate) closes: bool,
     pub(crate) pattern: Targets,
+    pub(crate) client: Client,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Client {
+    /// wrk, over HTTP/1.
+    Wrk,
+    /// h2load, so many requests of a connection at once.
+    H2 { streams: u32 },
+    /// Nobody: connections that agree on keys, and go on with an older session or do not.
+    Handshakes { resumed: bool },
+    /// oha, over HTTP/1.
+    Oha,
 }
 
 /// Which requests follow one another on a connection.
@@ -60,12 +75,14 @@ pub(crate) struct Comparison {
 pub(crate) enum Figure {
     /// CPU time of the server per answered request.
     Cpu,
+    /// The time within which half of the answers came.
+    P50,
     /// The time within which 99 of 100 answers came.
     P99,
 }
 
 /// How many connections most scenarios keep open.
-const CONNECTIONS: u32 = 64;
+pub(crate) const CONNECTIONS: u32 = 64;
 
 /// The connection counts of the sweep.
 pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_384];
@@ -73,7 +90,7 @@ pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_3
 /// So many connections take wrk up to a second to open, which its load must outlast.
 const OPENED_PER_SECOND: u32 = 4096;
 
-const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
+pub(crate) const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
 
 /// Everything but the sweep, in the order of the report.
 pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
@@ -95,7 +112,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
             limit: Some(0.1),
         });
     }
-    vec![
+    let mut scenarios = vec![
         against_bare(
             "keep-alive",
             "One small file over connections that stay open.",
@@ -116,7 +133,9 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
         paths(seconds),
         rules(seconds),
         large(seconds),
-    ]
+    ];
+    scenarios.extend(encrypted::all(seconds));
+    scenarios
 }
 
 /// One step of the sweep: every server with so many connections.
@@ -298,7 +317,7 @@ fn everyone(ask: &Ask) -> Vec<Case> {
         .collect()
 }
 
-fn cpu(case: String, with: String, limit: f64) -> Comparison {
+pub(crate) fn cpu(case: String, with: String, limit: f64) -> Comparison {
     Comparison { figure: Figure::Cpu, case, with: vec![with], limit: Some(limit) }
 }
 
@@ -307,9 +326,9 @@ fn names(programs: &[Program]) -> Vec<String> {
 }
 
 impl Case {
-    fn new(label: String, program: Program, ask: Ask) -> Self {
+    pub(crate) fn new(label: String, program: Program, ask: Ask) -> Self {
         let closes = ask.closes && program.is_bare();
-        let setup = Setup { program, content: Content::Small, workers: 1, closes };
+        let setup = Setup { program, content: Content::Small, workers: 1, closes, key: None };
         Self { label, setup, ask }
     }
 }
@@ -324,6 +343,7 @@ impl Ask {
             conditional: false,
             closes: false,
             pattern: Targets::One,
+            client: Client::Wrk,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A server that is being measured: one process on a core of its own, on a free loopback port.
 
-use super::cpu::Reading;
+use super::cpu::{self, Reading};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -50,6 +50,11 @@ impl Server {
 
     pub(crate) fn cpu(&self) -> Result<Reading> {
         Reading::of(self.child.id())
+    }
+
+    /// It and everything that it has started.
+    pub(crate) fn processes(&self) -> Result<Vec<u32>> {
+        cpu::family(self.child.id())
     }
 
     fn wait_for_accept(&mut self) -> Result<()> {

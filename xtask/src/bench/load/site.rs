@@ -11,11 +11,15 @@ const PAGE: &str = "hello world!\n";
 /// The size of the large file.
 pub(crate) const LARGE_BYTES: usize = 100 * 1024;
 
+/// The size of the very large one.
+pub(crate) const HUGE_BYTES: usize = 10 * 1024 * 1024;
+
 /// The folders of the large site and the files in each: 250 000 in all.
 const MANY: usize = 500;
 
 /// The small site below `state`: the page as a plain file, under a clean address, as the index, of
-/// a folder too, and as the page for what is not there; and the large file.
+/// a folder too, and as the page for what is not there; and the large
+/// files.
 pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     let root = state.join("site");
     fs::create_dir_all(root.join("guide"))?;
@@ -23,7 +27,9 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     for name in ["hello.txt", "about.html", "index.html", "404.html", "guide/index.html"] {
         fs::write(root.join(name), PAGE)?;
     }
-    fs::write(root.join("large/file.bin"), noise(LARGE_BYTES))?;
+    for (name, bytes) in [("file.bin", LARGE_BYTES), ("huge.bin", HUGE_BYTES)] {
+        fs::write(root.join("large").join(name), noise(bytes))?;
+    }
     Ok(root)
 }
 

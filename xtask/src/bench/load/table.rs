@@ -130,6 +130,7 @@ fn row(case: &CaseResult, columns: &[(&str, Column)]) -> String {
 fn figure(figure: Figure) -> &'static str {
     match figure {
         Figure::Cpu => "CPU",
+        Figure::P50 => "p50",
         Figure::P99 => "p99",
     }
 }

@@ -1,0 +1,118 @@
+"""Connections over TLS 1.3, as a client makes them: `cargo xtask bench load` runs this.
+
+tls.py handshakes PORT CLIENTS SECONDS full|resumed
+    So many clients, each with one connection after the other that does nothing but its handshake. A
+    resumed one goes on with the session of a connection before them; one that the server did not
+    resume is an error. Prints a line as report.lua does.
+tls.py hold PORT COUNT
+    Opens so many connections, asks for a page on each, prints a line and keeps them until its
+    input ends.
+"""
+import socket
+import ssl
+import sys
+import threading
+import time
+
+HOST = "127.0.0.1"
+REQUEST = b"GET /hello.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"
+TIMEOUT_SECONDS = 10
+
+
+def client():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def connect(context, port, session=None):
+    tcp = socket.create_connection((HOST, port), TIMEOUT_SECONDS)
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return context.wrap_socket(tcp, server_hostname="localhost", session=session)
+
+
+def ask(connection):
+    """Asks for the page and reads all of the answer, and the tickets before it."""
+    connection.sendall(REQUEST)
+    got = b""
+    while b"hello world!" not in got:
+        piece = connection.recv(4096)
+        if not piece:
+            raise OSError(f"no page: {got!r}")
+        got += piece
+
+
+def leave(connection):
+    """Says goodbye and waits until the server has hung up: by then it has done all of its work."""
+    connection.setblocking(False)
+    try:
+        connection.unwrap()
+    except ssl.SSLError:
+        pass  # not every server answers to it
+    with socket.socket(fileno=connection.detach()) as tcp:
+        tcp.settimeout(TIMEOUT_SECONDS)
+        tcp.shutdown(socket.SHUT_WR)
+        while tcp.recv(4096):
+            pass
+
+
+def handshakes(port, clients, seconds, resumed):
+    context, session = client(), None
+    if resumed:
+        with connect(context, port) as first:
+            ask(first)
+            session = first.session
+    took, faults = [], []
+    began = time.monotonic()
+
+    def one_after_the_other():
+        while time.monotonic() < began + seconds:
+            start = time.monotonic()
+            try:
+                connection = connect(context, port, session)
+                if connection.session_reused != resumed:
+                    faults.append("another kind of handshake")
+                leave(connection)
+                took.append(int((time.monotonic() - start) * 1e6))
+            except OSError as fault:
+                faults.append(str(fault))
+
+    threads = [threading.Thread(target=one_after_the_other) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report(took, int((time.monotonic() - began) * 1e6), faults)
+
+
+def report(took, duration, faults):
+    took.sort()
+
+    def within(share):
+        return took[min(int(len(took) * share), len(took) - 1)] if took else 0
+
+    figures = {
+        "requests": len(took), "duration": duration, "p50": within(0.5), "p75": within(0.75),
+        "p90": within(0.9), "p99": within(0.99), "p999": within(0.999), "max": within(1),
+        "connect": len(faults), "read": 0, "write": 0, "status": 0, "timeout": 0,
+    }
+    print("measured", *(f"{name}={value}" for name, value in figures.items()))
+
+
+def hold(port, count):
+    context, held = client(), []
+    for _ in range(count):
+        connection = connect(context, port)
+        ask(connection)
+        held.append(connection)
+    print("held", len(held), flush=True)
+    sys.stdin.read()
+
+
+verb, port, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if verb == "hold":
+    hold(port, number)
+else:
+    handshakes(port, number, int(sys.argv[4]), sys.argv[5] == "resumed")

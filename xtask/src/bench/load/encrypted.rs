@@ -1,0 +1,216 @@
+//! What TLS and HTTP/2 cost: the part of the table of scenarios that is about them.
+
+use super::keys::Key;
+use super::programs::{Content, Program};
+use super::scenario::{Ask, CONNECTIONS, Case, Client, Comparison, Figure, PINION, Scenario, cpu};
+use super::site::HUGE_BYTES;
+
+/// In the order of the report.
+pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
+    vec![
+        streams(seconds),
+        alone(seconds),
+        keep_alive(seconds),
+        handshakes(seconds),
+        huge(seconds),
+        crowd(seconds),
+        dummy(seconds),
+    ]
+}
+
+/// The servers of other projects that speak HTTP/2.
+const PEERS: &[Program] = &[Program::Nginx, Program::H2o];
+
+const PAGE: &str = "/hello.txt";
+
+fn h2(streams: u32) -> Ask {
+    Ask { client: Client::H2 { streams }, ..Ask::new(PAGE) }
+}
+
+fn encrypted(label: String, program: Program, key: Key, ask: Ask) -> Case {
+    let mut case = Case::new(label, program, ask);
+    case.setup.key = Some(key);
+    case
+}
+
+/// Many streams on few connections.
+fn streams(seconds: u32) -> Scenario {
+    let case =
+        |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(32));
+    let against = |program: &Program| {
+        let limit = program.is_pinion().then_some(0.6);
+        Comparison { limit, ..cpu(program.name().to_owned(), "h2o".to_owned(), 0.6) }
+    };
+    Scenario {
+        name: "h2".to_owned(),
+        about: "One small file over HTTP/2 and TLS, 32 requests of a connection at once.",
+        connections: 10,
+        seconds,
+        cases: PINION.iter().chain(PEERS).map(case).collect(),
+        comparisons: PINION.iter().chain(&[Program::Nginx]).map(against).collect(),
+    }
+}
+
+/// One request after the other: what somebody waits for who has the server for himself.
+fn alone(seconds: u32) -> Scenario {
+    let case = |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(1));
+    let against = |program: &Program| Comparison {
+        figure: Figure::P50,
+        case: program.name().to_owned(),
+        with: vec!["h2o".to_owned()],
+        limit: Some(1.0),
+    };
+    Scenario {
+        name: "h2-alone".to_owned(),
+        about: "One small file over HTTP/2 and TLS, one request at a time.",
+        connections: 1,
+        seconds,
+        cases: PINION.iter().chain(PEERS).map(case).collect(),
+        comparisons: PINION.iter().map(against).collect(),
+    }
+}
+
+/// HTTP/1 over TLS, beside nginx and beside ours without TLS.
+fn keep_alive(seconds: u32) -> Scenario {
+    let label = |program: Program, how: &str| format!("{}, {how}", program.name());
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for &program in PINION {
+        let (plain, tls) = (label(program, "plain"), label(program, "TLS"));
+        cases.push(Case::new(plain.clone(), program, Ask::new(PAGE)));
+        cases.push(encrypted(tls.clone(), program, Key::P256, Ask::new(PAGE)));
+        comparisons.push(cpu(tls.clone(), label(Program::Nginx, "TLS"), 0.6));
+        comparisons.push(cpu(tls, plain, 1.5));
+    }
+    for &program in PEERS {
+        let (plain, tls) = (label(program, "plain"), label(program, "TLS"));
+        cases.push(Case::new(plain.clone(), program, Ask::new(PAGE)));
+        cases.push(encrypted(tls.clone(), program, Key::P256, Ask::new(PAGE)));
+        comparisons.push(Comparison { limit: None, ..cpu(tls, plain, 1.0) });
+    }
+    Scenario {
+        name: "tls-keep-alive".to_owned(),
+        about: "One small file over HTTP/1.1 and TLS 1.3, and without TLS; connections stay open.",
+        connections: CONNECTIONS,
+        seconds,
+        cases,
+        comparisons,
+    }
+}
+
+/// Handshakes alone, whole ones and resumed ones.
+fn handshakes(seconds: u32) -> Scenario {
+    let label = |program: Program, what: &str| format!("{}, {what}", program.name());
+    let ask = |resumed| Ask { client: Client::Handshakes { resumed }, ..Ask::new(PAGE) };
+    let kinds = [
+        ("P-256", Key::P256, false),
+        ("RSA-2048", Key::Rsa2048, false),
+        ("resumed", Key::Rsa2048, true),
+    ];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for (what, key, resumed) in kinds {
+        for &program in PINION.iter().chain(PEERS) {
+            cases.push(encrypted(label(program, what), program, key, ask(resumed)));
+        }
+    }
+    for &program in PINION {
+        let with_nginx =
+            |what, limit| cpu(label(program, what), label(Program::Nginx, what), limit);
+        let with_own = |what, limit| cpu(label(program, "resumed"), label(program, what), limit);
+        comparisons.push(with_nginx("P-256", 0.5));
+        comparisons.push(with_nginx("RSA-2048", 0.8));
+        comparisons.push(with_own("RSA-2048", 0.4));
+        comparisons.push(with_own("P-256", 1.0));
+        comparisons.push(Comparison { limit: None, ..with_nginx("resumed", 1.0) });
+    }
+    Scenario {
+        name: "handshakes".to_owned(),
+        about: "Connections over TLS 1.3 with X25519 that ask for nothing: what is called a \
+                request here is a handshake, with the begin and the end of its connection.",
+        connections: 16,
+        seconds,
+        cases,
+        comparisons,
+    }
+}
+
+/// A file of 10 MiB.
+fn huge(seconds: u32) -> Scenario {
+    let label = |program: Program, how: &str| format!("{}, {how}", program.name());
+    let plain = Ask { body_bytes: Some(HUGE_BYTES as u64), ..Ask::new("/large/huge.bin") };
+    let ways = [
+        ("HTTP/1.1", plain.clone()),
+        ("HTTP/2", Ask { client: Client::H2 { streams: 1 }, ..plain }),
+    ];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for (how, ask) in ways {
+        for &program in PINION.iter().chain(PEERS) {
+            cases.push(encrypted(label(program, how), program, Key::P256, ask.clone()));
+        }
+        for &program in PINION {
+            comparisons.push(cpu(label(program, how), label(Program::Nginx, how), 1.1));
+        }
+    }
+    Scenario {
+        name: "tls-huge".to_owned(),
+        about: "A file of 10 MiB over TLS.",
+        connections: 4,
+        seconds,
+        cases,
+        comparisons,
+    }
+}
+
+/// oha's three cases, of which none may fail.
+fn crowd(seconds: u32) -> Scenario {
+    let keep = Ask { client: Client::Oha, ..Ask::new(PAGE) };
+    let close = Ask { closes: true, ..keep.clone() };
+    let mut cases = Vec::new();
+    for &program in PINION {
+        let label = |how: &str| format!("{}, {how}", program.name());
+        cases.push(Case::new(label("plain"), program, keep.clone()));
+        cases.push(encrypted(label("TLS"), program, Key::Rsa2048, keep.clone()));
+        cases.push(encrypted(label("TLS, no reuse"), program, Key::Rsa2048, close.clone()));
+    }
+    Scenario {
+        name: "oha".to_owned(),
+        about: "One small file, asked for by oha; with TLS the key is RSA-2048.",
+        connections: 1024,
+        seconds,
+        cases,
+        comparisons: Vec::new(),
+    }
+}
+
+/// A file beside the same bytes without a site.
+fn dummy(seconds: u32) -> Scenario {
+    let ways = [
+        ("HTTP/1.1", None, Ask::new(PAGE)),
+        ("HTTP/1.1 over TLS", Some(Key::P256), Ask::new(PAGE)),
+        ("HTTP/2 over TLS", Some(Key::P256), h2(32)),
+    ];
+    let contents =
+        [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for &program in PINION {
+        for (how, key, ask) in &ways {
+            let label = |what: &str| format!("{}, {how}, {what}", program.name());
+            for (what, content) in contents {
+                let mut case = Case::new(label(what), program, ask.clone());
+                (case.setup.key, case.setup.content) = (*key, content);
+                cases.push(case);
+            }
+            for (what, _) in contents.iter().skip(1) {
+                let compared = cpu(label("file"), label(what), 1.0);
+                comparisons.push(Comparison { limit: None, ..compared });
+            }
+        }
+    }
+    Scenario {
+        name: "dummy".to_owned(),
+        about: "One small file, beside the same content without a site, and beside no content.",
+        connections: 10,
+        seconds,
+        cases,
+        comparisons,
+    }
+}

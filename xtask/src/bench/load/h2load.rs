@@ -1,0 +1,95 @@
+//! h2load: HTTP/2 over TLS, so many requests of a connection under way at once.
+
+use super::client::Measured;
+use super::server::{self, CLIENT_CORE};
+use crate::process;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+
+/// What h2load is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Streams {
+    pub(crate) connections: u32,
+    /// Requests of a connection that are under way at once.
+    pub(crate) streams: u32,
+    pub(crate) seconds: u32,
+    pub(crate) url: String,
+    /// Where it may write how long each answer took.
+    pub(crate) times: PathBuf,
+}
+
+/// Runs one load to its end.
+pub(crate) fn run(load: &Streams) -> Result<Measured> {
+    // It adds to what is there.
+    let _ = fs::remove_file(&load.times);
+    let mut command = server::on_core(CLIENT_CORE, "h2load");
+    command.args(["-t1", &format!("-c{}", load.connections), &format!("-m{}", load.streams)]);
+    command.args([&format!("-D{}", load.seconds), "--npn-list=h2"]);
+    command.arg(format!("--log-file={}", load.times.display())).arg(&load.url);
+    let text = process::output(&mut command)?;
+    let times = fs::read_to_string(&load.times).unwrap_or_default();
+    let counted = counted(&text).with_context(|| format!("h2load did not report:\n{text}"))?;
+    Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..with_times(counted, &times) })
+}
+
+/// Reads the counts of the summary.
+fn counted(text: &str) -> Option<Measured> {
+    let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+    let (requests, codes) = (line("requests: ")?, line("status codes: ")?);
+    let count = |line: &str, what: &str| -> Option<u64> {
+        line.split(", ").find_map(|part| part.strip_suffix(what))?.trim().parse().ok()
+    };
+    Some(Measured {
+        requests: count(requests, " done")? - count(requests, " failed")?,
+        errors: count(requests, " failed")?,
+        refusals: count(codes, " 4xx")? + count(codes, " 5xx")?,
+        timeouts: count(requests, " timeout")?,
+        ..Measured::default()
+    })
+}
+
+/// The percentiles of a log: when it began, the status and the microseconds of each answer.
+fn with_times(counted: Measured, log: &str) -> Measured {
+    let took = |line: &str| line.rsplit('\t').next()?.parse().ok();
+    let mut times: Vec<u64> = log.lines().filter_map(took).collect();
+    times.sort_unstable();
+    let within = |per_mille: usize| {
+        let at = (times.len() * per_mille / 1000).min(times.len().saturating_sub(1));
+        times.get(at).copied().unwrap_or(0)
+    };
+    Measured {
+        p50: within(500),
+        p75: within(750),
+        p90: within(900),
+        p99: within(990),
+        p999: within(999),
+        max: within(1000),
+        ..counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMMARY: &str = "finished in 2.00s, 45.50 req/s, 2.93MB/s\n\
+        requests: 100 total, 100 started, 95 done, 91 succeeded, 4 failed, 1 errored, 2 timeout\n\
+        status codes: 91 2xx, 0 3xx, 3 4xx, 1 5xx\n";
+
+    #[test]
+    fn the_summary_is_read() {
+        let expected =
+            Measured { requests: 91, errors: 4, refusals: 4, timeouts: 2, ..Measured::default() };
+        assert_eq!(counted(SUMMARY), Some(expected));
+        assert_eq!(counted("finished in 2.00s\n"), None);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_last_column() {
+        let log: String = (1..=100).rev().map(|time| format!("170\t200\t{time}\n")).collect();
+        let measured = with_times(Measured::default(), &log);
+        assert_eq!((measured.p50, measured.p99, measured.max), (51, 100, 100));
+        assert_eq!(with_times(Measured::default(), ""), Measured::default());
+    }
+}

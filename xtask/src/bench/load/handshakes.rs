@@ -1,0 +1,62 @@
+//! Connections that do nothing but agree on keys, and connections that do nothing at all:
+//! `bench/load/tls.py`.
+
+use super::client::Measured;
+use super::server::{self, CLIENT_CORE};
+use crate::{process, workspace};
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// Clients that make one handshake after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Handshakes {
+    pub(crate) port: u16,
+    pub(crate) clients: u32,
+    pub(crate) seconds: u32,
+    /// Whether they go on with an older session.
+    pub(crate) resumed: bool,
+}
+
+/// Runs one load to its end.
+pub(crate) fn run(load: &Handshakes) -> Result<Measured> {
+    let mut command = script();
+    command.arg("handshakes");
+    command
+        .args([u32::from(load.port), load.clients, load.seconds].map(|figure| figure.to_string()));
+    command.arg(if load.resumed { "resumed" } else { "full" });
+    Measured::from_line(&process::output(&mut command)?)
+}
+
+/// Connections that were asked one thing each and stay open until this is dropped.
+pub(crate) struct Held(Child);
+
+impl Held {
+    pub(crate) fn open(port: u16, count: u32) -> Result<Self> {
+        let mut command = script();
+        command.args(["hold", &port.to_string(), &count.to_string()]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut held = Self(child);
+        let said = held.0.stdout.take().context("the output is ours")?;
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line)?;
+        if line.trim() != format!("held {count}") {
+            bail!("{} did not open its connections: {line}", process::shown(&command));
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn script() -> Command {
+    let mut command = server::on_core(CLIENT_CORE, "python3");
+    command.arg(workspace::root().join("bench/load/tls.py"));
+    command
+}

@@ -1,0 +1,86 @@
+//! What a connection over TLS takes that nobody uses: memory of the server's processes.
+
+use super::handshakes::Held;
+use super::keys::Key;
+use super::programs::{Content, Program, Setup, Workshop};
+use super::server::Server;
+use crate::bench::cost;
+use crate::bench::figures::{self, Figure};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// The name of the part.
+pub(crate) const NAME: &str = "tls-idle";
+
+/// How many connections are held; enough that what a server has anyway is little beside them.
+const CONNECTIONS: u32 = 2000;
+/// Opened and closed before, so that what a server allocates once is there.
+const WARMING: u32 = 100;
+/// How long a server has to give back what it used for handshakes.
+const REST: Duration = Duration::from_millis(500);
+
+/// What a connection may take, in bytes, and of nginx's.
+const GOAL_BYTES: f64 = 10.0 * 1024.0;
+const GOAL_OF_NGINX: f64 = 0.5;
+
+/// Measures all servers; the report and the data.
+pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let mut figures = Vec::new();
+    let mut data = serde_json::Map::new();
+    let nginx = each(shop, Program::Nginx)?;
+    for (program, own, ratio) in [
+        (Program::PinionEpoll, "pinion epoll, bytes", "pinion epoll over nginx"),
+        (Program::PinionUring, "pinion io_uring, bytes", "pinion io_uring over nginx"),
+    ] {
+        let bytes = each(shop, program)?.context("pinion is built")?;
+        figures.push(Figure::of(own, bytes).at_most(GOAL_BYTES));
+        if let Some(nginx) = nginx {
+            let share = Figure::of(ratio, bytes / nginx).at_most(GOAL_OF_NGINX);
+            figures.push(Figure { shown: format!("{:.2}", bytes / nginx), ..share });
+        }
+        data.insert(program.name().to_owned(), json!(bytes));
+    }
+    let h2o = each(shop, Program::H2o)?;
+    for (program, name, bytes) in
+        [(Program::Nginx, "nginx, bytes", nginx), (Program::H2o, "h2o, bytes", h2o)]
+    {
+        if let Some(bytes) = bytes {
+            figures.push(Figure::of(name, bytes));
+            data.insert(program.name().to_owned(), json!(bytes));
+        }
+    }
+    let report = format!(
+        "Anonymous memory of a server for each of {CONNECTIONS} connections over TLS 1.3 that \
+         asked for one small file over HTTP/1.1 and then nothing.\n\n{}",
+        figures::table(&figures)
+    );
+    Ok((report, data.into()))
+}
+
+/// Bytes for each connection; `None` when the server is not installed.
+fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
+    let setup =
+        Setup { program, content: Content::Small, workers: 1, closes: false, key: Some(Key::P256) };
+    let Some(server) = shop.start(setup)? else { return Ok(None) };
+    let port = server.address().port();
+    drop(Held::open(port, WARMING)?);
+    thread::sleep(REST);
+    let before = bytes(&server)?;
+    let held = Held::open(port, CONNECTIONS)?;
+    thread::sleep(REST);
+    let after = bytes(&server)?;
+    drop(held);
+    Ok(Some((after as f64 - before as f64) / f64::from(CONNECTIONS)))
+}
+
+/// Memory of a server's own, of all its processes.
+fn bytes(server: &Server) -> Result<u64> {
+    let own = |process: u32| -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+        cost::bytes_in(&status, "RssAnon").context("the kernel does not say")
+    };
+    server.processes()?.into_iter().map(own).sum()
+}

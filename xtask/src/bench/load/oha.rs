@@ -1,0 +1,87 @@
+//! oha: a thousand clients at once, each with connections of its own kind. It is in no
+//! distribution: a variable or the search path says where it is.
+
+use super::client::Measured;
+use super::server::{self, CLIENT_CORE};
+use crate::process;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What oha is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Crowd {
+    pub(crate) program: PathBuf,
+    pub(crate) connections: u32,
+    pub(crate) seconds: u32,
+    pub(crate) url: String,
+    /// Whether each request has a connection of its own.
+    pub(crate) closes: bool,
+}
+
+/// Where it is, if it is there.
+pub(crate) fn find() -> Option<PathBuf> {
+    std::env::var_os("OHA").map(PathBuf::from).or_else(|| process::find("oha"))
+}
+
+/// Runs one load to its end.
+pub(crate) fn run(load: &Crowd) -> Result<Measured> {
+    let mut command = server::on_core(CLIENT_CORE, &load.program);
+    command.args(["--no-tui", "--insecure", "--output-format", "json"]);
+    command.args(["-c", &load.connections.to_string(), "-z", &format!("{}s", load.seconds)]);
+    command.args(load.closes.then_some("--disable-keepalive")).arg(&load.url);
+    let text = process::output(&mut command)?;
+    measured(&text).with_context(|| format!("oha did not report:\n{text}"))
+}
+
+fn measured(text: &str) -> Option<Measured> {
+    let data: Value = serde_json::from_str(text).ok()?;
+    let counts = |name: &str| -> Option<Vec<(&String, u64)>> {
+        let object = data[name].as_object()?;
+        Some(object.iter().map(|(what, count)| (what, count.as_u64().unwrap_or(0))).collect())
+    };
+    let sum = |counts: &[(&String, u64)]| counts.iter().map(|(_, count)| count).sum();
+    let mut answers = counts("statusCodeDistribution")?;
+    let mut errors = counts("errorDistribution")?;
+    // What was under way when its time was over is nobody's fault.
+    errors.retain(|(what, _)| !what.contains("deadline"));
+    let requests = sum(&answers);
+    answers.retain(|(status, _)| status.as_str() >= "400");
+    let percentiles = &data["latencyPercentiles"];
+    let microseconds = |value: &Value| value.as_f64().map_or(0, |seconds| (seconds * 1e6) as u64);
+    Some(Measured {
+        requests,
+        duration: microseconds(&data["summary"]["total"]),
+        p50: microseconds(&percentiles["p50"]),
+        p75: microseconds(&percentiles["p75"]),
+        p90: microseconds(&percentiles["p90"]),
+        p99: microseconds(&percentiles["p99"]),
+        p999: microseconds(&percentiles["p99.9"]),
+        max: microseconds(&data["summary"]["slowest"]),
+        errors: sum(&errors),
+        refusals: sum(&answers),
+        timeouts: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_faults_are_counted_and_the_end_is_none() {
+        let text = r#"{
+            "summary": { "total": 2.0, "slowest": 0.5 },
+            "latencyPercentiles": { "p50": 0.001, "p99": 0.02, "p99.9": null },
+            "statusCodeDistribution": { "200": 90, "404": 3, "503": 2 },
+            "errorDistribution": { "aborted due to deadline": 64, "connection closed": 5 }
+        }"#;
+        let read = measured(text).unwrap();
+        assert_eq!((read.requests, read.errors, read.refusals), (95, 5, 5));
+        assert_eq!(
+            (read.duration, read.p50, read.p99, read.max),
+            (2_000_000, 1000, 20_000, 500_000)
+        );
+        assert!(measured("no such host").is_none());
+    }
+}
