@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
+//! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
@@ -32,6 +33,7 @@ pub mod field;
 pub mod grammar;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 pub mod host;
 pub mod hpack;
 pub mod limits;

@@ -42,19 +42,19 @@ const ROWS: [Row; 4] = [RESETS, REPLIES, TRIFLES, WINDOWS];
 
 /// What is left of each.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budgets {
+pub(crate) struct Budgets {
     left: [u16; ROWS.len()],
     /// Until when time has been counted, in seconds.
     counted_s: u32,
 }
 
 impl Budgets {
-    pub(super) fn new() -> Budgets {
+    pub(crate) fn new() -> Budgets {
         Budgets { left: ROWS.map(|row| row.burst), counted_s: 0 }
     }
 
     /// Time is counted from now on.
-    pub(super) fn begin(&mut self, now_ms: u64) {
+    pub(crate) fn begin(&mut self, now_ms: u64) {
         self.counted_s = seconds(now_ms);
     }
 
@@ -63,7 +63,7 @@ impl Budgets {
     /// # Errors
     /// The budget, when nothing is left of it.
     #[inline]
-    pub(super) fn spend(&mut self, budget: Budget, now_ms: u64) -> Result<(), Budget> {
+    pub(crate) fn spend(&mut self, budget: Budget, now_ms: u64) -> Result<(), Budget> {
         if self.left.get(budget as usize).is_none_or(|&left| left == 0) {
             self.pass(now_ms);
         }
@@ -78,13 +78,13 @@ impl Budgets {
 
     /// An answer was given whole.
     #[inline]
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.fill(|row| (u32::from(row.per_answer), row.burst));
     }
 
     /// A DATA frame of so many bytes was sent.
     #[inline]
-    pub(super) fn sent_data(&mut self, bytes: usize) {
+    pub(crate) fn sent_data(&mut self, bytes: usize) {
         let kib = (bytes / 1024) as u32;
         self.fill(|row| {
             (u32::from(row.per_data) + u32::from(row.per_kib).saturating_mul(kib), row.data_max)

@@ -29,7 +29,7 @@ impl Priority {
     }
 
     /// Lets a further line of the field change what the lines before it said.
-    pub(super) fn read(&mut self, value: &[u8]) {
+    pub(crate) fn read(&mut self, value: &[u8]) {
         for member in grammar::list(value) {
             // Parameters of a member have no meaning.
             let end = member.iter().position(|&byte| byte == b';').unwrap_or(member.len());

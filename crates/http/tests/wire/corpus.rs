@@ -35,6 +35,11 @@ fn h2() {
 }
 
 #[test]
+fn h3() {
+    replay("h3", |data| drop(oracle::h3::check(data)));
+}
+
+#[test]
 fn target_decode() {
     replay("target_decode", oracle::target_decode::check);
 }

@@ -11,6 +11,7 @@ mod corpus;
 mod encoding;
 mod forms_law;
 mod h2;
+mod h3;
 mod heads;
 mod oracle;
 mod properties;

@@ -7,6 +7,10 @@ use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{Layout, NewEntry, Role};
 use pinion_http::coding::Coding;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::h3::control::UniState;
+use pinion_http::h3::event::Event;
+use pinion_http::h3::send;
+use pinion_http::h3::session::{Session, Settings};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
 use pinion_http::section::{FieldSection, Fit};
@@ -207,6 +211,47 @@ fn no_section_takes_memory() {
     assert_eq!(CALLS.get() - before, 0);
     drop(std::hint::black_box(Box::new(NOW)));
     assert_eq!(CALLS.get() - before, 1, "the allocator counts");
+}
+
+/// Once a connection of HTTP/3 is warm, its requests take no memory: a priority that comes ahead, a
+/// head, content, what is passed over, and the frames of an answer.
+#[test]
+fn no_request_stream_takes_memory() {
+    let mut section = FieldSection::new();
+    let mut session = Session::new(&Settings::default(), 0);
+    let mut control = UniState::default();
+    session.uni(&mut control, b"\0", false, 0).expect("a control stream");
+    session.uni(&mut control, b"\x04\0", false, 0).expect("SETTINGS");
+    // A request of the static table, five bytes of content, a frame of no meaning.
+    let request = b"\x01\x08\0\0\xd4\xd7\xc1\x50\x01a\0\x05hello\x21\x02xx";
+    let mut out = Vec::with_capacity(100);
+    let mut before = 0;
+    for round in 0..50u16 {
+        // The first one is what warms the connection.
+        if round == 1 {
+            before = CALLS.get();
+        }
+        let [high, low] = ((4 * (round + 1)) | 0x4000).to_be_bytes();
+        let update = [0x80, 0x0f, 0x07, 0, 5, high, low, b'u', b'=', b'1'];
+        session.uni(&mut control, &update, false, 0).expect("PRIORITY_UPDATE");
+        let mut stream = session.begin(4 * u64::from(round), 0).expect("a stream");
+        let (mut at, mut content) = (0, 0);
+        while !stream.is_ended() {
+            let rest = request.get(at..).expect("used once");
+            let step = stream.step(rest, true, &mut session, &mut section, 0).expect("a request");
+            at += step.used;
+            if let Event::Data { bytes } = step.event {
+                content += bytes.len();
+            }
+        }
+        assert_eq!((at, content), (request.len(), 5));
+        assert_eq!(stream.priority().urgency, if round == 0 { 3 } else { 1 });
+        out.clear();
+        send::head(&mut out, |out| qpack::encode::head(out, 200, [].into_iter(), Some(5), b""));
+        send::data(&mut out, 5);
+        session.answered();
+    }
+    assert_eq!(CALLS.get() - before, 0);
 }
 
 #[test]

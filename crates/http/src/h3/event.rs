@@ -1,0 +1,131 @@
+//! What a client did, in one step, and how it can fail.
+
+use super::frame::ErrorCode;
+use crate::field::Fields;
+use crate::h1::glance::PageForm;
+use crate::h2::budget::Budget;
+use crate::h2::priority::Priority;
+use crate::refusal::Refusal;
+use crate::request::RequestHead;
+
+/// How much of the input of a request stream was used, and what it was.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// Bytes of the input that need not be given again.
+    pub used: usize,
+    /// What they were.
+    pub event: Event<'a>,
+}
+
+/// What happened on a request stream.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// What is left of the input can only be used once there is more of it: at most
+    /// [`INPUT_MAX_BYTES`](super::request::INPUT_MAX_BYTES) in all.
+    NeedMore,
+    /// Nothing to tell.
+    Nothing,
+    /// The request.
+    Head {
+        /// The request.
+        head: RequestHead<'a>,
+        /// Nothing follows, not even [`Event::End`].
+        end: bool,
+    },
+    /// The request is to be answered with the status of the refusal.
+    HeadRefused {
+        /// Why.
+        refusal: Refusal,
+        /// The form of the page.
+        form: PageForm,
+        /// Nothing follows, not even [`Event::End`].
+        end: bool,
+    },
+    /// Content; there is some.
+    Data {
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// The end of the content, with fields behind it. Those that are
+    /// [forbidden](crate::h1::trailers::is_forbidden) there are left out.
+    Trailers {
+        /// The fields.
+        fields: Fields<'a>,
+    },
+    /// The end of the stream, and of the content if that has not ended by trailers.
+    End,
+}
+
+/// How much of the input of a unidirectional stream was used, and what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniStep {
+    /// Bytes of the input that need not be given again.
+    pub used: usize,
+    /// What they were.
+    pub event: UniEvent,
+}
+
+/// What happened on a unidirectional stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniEvent {
+    /// Nothing to tell.
+    Nothing,
+    /// The client asks for another priority of a request stream that has begun, and perhaps ended:
+    /// see [`RequestStream::set_priority`](super::request::RequestStream::set_priority).
+    Priority {
+        /// The request stream.
+        stream: u64,
+        /// The priority.
+        priority: Priority,
+    },
+    /// The client says GOAWAY: it accepts no pushed answers any more, and is about to leave.
+    PeerLeaves,
+    /// Nobody reads this stream: it is to be stopped with
+    /// [`StreamCreationError`](ErrorCode::StreamCreationError), and the connection goes on
+    /// (RFC 9114 §6.2).
+    Stop,
+    /// The stream has ended, which it may.
+    End,
+}
+
+/// The connection is over: it closes with the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fatal {
+    /// Why.
+    pub code: ErrorCode,
+    /// What the client had too much of, if that was it.
+    pub budget: Option<Budget>,
+}
+
+impl From<ErrorCode> for Fatal {
+    fn from(code: ErrorCode) -> Fatal {
+        Fatal { code, budget: None }
+    }
+}
+
+impl From<Budget> for Fatal {
+    fn from(budget: Budget) -> Fatal {
+        Fatal { code: ErrorCode::ExcessiveLoad, budget: Some(budget) }
+    }
+}
+
+/// Why a request stream cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// It ends, in both directions, with the code; the connection goes on.
+    Stream(ErrorCode),
+    /// The connection ends.
+    Connection(Fatal),
+}
+
+impl From<Fatal> for StreamError {
+    fn from(fatal: Fatal) -> StreamError {
+        StreamError::Connection(fatal)
+    }
+}
+
+impl From<Budget> for StreamError {
+    fn from(budget: Budget) -> StreamError {
+        StreamError::Connection(budget.into())
+    }
+}

@@ -1,0 +1,19 @@
+//! Every limit of HTTP/3, unit last in the name, the reason beside the value. What a client can
+//! cause with few bytes has a [`Budget`](crate::h2::budget::Budget).
+
+use crate::limits::HEAD_MAX_BYTES;
+
+/// Streams a client may have open at once, as in HTTP/2.
+pub const STREAMS_MAX: u16 = crate::h2::limits::STREAMS_MAX;
+
+/// Bytes of a frame of fields that are waited for. Above the limit of a head with all that QPACK
+/// puts around its fields, so that what is within that limit fits, unless its Huffman codes make it
+/// longer. Of a longer frame only so much is looked at.
+pub const BLOCK_MAX_BYTES: usize = HEAD_MAX_BYTES + 8 * 1024;
+
+/// Bytes of a frame on the control stream: the settings and priorities of any client are below 100.
+pub const CONTROL_FRAME_MAX_BYTES: usize = 1024;
+
+/// Bytes of frames that are passed over, which count as one more frame that changes nothing: no
+/// limit of content holds for them.
+pub const SKIP_UNIT_BYTES: u64 = 16 * 1024;

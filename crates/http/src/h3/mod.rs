@@ -1,0 +1,24 @@
+//! The HTTP/3 wire machine, server side (RFC 9114, RFC 9204, RFC 9218): bytes of streams in, events
+//! out, frames written.
+//!
+//! The transport orders the bytes of each stream, bounds them by windows and carries resets; it is
+//! the caller's. Here [`session`] is one connection and what comes on the unidirectional streams of
+//! the client, [`request`] is one request stream, and [`send`] writes what goes out on one. A
+//! request frame of fields waits in the buffer of the caller until it is whole; DATA is handed on
+//! as it comes.
+//!
+//! There is no dynamic table on either side (RFC 9204 §3.2.3): a capacity of 0 is what holds when
+//! nobody says otherwise. So this side opens neither an encoder nor a decoder stream, which both
+//! would stay empty (§4.2), and no request waits for another one.
+//!
+//! What a client could do without end has a [`Budget`](crate::h2::budget::Budget), the same as in
+//! HTTP/2.
+
+pub mod control;
+pub mod event;
+pub mod frame;
+pub mod limits;
+pub mod request;
+pub mod send;
+pub mod session;
+pub mod varint;

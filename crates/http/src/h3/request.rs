@@ -1,0 +1,389 @@
+//! One request stream (RFC 9114 §4.1, §7.2).
+
+use super::event::{Event, Fatal, Step, StreamError};
+use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, Header, Kind};
+use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
+use super::session::Session;
+use crate::binary_head::{self, Rejected};
+use crate::field::Fields;
+use crate::h2::budget::{Budget, Budgets};
+use crate::h2::priority::Priority;
+use crate::hpack::CompressionError;
+use crate::limits::Limits;
+use crate::qpack::decoder;
+use crate::refusal::Refusal;
+use crate::section::{FieldSection, Fit};
+use crate::version::Version;
+
+/// Input that a step may need at once. The window that the transport opens for a stream must not
+/// be smaller.
+pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_MAX_BYTES + BLOCK_MAX_BYTES;
+
+/// What is known of a request stream; [`Session::begin`] makes one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestStream {
+    stage: Stage,
+    part: Part,
+    /// What `Content-Length` announced and has not come.
+    content_left: Option<u64>,
+    priority: Priority,
+    /// The priority is from a frame, which the field does not change.
+    prioritized: bool,
+}
+
+const _: () = assert!(size_of::<RequestStream>() <= 48, "one per request");
+
+/// How far the message has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// The head is to come.
+    #[default]
+    Begin,
+    /// Content, and trailers perhaps.
+    Content,
+    /// The content has ended, the stream has not.
+    Behind,
+    /// All is said.
+    Ended,
+}
+
+/// What is to come of a frame that has begun.
+#[derive(Clone, Copy, Debug, Default)]
+enum Part {
+    #[default]
+    None,
+    Content(u64),
+    Skip(u64),
+}
+
+/// What has come, and whether the stream ends behind it.
+#[derive(Clone, Copy)]
+struct Input<'a> {
+    bytes: &'a [u8],
+    fin: bool,
+}
+
+impl RequestStream {
+    /// A stream of which nothing has come but perhaps a priority.
+    pub(super) fn new(priority: Option<Priority>) -> RequestStream {
+        RequestStream {
+            priority: priority.unwrap_or_default(),
+            prioritized: priority.is_some(),
+            ..RequestStream::default()
+        }
+    }
+
+    /// Uses the front of the input, at most one frame of it. `fin` says that the stream ends behind
+    /// the input: who knows it early gets to know early that no content follows. `section` is where
+    /// fields are decoded, and can be the same for all connections.
+    ///
+    /// [`Event::NeedMore`] comes with no bytes used, any other event but [`Event::End`] with some.
+    /// Steps are to be made until it comes, or until all is used; with `fin` until the end was
+    /// said, for which the input may be empty.
+    ///
+    /// # Errors
+    /// The stream ends, or the connection. Input is ignored from now on.
+    #[inline]
+    pub fn step<'a>(
+        &mut self,
+        input: &'a [u8],
+        fin: bool,
+        session: &mut Session,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        let input = Input { bytes: input, fin };
+        let result = self.frame(input, session, section, now_ms);
+        if let Err(error) = result {
+            self.stage = Stage::Ended;
+            if let StreamError::Stream(_) = error {
+                session.budgets.spend(Budget::Resets, now_ms)?;
+            }
+        }
+        result
+    }
+
+    /// How urgent the answer is: for the order of sending from the head on (RFC 9218 §10).
+    #[inline]
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// Takes up the priority of a frame; a head that has not come does not change it (RFC 9218 §7).
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+        self.prioritized = true;
+    }
+
+    /// Whether nothing more comes of the client's side of the stream.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+
+    /// One frame, or the next part of one.
+    #[inline]
+    fn frame<'a>(
+        &mut self,
+        input: Input<'a>,
+        session: &mut Session,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        match self.part {
+            _ if self.stage == Stage::Ended => return Ok(nothing(input.bytes.len())),
+            Part::Content(left) => return self.content_part(left, 0, input),
+            Part::Skip(left) => return self.skip_part(left, input, session, now_ms),
+            Part::None if input.bytes.is_empty() && input.fin => return self.end(),
+            Part::None => {}
+        }
+        let Some(header) = Header::read(input.bytes) else { return need_more(input) };
+        match header.kind {
+            Kind::Headers => self.headers(&header, input, session, section, now_ms),
+            Kind::Data => self.data(&header, input, session, now_ms),
+            Kind::Unknown => {
+                session.budgets.spend(Budget::Trifles, now_ms)?;
+                self.skip(header.bytes);
+                Ok(nothing(header.own_bytes))
+            }
+            // RFC 9114 §7.2, RFC 9218 §7.2: those of the control stream, and none of a client.
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// HEADERS.
+    #[inline]
+    fn headers<'a>(
+        &mut self,
+        header: &Header,
+        input: Input<'a>,
+        session: &mut Session,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        let limits = &session.settings.limits;
+        if self.stage == Stage::Behind {
+            return Err(unexpected());
+        }
+        if header.bytes > BLOCK_MAX_BYTES as u64 {
+            return self.long_headers(header, input, session, section, now_ms);
+        }
+        let used = header.own_bytes + header.bytes as usize;
+        let Some(payload) = input.bytes.get(header.own_bytes..used) else {
+            return need_more(input);
+        };
+        let fit = decoder::decode(payload, section, limits).map_err(|_| unreadable())?;
+        let event = if self.stage == Stage::Begin {
+            let end = input.fin && used == input.bytes.len();
+            self.request(fit, end, section.fields(), limits)
+        } else {
+            self.trailers(fit, section)
+        }?;
+        Ok(Step { used, event })
+    }
+
+    /// The request.
+    #[inline]
+    fn request<'a>(
+        &mut self,
+        fit: Fit,
+        end: bool,
+        fields: Fields<'a>,
+        limits: &Limits,
+    ) -> Result<Event<'a>, StreamError> {
+        let head = match fit {
+            Fit::Whole => binary_head::request(Version::Http3, fields, end, limits),
+            Fit::TooLarge => Err(Refusal::HeadTooLarge.into()),
+            Fit::TooMany => Err(Refusal::TooManyFields.into()),
+        };
+        if !self.prioritized {
+            for value in fields.all(b"priority") {
+                self.priority.read(value);
+            }
+        }
+        self.stage = if end { Stage::Ended } else { Stage::Content };
+        match head {
+            Ok(head) => {
+                self.content_left = binary_head::content_length(&head);
+                Ok(Event::Head { head, end })
+            }
+            Err(Rejected::Refused(refusal)) => {
+                let form = binary_head::page_form(&fields);
+                Ok(Event::HeadRefused { refusal, form, end })
+            }
+            Err(Rejected::Malformed) => Err(StreamError::Stream(ErrorCode::MessageError)),
+        }
+    }
+
+    /// HEADERS over the limit. No table needs to be kept, so the rest of them can be passed over.
+    #[cold]
+    fn long_headers<'a>(
+        &mut self,
+        header: &Header,
+        input: Input<'a>,
+        session: &mut Session,
+        section: &'a mut FieldSection,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        if self.stage != Stage::Begin {
+            return Err(StreamError::Stream(ErrorCode::ExcessiveLoad));
+        }
+        let used = header.own_bytes + BLOCK_MAX_BYTES;
+        let Some(front) = input.bytes.get(header.own_bytes..used) else {
+            return need_more(input);
+        };
+        // The method stands in front of other fields, and what is accepted perhaps.
+        match decoder::decode(front, section, &session.settings.limits) {
+            Ok(_) | Err(CompressionError::Truncated) => {}
+            Err(_) => return Err(unreadable()),
+        }
+        session.budgets.spend(Budget::Trifles, now_ms)?;
+        self.skip(header.bytes - BLOCK_MAX_BYTES as u64);
+        self.stage = Stage::Content;
+        let form = binary_head::page_form(&section.fields());
+        let refusal = Refusal::HeadTooLarge;
+        Ok(Step { used, event: Event::HeadRefused { refusal, form, end: false } })
+    }
+
+    /// The end of the content, by fields.
+    #[cold]
+    fn trailers<'a>(
+        &mut self,
+        fit: Fit,
+        section: &'a mut FieldSection,
+    ) -> Result<Event<'a>, StreamError> {
+        let malformed = self.content_left.is_some_and(|left| left > 0)
+            || binary_head::trailers(&section.fields()).is_err();
+        match fit {
+            Fit::Whole if malformed => Err(StreamError::Stream(ErrorCode::MessageError)),
+            Fit::Whole => {
+                self.stage = Stage::Behind;
+                section.retain(binary_head::keep_trailer);
+                Ok(Event::Trailers { fields: section.fields() })
+            }
+            Fit::TooLarge | Fit::TooMany => Err(StreamError::Stream(ErrorCode::ExcessiveLoad)),
+        }
+    }
+
+    /// A DATA frame begins.
+    #[inline]
+    fn data<'a>(
+        &mut self,
+        header: &Header,
+        input: Input<'a>,
+        session: &mut Session,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        if self.stage != Stage::Content {
+            return Err(unexpected());
+        }
+        if header.bytes == 0 {
+            session.budgets.spend(Budget::Trifles, now_ms)?;
+            return Ok(nothing(header.own_bytes));
+        }
+        // RFC 9114 §4.1.2: all DATA together is what `Content-Length` said.
+        if let Some(left) = &mut self.content_left {
+            let malformed = StreamError::Stream(ErrorCode::MessageError);
+            *left = left.checked_sub(header.bytes).ok_or(malformed)?;
+        }
+        self.content_part(header.bytes, header.own_bytes, input)
+    }
+
+    /// What there is of a DATA frame, behind the first `used` bytes of the input.
+    #[inline]
+    fn content_part<'a>(
+        &mut self,
+        left: u64,
+        used: usize,
+        input: Input<'a>,
+    ) -> Result<Step<'a>, StreamError> {
+        let rest = input.bytes.get(used..).unwrap_or_default();
+        let bytes = rest.get(..at_most(left, rest.len())).unwrap_or_default();
+        let left = left - bytes.len() as u64;
+        self.part = if left > 0 { Part::Content(left) } else { Part::None };
+        match (bytes, used) {
+            ([], 0) => need_more(input),
+            ([], _) => Ok(nothing(used)),
+            _ => Ok(Step { used: used + bytes.len(), event: Event::Data { bytes } }),
+        }
+    }
+
+    /// What there is of a frame that is passed over.
+    fn skip_part<'a>(
+        &mut self,
+        mut left: u64,
+        input: Input<'a>,
+        session: &mut Session,
+        now_ms: u64,
+    ) -> Result<Step<'a>, StreamError> {
+        let used = at_most(left, input.bytes.len());
+        if used == 0 {
+            return need_more(input);
+        }
+        spend_skipped(&mut session.budgets, &mut left, used as u64, now_ms)?;
+        self.skip(left);
+        Ok(nothing(used))
+    }
+
+    /// So many bytes of a frame are to be passed over.
+    fn skip(&mut self, bytes: u64) {
+        self.part = if bytes > 0 { Part::Skip(bytes) } else { Part::None };
+    }
+
+    /// The end of the stream, between frames.
+    fn end<'a>(&mut self) -> Result<Step<'a>, StreamError> {
+        let code = match (self.stage, self.content_left) {
+            // RFC 9114 §4.1: no whole request.
+            (Stage::Begin, _) => ErrorCode::RequestIncomplete,
+            (Stage::Content, Some(1..)) => ErrorCode::MessageError,
+            _ => {
+                self.stage = Stage::Ended;
+                return Ok(Step { used: 0, event: Event::End });
+            }
+        };
+        Err(StreamError::Stream(code))
+    }
+}
+
+/// Passes over `used` of the bytes that are `left`.
+pub(super) fn spend_skipped(
+    budgets: &mut Budgets,
+    left: &mut u64,
+    used: u64,
+    now_ms: u64,
+) -> Result<(), Budget> {
+    let units = *left / SKIP_UNIT_BYTES - (*left - used) / SKIP_UNIT_BYTES;
+    *left -= used;
+    (0..units).try_for_each(|_| budgets.spend(Budget::Trifles, now_ms))
+}
+
+/// What of `left` bytes is in `bytes` of input.
+fn at_most(left: u64, bytes: usize) -> usize {
+    usize::try_from(left).map_or(bytes, |left| left.min(bytes))
+}
+
+/// A step that waits for the rest of a frame, which must come (RFC 9114 §7.1).
+#[inline]
+fn need_more<'a>(input: Input<'_>) -> Result<Step<'a>, StreamError> {
+    if input.fin {
+        return Err(Fatal::from(ErrorCode::FrameError).into());
+    }
+    Ok(Step { used: 0, event: Event::NeedMore })
+}
+
+fn nothing<'a>(used: usize) -> Step<'a> {
+    Step { used, event: Event::Nothing }
+}
+
+/// RFC 9114 §4.1, §7.2: a frame that has no place there.
+#[cold]
+fn unexpected() -> StreamError {
+    Fatal::from(ErrorCode::FrameUnexpected).into()
+}
+
+/// RFC 9204 §2.2.
+#[cold]
+fn unreadable() -> StreamError {
+    Fatal::from(ErrorCode::QpackDecompressionFailed).into()
+}

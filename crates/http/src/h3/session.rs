@@ -1,0 +1,183 @@
+//! One connection: what holds for all of its streams.
+
+use super::event::{Fatal, StreamError};
+use super::frame::{self, ErrorCode, kind, setting, stream};
+use super::limits::STREAMS_MAX;
+use super::request::RequestStream;
+use super::{limits, varint};
+use crate::h2::budget::{Budget, Budgets};
+use crate::h2::priority::Priority;
+use crate::limits::Limits;
+
+/// What a listener may set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Request streams that the transport lets a client have open at once.
+    pub streams: u16,
+    /// Of a request head.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { streams: STREAMS_MAX, limits: Limits::default() }
+    }
+}
+
+/// How far this side is with ending the connection (RFC 9114 §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// The client was told to open no more streams; those on their way are accepted.
+    Announced,
+    /// Streams from the named one on are not looked at.
+    Final,
+}
+
+/// Between the numbers of two request streams in a row (RFC 9000 §2.1).
+pub(super) const REQUEST_STEP: u64 = 4;
+
+/// The highest number of a request stream.
+const REQUEST_MAX: u64 = varint::MAX - 3;
+
+/// One connection.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) settings: Settings,
+    pub(super) budgets: Budgets,
+    leaving: Leaving,
+    /// The request stream that follows the last one that has begun.
+    pub(super) next_request: u64,
+    /// Streams from this one on are not accepted.
+    accepted_end: u64,
+    /// Priorities of streams that have not begun.
+    early: Vec<(u64, Priority)>,
+    /// What has come on the unidirectional streams.
+    pub(super) heard: super::control::Heard,
+}
+
+impl Session {
+    /// A connection of which nothing has come.
+    #[must_use]
+    pub fn new(settings: &Settings, now_ms: u64) -> Session {
+        let mut budgets = Budgets::new();
+        budgets.begin(now_ms);
+        Session {
+            settings: *settings,
+            budgets,
+            leaving: Leaving::No,
+            next_request: 0,
+            accepted_end: varint::MAX,
+            early: Vec::new(),
+            heard: super::control::Heard::default(),
+        }
+    }
+
+    /// Writes what the control stream of this side begins with (RFC 9114 §6.2.1): the one stream it
+    /// opens, before anything else. It must not end while the connection lives; a client that asks
+    /// for that breaks the connection with
+    /// [`ClosedCriticalStream`](ErrorCode::ClosedCriticalStream).
+    ///
+    /// The capacities of QPACK are left out: unsaid they are 0.
+    pub fn open(&mut self, out: &mut Vec<u8>) {
+        varint::write(out, stream::CONTROL);
+        let head_bytes = self.settings.limits.head_bytes as u64;
+        let values = [setting::MAX_FIELD_SECTION_SIZE, head_bytes, setting::RESERVED, 0];
+        frame::of_numbers(out, kind::SETTINGS, &values);
+    }
+
+    /// The client has opened a request stream. The numbers must come in their order, which is how a
+    /// transport gives them.
+    ///
+    /// # Errors
+    /// This side leaves: the stream ends, unread. Or there was too much of that.
+    pub fn begin(&mut self, stream: u64, now_ms: u64) -> Result<RequestStream, StreamError> {
+        debug_assert!(stream.is_multiple_of(REQUEST_STEP), "no request stream");
+        self.next_request = self.next_request.max(stream + REQUEST_STEP);
+        let priority = self.take_early_priority(stream);
+        if stream >= self.accepted_end {
+            self.budgets.spend(Budget::Trifles, now_ms)?;
+            return Err(StreamError::Stream(ErrorCode::RequestRejected));
+        }
+        Ok(RequestStream::new(priority))
+    }
+
+    /// A request stream was reset by the client, or its answer stopped, before the answer was
+    /// complete.
+    ///
+    /// # Errors
+    /// There was too much of that.
+    pub fn reset_by_peer(&mut self, now_ms: u64) -> Result<(), Fatal> {
+        Ok(self.budgets.spend(Budget::Resets, now_ms)?)
+    }
+
+    /// An answer was given whole.
+    #[inline]
+    pub fn answered(&mut self) {
+        self.budgets.answered();
+    }
+
+    /// Says on the control stream that this side leaves (RFC 9114 §5.2). First the client is told
+    /// to open no more streams, while those on their way are still taken; said again, at least a
+    /// round trip later, the first stream is named that is not.
+    pub fn go_away(&mut self, out: &mut Vec<u8>) {
+        let stream = match self.leaving {
+            Leaving::No => {
+                self.leaving = Leaving::Announced;
+                REQUEST_MAX
+            }
+            Leaving::Announced => {
+                self.leaving = Leaving::Final;
+                self.accepted_end = self.next_request.min(REQUEST_MAX);
+                self.accepted_end
+            }
+            Leaving::Final => return,
+        };
+        frame::of_numbers(out, kind::GO_AWAY, &[stream]);
+    }
+
+    /// Gives memory back. Nothing is lost, but what is needed again must be allocated again: for a
+    /// connection that has been idle for a while.
+    pub fn rest(&mut self) {
+        self.early.shrink_to_fit();
+        self.heard.shrink();
+    }
+
+    /// Bytes of memory beside the session itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.early.capacity() * size_of::<(u64, Priority)>() + self.heard.memory_bytes()
+    }
+
+    /// Keeps a priority that has come ahead of its stream. There cannot be more of them than
+    /// streams that the transport lets the client open (RFC 9218 §7.2).
+    pub(super) fn keep_early_priority(
+        &mut self,
+        stream: u64,
+        priority: Priority,
+    ) -> Result<(), Fatal> {
+        let ahead = (stream - self.next_request) / REQUEST_STEP;
+        if ahead >= u64::from(self.settings.streams) {
+            return Err(ErrorCode::IdError.into());
+        }
+        match self.early.iter_mut().find(|(id, _)| *id == stream) {
+            Some(entry) => entry.1 = priority,
+            None => self.early.push((stream, priority)),
+        }
+        debug_assert!(self.early.len() <= usize::from(self.settings.streams));
+        Ok(())
+    }
+
+    /// The priority that came ahead of a stream which begins now.
+    #[inline]
+    fn take_early_priority(&mut self, stream: u64) -> Option<Priority> {
+        if self.early.is_empty() {
+            return None;
+        }
+        let priority = self.early.iter().find(|(id, _)| *id == stream).map(|entry| entry.1);
+        self.early.retain(|(id, _)| *id > stream);
+        priority
+    }
+}
+
+const _: () = assert!(limits::BLOCK_MAX_BYTES > crate::limits::HEAD_MAX_BYTES);

@@ -1,0 +1,120 @@
+//! What a client can cause without end, it cannot (RFC 9114 §10.5).
+
+use pinion_http::h3::control::UniState;
+use pinion_http::h3::limits::SKIP_UNIT_BYTES;
+
+use super::peer::*;
+
+const RESETS: &str = "fatal ExcessiveLoad Resets";
+const TRIFLES: &str = "fatal ExcessiveLoad Trifles";
+
+/// Repeats something until the connection ends, and gives the number of rounds and why.
+fn until_the_end(mut round: impl FnMut() -> Vec<String>) -> (usize, String) {
+    for count in 0..5000 {
+        if let Some(fatal) = round().into_iter().find(|seen| seen.starts_with("fatal")) {
+            return (count, fatal);
+        }
+    }
+    panic!("no end");
+}
+
+/// CVE-2023-44487, by resets, and by faults that make this side reset (CVE-2025-8671).
+#[test]
+fn resets() {
+    let mut peer = Peer::new();
+    let all = until_the_end(|| {
+        peer.request(&[&get()]);
+        let error = peer.session.reset_by_peer(peer.now_ms).err();
+        error.map(|fatal| failure(&fatal.into())).into_iter().collect()
+    });
+    assert_eq!(all, (256, RESETS.to_owned()));
+    for frames in [vec![], headers(&[]), [post("3"), data(b"abcd")].concat()] {
+        let mut peer = Peer::new();
+        assert_eq!(until_the_end(|| peer.request(&[&frames])), (256, RESETS.to_owned()));
+    }
+}
+
+/// Frames that change nothing, on a request stream.
+#[test]
+fn trifles_of_a_request() {
+    for bytes in [frame(UNKNOWN, b""), frame(UNKNOWN, b"x"), data(b"")] {
+        let mut peer = Peer::new();
+        let mut stream = peer.begin();
+        peer.send(&mut stream, &headers(&POST), false);
+        let all = until_the_end(|| peer.send(&mut stream, &bytes, false));
+        assert_eq!(all, (1024, TRIFLES.to_owned()));
+    }
+}
+
+/// … and on the control stream, one of them used up by SETTINGS.
+#[test]
+fn trifles_of_the_connection() {
+    for bytes in [
+        frame(UNKNOWN, b""),
+        frame(GOAWAY, b"\0"),
+        frame(MAX_PUSH_ID, b"\0"),
+        priority_update(0, "u=1"),
+        priority_update(4, "u=1"),
+    ] {
+        let mut peer = Peer::new();
+        peer.begin();
+        let (mut state, _) = peer.control(&[&settings(&[])]);
+        let all = until_the_end(|| peer.uni(&mut state, &bytes, false));
+        assert_eq!(all, (1023, TRIFLES.to_owned()));
+    }
+    let mut peer = Peer::new();
+    let all = until_the_end(|| peer.uni(&mut UniState::default(), &number(UNKNOWN), false));
+    assert_eq!(all, (1024, TRIFLES.to_owned()));
+}
+
+/// Frames without end that are passed over, on any stream and in any pieces.
+#[test]
+fn skipped_bytes() {
+    let unit = vec![0; SKIP_UNIT_BYTES as usize];
+    let endless = front(UNKNOWN, (1 << 62) - 1);
+    let mut peer = Peer::new();
+    let mut stream = peer.begin();
+    peer.send(&mut stream, &endless, false);
+    let all = until_the_end(|| peer.send(&mut stream, &unit, false));
+    assert_eq!(all, (1023, TRIFLES.to_owned()));
+    let mut peer = Peer::new();
+    let (mut state, _) = peer.control(&[&settings(&[]), &endless]);
+    let all = until_the_end(|| peer.uni(&mut state, &unit[..unit.len() / 4], false));
+    assert_eq!(all.1, TRIFLES);
+    assert!((4 * 1021..4 * 1023).contains(&all.0), "{all:?}");
+}
+
+/// Streams that are opened while this side leaves.
+#[test]
+fn streams_behind_go_away() {
+    let mut peer = Peer::new();
+    peer.session.go_away(&mut Vec::new());
+    peer.session.go_away(&mut Vec::new());
+    let mut next = 0;
+    let all = until_the_end(|| {
+        next += 4;
+        vec![failure(&peer.session.begin(next, peer.now_ms).map(|_| ()).unwrap_err())]
+    });
+    assert_eq!(all, (1024, TRIFLES.to_owned()));
+}
+
+/// Honest clients have no end: what goes with answers, and what time brings.
+#[test]
+fn work_and_time_fill_the_budgets() {
+    let mut peer = Peer::new();
+    let (mut state, _) = peer.control(&[&settings(&[])]);
+    for round in 0..3000 {
+        let update = [priority_update(4 * round, "u=1"), frame(UNKNOWN, b"grease")].concat();
+        assert!(peer.uni(&mut state, &update, false).is_empty());
+        let grease = frame(UNKNOWN, b"grease");
+        assert_eq!(peer.request(&[&get(), &grease]), ["head GET /", "end"]);
+        peer.session.answered();
+    }
+    for _ in 0..1000 {
+        for _ in 0..8 {
+            peer.request(&[&get()]);
+            peer.session.reset_by_peer(peer.now_ms).unwrap();
+        }
+        peer.now_ms += 1000;
+    }
+}

@@ -1,0 +1,229 @@
+//! A client that writes frames by hand, good and bad ones. Nothing here is taken from the room but
+//! the machine itself.
+
+use pinion_http::field::Fields;
+use pinion_http::h3::control::UniState;
+use pinion_http::h3::event::{Event, Fatal, StreamError, UniEvent};
+use pinion_http::h3::request::RequestStream;
+use pinion_http::h3::session::{Session, Settings};
+use pinion_http::section::FieldSection;
+
+pub(super) const DATA: u64 = 0x0;
+pub(super) const HEADERS: u64 = 0x1;
+pub(super) const CANCEL_PUSH: u64 = 0x3;
+pub(super) const SETTINGS: u64 = 0x4;
+pub(super) const PUSH_PROMISE: u64 = 0x5;
+pub(super) const GOAWAY: u64 = 0x7;
+pub(super) const MAX_PUSH_ID: u64 = 0xd;
+pub(super) const PRIORITY_UPDATE: u64 = 0xf0700;
+pub(super) const PUSH_PRIORITY_UPDATE: u64 = 0xf0701;
+/// A type of frames and streams that nobody defines (RFC 9114 §7.2.8, §6.2.3).
+pub(super) const UNKNOWN: u64 = 0x21 + 5 * 0x1f;
+
+/// A number (RFC 9000 §16) in the longest form that `bits` ask for.
+pub(super) fn number(value: u64) -> Vec<u8> {
+    let form = (0..4).find(|form| value < 1 << ((8 << form) - 2)).expect("62 bits");
+    let bytes = (value | form << ((8 << form) - 2)).to_be_bytes();
+    bytes[8 - (1 << form)..].to_vec()
+}
+
+/// A frame, whatever its payload.
+pub(super) fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
+    [&front(kind, payload.len() as u64)[..], payload].concat()
+}
+
+/// The header of a frame alone.
+pub(super) fn front(kind: u64, bytes: u64) -> Vec<u8> {
+    [number(kind), number(bytes)].concat()
+}
+
+/// A field section of literals (RFC 9204 §4.5.6), without Huffman.
+pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut section = vec![0, 0];
+    for (name, value) in fields {
+        for (text, flags, prefix) in [(name, 0x20, 3), (value, 0, 7)] {
+            let mask = (1usize << prefix) - 1;
+            if text.len() < mask {
+                section.push(flags | text.len() as u8);
+            } else {
+                section.push(flags | mask as u8);
+                let mut rest = text.len() - mask;
+                while rest >= 128 {
+                    section.push(rest as u8 | 128);
+                    rest >>= 7;
+                }
+                section.push(rest as u8);
+            }
+            section.extend_from_slice(text.as_bytes());
+        }
+    }
+    section
+}
+
+pub(super) const GET: [(&str, &str); 4] =
+    [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
+pub(super) const POST: [(&str, &str); 4] =
+    [(":method", "POST"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
+
+pub(super) fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(HEADERS, &section(fields))
+}
+
+pub(super) fn get() -> Vec<u8> {
+    headers(&GET)
+}
+
+/// POST with a `Content-Length`.
+pub(super) fn post(length: &str) -> Vec<u8> {
+    headers(&[&POST[..], &[("content-length", length)]].concat())
+}
+
+pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
+    frame(DATA, bytes)
+}
+
+pub(super) fn settings(values: &[(u64, u64)]) -> Vec<u8> {
+    let payload: Vec<u8> =
+        values.iter().flat_map(|(name, value)| [number(*name), number(*value)].concat()).collect();
+    frame(SETTINGS, &payload)
+}
+
+pub(super) fn priority_update(stream: u64, value: &str) -> Vec<u8> {
+    frame(PRIORITY_UPDATE, &[&number(stream)[..], value.as_bytes()].concat())
+}
+
+/// A connection.
+pub(super) struct Peer {
+    pub(super) session: Session,
+    pub(super) section: FieldSection,
+    pub(super) now_ms: u64,
+    next: u64,
+}
+
+impl Peer {
+    pub(super) fn new() -> Peer {
+        Peer::with(&Settings::default())
+    }
+
+    pub(super) fn with(settings: &Settings) -> Peer {
+        let now_ms = 1_000_000;
+        let session = Session::new(settings, now_ms);
+        Peer { session, section: FieldSection::new(), now_ms, next: 0 }
+    }
+
+    /// The next request stream.
+    pub(super) fn begin(&mut self) -> RequestStream {
+        self.next += 4;
+        self.session.begin(self.next - 4, self.now_ms).expect("a stream")
+    }
+
+    /// Sends bytes on a request stream and gives what the machine saw in them, each event in a few
+    /// words; nothing may wait that was sent before.
+    pub(super) fn send(&mut self, on: &mut RequestStream, bytes: &[u8], fin: bool) -> Vec<String> {
+        let (mut at, mut seen) = (0, Vec::new());
+        loop {
+            let Peer { session, section, now_ms, .. } = self;
+            let step = match on.step(&bytes[at..], fin, session, section, *now_ms) {
+                Ok(step) => step,
+                Err(error) => {
+                    seen.push(failure(&error));
+                    assert!(on.is_ended());
+                    return seen;
+                }
+            };
+            at += step.used;
+            let (waits, end) = match step.event {
+                Event::NeedMore => (true, false),
+                Event::Head { end, .. } | Event::HeadRefused { end, .. } => (false, end),
+                Event::End => (false, true),
+                _ => (false, false),
+            };
+            assert!(step.used > 0 || waits || end, "an event that uses nothing");
+            seen.extend(words(&step.event));
+            assert!(on.is_ended() || !end);
+            if waits || end || (at == bytes.len() && !fin) {
+                return seen;
+            }
+        }
+    }
+
+    /// A whole request stream.
+    pub(super) fn request(&mut self, frames: &[&[u8]]) -> Vec<String> {
+        let mut stream = self.begin();
+        self.send(&mut stream, &frames.concat(), true)
+    }
+
+    /// Sends bytes on a unidirectional stream.
+    pub(super) fn uni(&mut self, on: &mut UniState, bytes: &[u8], fin: bool) -> Vec<String> {
+        let (mut at, mut seen) = (0, Vec::new());
+        loop {
+            let step = match self.session.uni(on, &bytes[at..], fin, self.now_ms) {
+                Ok(step) => step,
+                Err(fatal) => {
+                    seen.push(failure(&fatal.into()));
+                    return seen;
+                }
+            };
+            assert!(step.used > 0 || at == bytes.len(), "nothing is used");
+            at += step.used;
+            match step.event {
+                UniEvent::Nothing => {}
+                UniEvent::Priority { stream, priority } => seen.push(format!(
+                    "priority {stream} {} {}",
+                    priority.urgency, priority.incremental
+                )),
+                UniEvent::PeerLeaves => seen.push("leaves".to_owned()),
+                UniEvent::Stop => seen.push("stop".to_owned()),
+                UniEvent::End => seen.push("end".to_owned()),
+            }
+            if at == bytes.len() {
+                return seen;
+            }
+        }
+    }
+
+    /// Sends bytes on a new control stream, its type in front.
+    pub(super) fn control(&mut self, frames: &[&[u8]]) -> (UniState, Vec<String>) {
+        let mut state = UniState::default();
+        let seen = self.uni(&mut state, &[b"\0", &frames.concat()[..]].concat(), false);
+        (state, seen)
+    }
+}
+
+/// What a failure is, in a few words.
+pub(super) fn failure(error: &StreamError) -> String {
+    match error {
+        StreamError::Stream(code) => format!("stream {code:?}"),
+        StreamError::Connection(Fatal { code, budget: None }) => format!("fatal {code:?}"),
+        StreamError::Connection(Fatal { code, budget: Some(budget) }) => {
+            format!("fatal {code:?} {budget:?}")
+        }
+    }
+}
+
+/// An event in a few words; those that tell nothing in none.
+fn words(event: &Event<'_>) -> Option<String> {
+    let end = |end: &bool| if *end { " end" } else { "" };
+    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    let all = |fields: &Fields<'_>| {
+        fields.iter().map(|f| format!(" {}={}", text(f.name), text(f.value))).collect::<String>()
+    };
+    Some(match event {
+        Event::NeedMore | Event::Nothing => return None,
+        Event::Head { head, end: last } => {
+            format!("head {} {}{}", text(head.method_token), text(head.target.raw), end(last))
+        }
+        Event::HeadRefused { refusal, form, end: last } => {
+            let head = if form.head_only { " head-only" } else { "" };
+            let plain = if form.text { " text" } else { "" };
+            format!("refused {}{head}{plain}{}", refusal.status(), end(last))
+        }
+        Event::Data { bytes } => match bytes.len() {
+            0 => panic!("content of no bytes"),
+            1..=40 => format!("data {}", text(bytes)),
+            long => format!("data ({long} bytes)"),
+        },
+        Event::Trailers { fields } => format!("trailers{}", all(fields)),
+        Event::End => "end".to_owned(),
+    })
+}

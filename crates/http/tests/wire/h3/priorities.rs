@@ -1,0 +1,100 @@
+//! The field and the frame of RFC 9218.
+
+use pinion_http::h2::priority::Priority;
+use pinion_http::h3::request::RequestStream;
+use pinion_http::h3::session::Settings;
+
+use super::peer::*;
+
+fn with_field(value: &str) -> Vec<u8> {
+    headers(&[&GET[..], &[("priority", value)]].concat())
+}
+
+fn said(stream: &RequestStream) -> (u8, bool) {
+    let Priority { urgency, incremental } = stream.priority();
+    (urgency, incremental)
+}
+
+/// RFC 9218 §4, §5.
+#[test]
+fn the_field() {
+    let mut peer = Peer::new();
+    for (value, expected) in [("", (3, false)), ("u=1, i", (1, true)), ("u=9", (3, false))] {
+        let mut stream = peer.begin();
+        peer.send(&mut stream, &with_field(value), true);
+        assert_eq!(said(&stream), expected, "{value}");
+    }
+    let mut stream = peer.begin();
+    let lines = [("priority", "u=6"), ("priority", "i")];
+    peer.send(&mut stream, &headers(&[&GET[..], &lines].concat()), true);
+    assert_eq!(said(&stream), (6, true));
+    // A request that is refused is answered in its order too.
+    let mut stream = peer.begin();
+    let refused = [("priority", "u=0"), ("content-length", "x")];
+    peer.send(&mut stream, &headers(&[&GET[..], &refused].concat()), true);
+    assert_eq!(said(&stream), (0, false));
+}
+
+/// RFC 9218 §7: a frame may come "before the stream that it references is open"; the last one
+/// counts, and more than the field does.
+#[test]
+fn a_frame_ahead_of_its_stream() {
+    let mut peer = Peer::new();
+    let updates = [priority_update(4, "u=5"), priority_update(4, "u=6, i")].concat();
+    let (_, seen) = peer.control(&[&settings(&[]), &updates]);
+    assert!(seen.is_empty());
+    for expected in [(1, false), (6, true), (1, false)] {
+        let mut stream = peer.begin();
+        peer.send(&mut stream, &with_field("u=1"), true);
+        assert_eq!(said(&stream), expected);
+    }
+}
+
+/// A frame between the beginning of a stream and its head, and one behind the head.
+#[test]
+fn a_frame_for_an_open_stream() {
+    let mut peer = Peer::new();
+    let mut stream = peer.begin();
+    let (_, seen) = peer.control(&[&settings(&[]), &priority_update(0, "u=5, i")]);
+    assert_eq!(seen, ["priority 0 5 true"]);
+    stream.set_priority(Priority { urgency: 5, incremental: true });
+    peer.send(&mut stream, &with_field("u=1"), true);
+    assert_eq!(said(&stream), (5, true));
+    stream.set_priority(Priority::default());
+    assert_eq!(said(&stream), (3, false));
+}
+
+/// RFC 9218 §7.2: "MUST be within the client-initiated bidirectional stream limit", and of no other
+/// kind.
+#[test]
+fn streams_that_cannot_be() {
+    let ours = Settings { streams: 3, ..Settings::default() };
+    for (stream, fatal) in [
+        (1, true),
+        (2, true),
+        (3, true),
+        (4, false),
+        (12, false),
+        (16, true),
+        ((1 << 62) - 4, true),
+    ] {
+        let mut peer = Peer::with(&ours);
+        peer.begin();
+        let (_, seen) = peer.control(&[&settings(&[]), &priority_update(stream, "u=1")]);
+        assert_eq!(seen, if fatal { vec!["fatal IdError"] } else { vec![] }, "{stream}");
+    }
+}
+
+/// What is kept ahead of streams goes with them.
+#[test]
+fn nothing_is_left_behind() {
+    let mut peer = Peer::new();
+    let updates: Vec<u8> = (0..100).flat_map(|n| priority_update(4 * n, "u=1")).collect();
+    peer.control(&[&settings(&[]), &updates]);
+    assert!(peer.session.memory_bytes() > 100 * 8);
+    for _ in 0..100 {
+        peer.begin();
+    }
+    peer.session.rest();
+    assert_eq!(peer.session.memory_bytes(), 0);
+}

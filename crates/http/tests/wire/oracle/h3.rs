@@ -1,0 +1,312 @@
+//! Streams of HTTP/3: bytes cut in any way give the same events. Those of a request are the ones of
+//! a plain reading of all frames from one buffer (RFC 9114 §4.1, §7.1); those of unidirectional
+//! streams keep the connection within its memory.
+
+use pinion_http::binary_head;
+use pinion_http::field::Fields;
+use pinion_http::h3::control::UniState;
+use pinion_http::h3::event::{Event, StreamError, UniEvent};
+use pinion_http::h3::frame::ErrorCode;
+use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES, STREAMS_MAX};
+use pinion_http::h3::request::INPUT_MAX_BYTES;
+use pinion_http::h3::session::{Session, Settings};
+use pinion_http::limits::Limits;
+use pinion_http::qpack::decoder;
+use pinion_http::section::{FieldSection, Fit};
+use pinion_http::version::Version;
+
+/// What happened, in words; content of several events in a row is put together.
+type Seen = Vec<String>;
+
+/// The first byte says what the stream is and how its bytes are cut. Gives what happened.
+pub(crate) fn check(data: &[u8]) -> Seen {
+    let [how, bytes @ ..] = data else { return Vec::new() };
+    let (fin, cut) = (how & 2 != 0, usize::from(how >> 2) + 1);
+    if how & 1 == 0 {
+        let whole = request(bytes, usize::MAX, fin);
+        assert_eq!(whole, request(bytes, cut, fin), "cut every {cut}");
+        assert_eq!(whole, plain(bytes, fin));
+        whole
+    } else {
+        let whole = uni(bytes, usize::MAX, fin);
+        assert_eq!(whole, uni(bytes, cut, fin), "cut every {cut}");
+        whole
+    }
+}
+
+/// The parts of a stream, the last of which ends it.
+fn parts(bytes: &[u8], cut: usize, fin: bool) -> Vec<(&[u8], bool)> {
+    let mut parts: Vec<_> =
+        bytes.chunks(cut.min(bytes.len()).max(1)).map(|part| (part, false)).collect();
+    match parts.last_mut() {
+        Some(last) => last.1 = fin,
+        None if fin => parts.push((b"", true)),
+        None => {}
+    }
+    parts
+}
+
+fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
+    let mut session = Session::new(&Settings::default(), 0);
+    let mut stream = session.begin(0, 0).expect("the first one");
+    let mut section = FieldSection::new();
+    let (mut seen, mut input) = (Seen::new(), Vec::new());
+    for (part, fin) in parts(bytes, cut, fin) {
+        input.extend_from_slice(part);
+        let mut at = 0;
+        while at < input.len() || fin {
+            let step = match stream.step(&input[at..], fin, &mut session, &mut section, 0) {
+                Ok(step) => step,
+                Err(error) => {
+                    assert!(stream.is_ended());
+                    seen.push(format!("{error:?}"));
+                    return seen;
+                }
+            };
+            at += step.used;
+            assert!(at <= input.len());
+            match step.event {
+                Event::NeedMore => {
+                    assert_eq!(step.used, 0);
+                    assert!(input.len() - at < INPUT_MAX_BYTES, "a whole frame waits for more");
+                    break;
+                }
+                Event::End => assert!(at == input.len() && fin),
+                _ => assert!(step.used > 0, "an event that uses nothing"),
+            }
+            match step.event {
+                Event::NeedMore | Event::Nothing => {}
+                Event::Data { bytes } => content(&mut seen, bytes),
+                Event::Trailers { fields } => seen.push(trailers_in_words(&fields, |_| true)),
+                event => seen.push(format!("{event:?}")),
+            }
+            if stream.is_ended() {
+                assert_eq!(at, input.len());
+                return seen;
+            }
+        }
+        input.drain(..at);
+    }
+    seen
+}
+
+fn content(seen: &mut Seen, bytes: &[u8]) {
+    assert!(!bytes.is_empty());
+    let text = bytes.escape_ascii().to_string();
+    match seen.last_mut() {
+        Some(last) if last.starts_with("content ") => last.push_str(&text),
+        _ => seen.push(format!("content {text}")),
+    }
+}
+
+/// Why a message is over.
+enum Over {
+    /// Nothing more is there, and the stream has not ended.
+    Waits,
+    Fails(StreamError),
+}
+
+fn stream(code: ErrorCode) -> Over {
+    Over::Fails(StreamError::Stream(code))
+}
+
+fn fatal(code: ErrorCode) -> Over {
+    Over::Fails(StreamError::Connection(code.into()))
+}
+
+/// All of a stream, read from one buffer.
+fn plain(bytes: &[u8], fin: bool) -> Seen {
+    let mut seen = Seen::new();
+    if let Err(Over::Fails(error)) = message(bytes, fin, &mut seen) {
+        seen.push(format!("{error:?}"));
+    }
+    seen
+}
+
+fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
+    let limits = Limits::default();
+    let mut section = FieldSection::new();
+    let (mut at, mut head, mut trailers, mut trifles) = (0, false, false, 0);
+    let mut announced: Option<u64> = None;
+    let truncated = || if fin { fatal(ErrorCode::FrameError) } else { Over::Waits };
+    while at < bytes.len() {
+        let kind = number(bytes, &mut at).ok_or_else(truncated)?;
+        let length = number(bytes, &mut at).ok_or_else(truncated)?;
+        let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length));
+        let rest = &bytes[at..];
+        let payload = end.and_then(|end| bytes.get(at..end));
+        at = end.unwrap_or(usize::MAX);
+        match kind {
+            0 if !head || trailers => return Err(fatal(ErrorCode::FrameUnexpected)),
+            0 => {
+                trifles += u32::from(length == 0);
+                if let Some(left) = &mut announced {
+                    let over = || stream(ErrorCode::MessageError);
+                    *left = left.checked_sub(length).ok_or_else(over)?;
+                }
+                let there = payload.unwrap_or(rest);
+                if trifles <= 1024 && !there.is_empty() {
+                    content(seen, there);
+                }
+            }
+            1 if trailers => return Err(fatal(ErrorCode::FrameUnexpected)),
+            1 if length > BLOCK_MAX_BYTES as u64 => {
+                if head {
+                    return Err(stream(ErrorCode::ExcessiveLoad));
+                }
+                let front = rest.get(..BLOCK_MAX_BYTES).ok_or_else(truncated)?;
+                // All that is asked for here is that it does not matter where the front was cut.
+                long(front, seen)?;
+                (head, trifles) = (true, trifles + 1);
+            }
+            1 => {
+                let payload = payload.ok_or_else(truncated)?;
+                let fit = decoder::decode(payload, &mut section, &limits)
+                    .map_err(|_| fatal(ErrorCode::QpackDecompressionFailed))?;
+                if head {
+                    trailers = true;
+                    end_of_content(fit, announced, &mut section, seen)?;
+                } else {
+                    head = true;
+                    let last = fin && at == bytes.len();
+                    announced = begin(fit, last, &section, &limits, seen)?;
+                    if last {
+                        return Ok(());
+                    }
+                }
+            }
+            2..=9 | 0xd | 0xf0700 | 0xf0701 => {
+                return Err(fatal(ErrorCode::FrameUnexpected));
+            }
+            _ => trifles += 1,
+        }
+        if trifles > 1024 {
+            let budget = pinion_http::h2::budget::Budget::Trifles;
+            return Err(Over::Fails(StreamError::Connection(budget.into())));
+        }
+        if payload.is_none() {
+            return Err(truncated());
+        }
+    }
+    match (fin, head, announced) {
+        (false, ..) => return Err(Over::Waits),
+        (_, false, _) => return Err(stream(ErrorCode::RequestIncomplete)),
+        (_, _, Some(1..)) => return Err(stream(ErrorCode::MessageError)),
+        _ => seen.push("End".to_owned()),
+    }
+    Ok(())
+}
+
+/// The head of a message; gives what it announces.
+fn begin(
+    fit: Fit,
+    end: bool,
+    section: &FieldSection,
+    limits: &Limits,
+    seen: &mut Seen,
+) -> Result<Option<u64>, Over> {
+    use pinion_http::binary_head::Rejected;
+    use pinion_http::refusal::Refusal;
+    let fields = section.fields();
+    let head = match fit {
+        Fit::Whole => binary_head::request(Version::Http3, fields, end, limits),
+        Fit::TooLarge => Err(Rejected::Refused(Refusal::HeadTooLarge)),
+        Fit::TooMany => Err(Rejected::Refused(Refusal::TooManyFields)),
+    };
+    match head {
+        Ok(head) => {
+            seen.push(format!("{:?}", Event::Head { head, end }));
+            Ok(binary_head::content_length(&head))
+        }
+        Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),
+        Err(Rejected::Refused(refusal)) => {
+            let form = binary_head::page_form(&fields);
+            seen.push(format!("{:?}", Event::HeadRefused { refusal, form, end }));
+            Ok(None)
+        }
+    }
+}
+
+/// A head over the limit.
+fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
+    use pinion_http::hpack::CompressionError::Truncated;
+    let mut section = FieldSection::new();
+    match decoder::decode(front, &mut section, &Limits::default()) {
+        Ok(_) | Err(Truncated) => {}
+        Err(_) => return Err(fatal(ErrorCode::QpackDecompressionFailed)),
+    }
+    let form = binary_head::page_form(&section.fields());
+    let refusal = pinion_http::refusal::Refusal::HeadTooLarge;
+    seen.push(format!("{:?}", Event::HeadRefused { refusal, form, end: false }));
+    Ok(())
+}
+
+/// Trailers.
+fn end_of_content(
+    fit: Fit,
+    announced: Option<u64>,
+    section: &mut FieldSection,
+    seen: &mut Seen,
+) -> Result<(), Over> {
+    let fields = section.fields();
+    if fit != Fit::Whole {
+        return Err(stream(ErrorCode::ExcessiveLoad));
+    }
+    if matches!(announced, Some(1..)) || binary_head::trailers(&fields).is_err() {
+        return Err(stream(ErrorCode::MessageError));
+    }
+    seen.push(trailers_in_words(&fields, binary_head::keep_trailer));
+    Ok(())
+}
+
+fn trailers_in_words(fields: &Fields<'_>, keep: fn(&[u8]) -> bool) -> String {
+    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    let kept = fields.iter().filter(|field| keep(field.name));
+    let kept = kept.map(|field| format!("{}: {}", text(field.name), text(field.value)));
+    format!("trailers {:?}", kept.collect::<Vec<_>>())
+}
+
+/// RFC 9000 §16.
+fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let first = *bytes.get(*at)?;
+    let length = [1, 2, 4, 8][usize::from(first / 64)];
+    let all = bytes.get(*at..*at + length)?;
+    *at += length;
+    let mut value = u64::from(first % 64);
+    for byte in &all[1..] {
+        value = value * 256 + u64::from(*byte);
+    }
+    Some(value)
+}
+
+fn uni(bytes: &[u8], cut: usize, fin: bool) -> Seen {
+    let mut session = Session::new(&Settings::default(), 0);
+    assert!(session.begin(0, 0).is_ok());
+    let (mut state, mut seen) = (UniState::default(), Seen::new());
+    for (part, fin) in parts(bytes, cut, fin) {
+        let mut at = 0;
+        loop {
+            let step = match session.uni(&mut state, &part[at..], fin, 0) {
+                Ok(step) => step,
+                Err(error) => {
+                    seen.push(format!("{error:?}"));
+                    return seen;
+                }
+            };
+            at += step.used;
+            assert!(at <= part.len() && (step.used > 0 || part.is_empty()));
+            let early = usize::from(STREAMS_MAX) * 32;
+            assert!(session.memory_bytes() <= 2 * (CONTROL_FRAME_MAX_BYTES + early));
+            if let UniEvent::Priority { stream, .. } = step.event {
+                assert_eq!(stream, 0, "a stream that has not begun");
+            }
+            if step.event != UniEvent::Nothing {
+                seen.push(format!("{:?}", step.event));
+            }
+            if at == part.len() {
+                break;
+            }
+        }
+    }
+    seen
+}
