@@ -159,7 +159,6 @@ impl Client {
     }
 
     /// Whether less may come on a stream than a frame that counts as work.
-    #[allow(dead_code, reason = "one of the suites that share this needs it")]
     pub(crate) fn is_shut(&self, id: u32) -> bool {
         const LITTLE_BYTES: i64 = 512;
         let stream = &self.streams[&id];
