@@ -8,7 +8,6 @@ mod opening;
 mod slices;
 mod stopping;
 #[path = "../strict/mod.rs"]
-#[allow(dead_code, reason = "shared by suites that need different parts of it")]
 mod strict;
 mod support;
 

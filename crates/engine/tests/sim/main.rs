@@ -11,7 +11,6 @@ mod run;
 mod scenario;
 mod stories;
 #[path = "../strict/mod.rs"]
-#[allow(dead_code, reason = "shared by suites that need different parts of it")]
 mod strict;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
