@@ -168,8 +168,7 @@ fn a_slow_reader_gets_it_all() {
     }
 }
 
-/// The content of a request that nobody reads keeps nobody from the answer, and what follows on
-/// the connection is answered too.
+/// The content of a request that nobody reads keeps nobody from the answer.
 #[test]
 fn content_that_is_not_read_is_no_obstacle() {
     for io in BOTH {
@@ -179,16 +178,9 @@ fn content_that_is_not_read_is_no_obstacle() {
         for (scheme, address) in served.addresses() {
             let url = format!("{scheme}://{address}/small.bin");
             let flags = ["--data-binary", &upload, "--header", "Expect:", "--write-out"];
-            let flags = [&flags[..], &["%{stderr}%{http_code} %{num_connects} "]].concat();
-            let again = ["--next", "--silent", "--insecure", "--noproxy", ""];
-            let version = if scheme == "https" { "--http2" } else { "--http2-prior-knowledge" };
-            let write = ["--write-out", "%{stderr}%{http_code} %{num_connects} ", version];
-            let flags = [&flags[..], &[&url], &again, &write].concat();
-            let got = curl(scheme, &flags, &url);
-            let told = String::from_utf8_lossy(&got.stderr).into_owned();
-            assert!(got.status.success(), "{scheme} over {io:?}: {told}");
-            assert_eq!(told, "405 1 200 0 ", "{scheme} over {io:?}");
-            assert!(got.stdout.ends_with(&noise(5 << 10)), "{scheme} over {io:?}");
+            let got = curl(scheme, &[&flags[..], &["%{stderr}%{http_code}"]].concat(), &url);
+            let told = String::from_utf8_lossy(&got.stderr);
+            assert!(got.status.success() && told == "405", "{scheme} over {io:?}: {told}");
         }
         served.server.stop();
     }

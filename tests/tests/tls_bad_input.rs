@@ -135,7 +135,6 @@ fn no_handshakes() -> Vec<(&'static str, Vec<u8>)> {
             "a record too large behind a hello",
             [&hello[..], &record(23, [3, 3], &[0; 17_000])].concat(),
         ),
-        ("SSH", b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! A client of HTTP/2 that holds the server to RFC 9113: bytes in, bytes out, no socket. What it
 //! is sent beyond its windows, out of order, or behind the end of a stream, is an error. Shared by
 //! the tests of the contract and of the simulator.
+#![allow(dead_code, reason = "each of the two uses a part")]
 
 pub(crate) mod wire;
 
