@@ -134,7 +134,7 @@ pub(crate) struct Conn {
     /// What stands between the socket and the protocol, if that is encrypted and has begun.
     pub(crate) tls: Option<Box<TlsSession>>,
     /// Its exchanges, if it carries many.
-    pub(crate) many: Option<Box<Many>>,
+    pub(crate) many: Option<Many>,
 }
 
 impl Conn {
@@ -179,7 +179,7 @@ impl Conn {
 
     /// Whether it speaks HTTP/2 and waits for the peer alone.
     pub(crate) fn rests(&self) -> bool {
-        self.many.as_ref().is_some_and(|many| many.rests())
+        self.many.as_ref().is_some_and(Many::rests)
     }
 
     /// What it has beside others, if it speaks HTTP/2.

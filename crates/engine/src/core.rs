@@ -18,6 +18,7 @@ use crate::conn::Conns;
 use crate::drain::Ending;
 use crate::exchange::{ExchangeState, Slice, Stage};
 use crate::limits::COPY_BODY_MAX_BYTES;
+use crate::many::Many;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
@@ -189,8 +190,7 @@ impl Core {
     /// Bytes that wait to be sent, of exchanges that share the connection too.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        let waiting_bytes =
-            self.conns.get(slot).many.as_ref().map_or(0, |many| many.queued_bytes());
+        let waiting_bytes = self.conns.get(slot).many.as_ref().map_or(0, Many::queued_bytes);
         self.framed_bytes(slot) + waiting_bytes
     }
 

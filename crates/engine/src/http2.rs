@@ -45,7 +45,7 @@ pub(crate) fn begin(core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     conn.phase = Phase::Http2;
     let http2 = Http2 { session, queued_bytes: 0, counted_bytes: 0 };
-    conn.many = Some(Box::new(Many::Http2(http2)));
+    conn.many = Some(Many::Http2(Box::new(http2)));
     send(core, slot, &control);
     if core.ending != Ending::No {
         leave(core, slot);

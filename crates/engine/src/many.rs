@@ -22,8 +22,7 @@ pub(crate) use stream::Stream;
 
 /// What such a connection has beside others.
 pub(crate) enum Many {
-    Http2(Http2),
-    /// Boxed for its size: QUIC is in it.
+    Http2(Box<Http2>),
     Http3(Box<Http3>),
 }
 
@@ -144,7 +143,7 @@ pub(crate) fn own(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
 
 /// Ends a stream whose answer cannot be completed; gives back what was kept with it.
 fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
-    match core.conns.get(slot).many.as_deref_mut()? {
+    match core.conns.get(slot).many.as_mut()? {
         Many::Http2(_) => http2::reset(core, slot, id),
         Many::Http3(http3) => http3.reset(id),
     }
@@ -152,14 +151,14 @@ fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
 
 /// Ends a stream whose answer is complete and all on its way; later, when it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
-    if let Some(Many::Http2(_)) = core.conns.get(slot).many.as_deref() {
+    if let Some(Many::Http2(_)) = core.conns.get(slot).many.as_ref() {
         http2::pump::finish(core, slot, id);
     }
 }
 
 /// Says that no further requests are taken; said again, that those on their way are not either.
 pub(crate) fn leave(core: &mut Core, slot: Slot) {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http2(_)) => http2::leave(core, slot),
         Some(Many::Http3(_)) => http3::leave(core, slot),
         None => {}
@@ -174,7 +173,7 @@ pub(crate) fn prepared(
     answer: &Prepared<'_>,
     mapping: Option<MappingId>,
 ) -> bool {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http3(_)) => http3::answer::prepared(core, slot, id, answer, mapping),
         _ => http2::answer::prepared(core, slot, id, answer, mapping),
     }
@@ -188,7 +187,7 @@ pub(crate) fn interim<'f>(
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> bool {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http3(_)) => http3::answer::interim(core, slot, id, status, fields),
         _ => http2::answer::interim(core, slot, id, status, fields),
     }
@@ -203,7 +202,7 @@ pub(crate) fn head<'f>(
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
 ) -> bool {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http3(_)) => http3::answer::head(core, slot, id, status, fields, length),
         _ => http2::answer::head(core, slot, id, status, fields, length),
     }
@@ -214,7 +213,7 @@ pub(crate) fn head<'f>(
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn content(core: &mut Core, slot: Slot, id: u32, slice: Slice<'_>) -> Result<(), Gone> {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http3(_)) => http3::answer::content(core, slot, id, slice),
         _ => http2::answer::content(core, slot, id, slice),
     }
@@ -227,7 +226,7 @@ pub(crate) fn end<'f>(
     id: u32,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
 ) -> bool {
-    match core.conns.get(slot).many.as_deref() {
+    match core.conns.get(slot).many.as_ref() {
         Some(Many::Http3(_)) => http3::answer::end(core, slot, id, trailers),
         _ => http2::answer::end(core, slot, id, trailers),
     }
@@ -262,7 +261,7 @@ pub(crate) fn lose<A: App>(
 /// Ends all exchanges, because the connection does.
 pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
     loop {
-        let gone = match core.conns.get(slot).many.as_deref_mut() {
+        let gone = match core.conns.get(slot).many.as_mut() {
             Some(Many::Http2(http2)) => http2.pop(),
             Some(Many::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
             None => None,

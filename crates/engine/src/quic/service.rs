@@ -216,7 +216,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let http3 = Http3::new(connection, &self.core);
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Http3;
-        conn.many = Some(Box::new(Many::Http3(Box::new(http3))));
+        conn.many = Some(Many::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
             quic.places.resize(index + 1, None);
