@@ -28,7 +28,7 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 31] = [
+const WRONG: [(&str, &[&str]); 32] = [
     ("--access-log", &[""]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
