@@ -7,7 +7,7 @@ use pinion_http::h1::body::BodyReader;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::request::Framing;
 
-use crate::backend::Slot;
+use crate::backend::{Backend, Slot};
 use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
 use crate::http3::Http3;
@@ -252,6 +252,14 @@ impl Conn {
     #[inline]
     pub(crate) fn exchange_number(&self) -> u32 {
         self.begun as u32
+    }
+
+    /// The kernel takes no output at the moment.
+    pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
+        self.blocked = true;
+        if self.watch != Watch::Send {
+            self.progress = backend.progress(slot).unwrap_or(0);
+        }
     }
 
     /// The kernel has taken `bytes` of output: a send that stalls from now on has its full time.

@@ -75,11 +75,16 @@ fn send_read<B: Backend>(
     buffer: &mut Vec<u8>,
     fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
 ) -> Option<Sending> {
-    buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
-    buffer.resize(EXTERNAL_READ_BYTES, 0);
-    let piece = &mut buffer[..bytes.min(EXTERNAL_READ_BYTES as u64) as usize];
+    let piece = piece(buffer, bytes)?;
     fill(piece).ok()?;
     Some(backend.send_now(slot, &[IoSlice::new(piece)]))
+}
+
+/// Room for the next of `bytes` of a file in `buffer`; `None` without memory for it.
+pub(crate) fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
+    buffer.try_reserve_exact(EXTERNAL_READ_BYTES - buffer.len()).ok()?;
+    buffer.resize(EXTERNAL_READ_BYTES, 0);
+    buffer.get_mut(..bytes.min(EXTERNAL_READ_BYTES as u64) as usize)
 }
 
 /// Whose fault it is that a send failed.

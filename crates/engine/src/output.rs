@@ -132,12 +132,8 @@ impl Output {
         room: usize,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
-        if !self.tail_has_room(room) {
-            if !self.has_place(pool) {
-                return false;
-            }
-            let Some(chunk) = pool.take_chunk(room) else { return false };
-            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+        if !self.tail_has_room(room) && !self.add_chunk(pool, |pool| pool.take_chunk(room)) {
+            return false;
         }
         let Some(Segment::Chunk { chunk, .. }) = self.segments.back_mut() else { return false };
         let before = chunk.len();
@@ -155,14 +151,24 @@ impl Output {
         room: usize,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
-        if !self.tail_has_room(room) {
-            if !self.has_place(pool) {
-                return false;
-            }
-            let Some(chunk) = pool.take_small(room) else { return false };
-            self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+        let has_room =
+            self.tail_has_room(room) || self.add_chunk(pool, |pool| pool.take_small(room));
+        has_room && self.append(pool, room, write)
+    }
+
+    /// Queues an empty chunk; false when the budget is spent.
+    #[inline]
+    fn add_chunk(
+        &mut self,
+        pool: &mut Pool,
+        take: impl FnOnce(&mut Pool) -> Option<Vec<u8>>,
+    ) -> bool {
+        if !self.has_place(pool) {
+            return false;
         }
-        self.append(pool, room, write)
+        let Some(chunk) = take(pool) else { return false };
+        self.segments.push_back(Segment::Chunk { chunk, start: 0 });
+        true
     }
 
     /// Queues bytes of any length, cut into chunks.

@@ -10,12 +10,12 @@ use pinion_http::page;
 use crate::address::Address;
 use crate::app::{App, Gone};
 use crate::backend::{Backend, Sending, Slot};
-use crate::conn::{Conn, Phase, Watch};
+use crate::conn::Phase;
 use crate::core::Core;
 use crate::exchange::Stage;
-use crate::handover::why_failed;
+use crate::handover::{piece, why_failed};
 use crate::http1;
-use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
+use crate::limits::TURN_BYTES;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
 use crate::preface;
@@ -117,7 +117,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             if session.has_records() {
                 if *turn_bytes >= TURN_BYTES {
                     backend.await_writable(slot);
-                    return blocked(backend, conn, slot);
+                    conn.block(backend, slot);
+                    return Flush::Waits;
                 }
                 match session.send(|parts| backend.send_now(slot, parts)) {
                     Sending::Done(bytes) => {
@@ -125,12 +126,15 @@ impl<B: Backend, A: App> Worker<B, A> {
                         *turn_bytes += bytes;
                     }
                     Sending::Failed(error) if is_shortage(error) => {
-                        let flush = blocked(backend, conn, slot);
+                        conn.block(backend, slot);
                         core.await_memory(slot);
-                        return flush;
+                        return Flush::Waits;
                     }
                     Sending::Failed(error) => return Flush::Broken(why_failed(error)),
-                    Sending::Blocked | Sending::Pending => return blocked(backend, conn, slot),
+                    Sending::Blocked | Sending::Pending => {
+                        conn.block(backend, slot);
+                        return Flush::Waits;
+                    }
                 }
                 continue;
             }
@@ -173,17 +177,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// The kernel takes nothing at the moment.
-fn blocked<B: Backend>(backend: &B, conn: &mut Conn, slot: Slot) -> Flush {
-    conn.blocked = true;
-    if conn.watch != Watch::Send {
-        conn.progress = backend.progress(slot).unwrap_or(0);
-    }
-    Flush::Waits
-}
-
-/// Seals what is queued, as much as there is room for; `None` when it is not what it was when the
-/// archive was made, or cannot be read. Bytes of files are looked at in `buffer`.
+/// Seals what is queued, as much as there is room for; 0 is all there was. `None` when it is not
+/// what it was when the archive was made, cannot be read, or cannot be sealed any more. Bytes of
+/// files are looked at in `buffer`.
 fn seal(
     session: &mut TlsSession,
     output: &Output,
@@ -193,7 +189,7 @@ fn seal(
     let bytes = match output.next(mappings, false) {
         Next::Nothing => return Some(0),
         Next::Changed | Next::File { .. } => return None,
-        Next::One(bytes) => return Some(session.seal(&[IoSlice::new(bytes)])),
+        Next::One(bytes) => session.seal(&[IoSlice::new(bytes)]),
         Next::Memory { parts, .. } => session.seal(parts.as_slice()),
         Next::Read { file, offset, bytes } => {
             let piece = piece(buffer, bytes)?;
@@ -207,12 +203,5 @@ fn seal(
         }
     };
     // A page that its file has lost reads as zeros here, where a send would fail.
-    (!output.is_damaged(mappings)).then_some(bytes)
-}
-
-/// Room for the next of `bytes` in `buffer`.
-pub(crate) fn piece(buffer: &mut Vec<u8>, bytes: u64) -> Option<&mut [u8]> {
-    buffer.try_reserve_exact(EXTERNAL_READ_BYTES.saturating_sub(buffer.len())).ok()?;
-    buffer.resize(EXTERNAL_READ_BYTES, 0);
-    buffer.get_mut(..bytes.min(EXTERNAL_READ_BYTES as u64) as usize)
+    (bytes > 0 && !output.is_damaged(mappings)).then_some(bytes)
 }

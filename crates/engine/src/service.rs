@@ -187,10 +187,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Failed(error)) => return Flush::Broken(why_failed(error)),
             }
         }
-        conn.blocked = true;
-        if conn.watch != Watch::Send {
-            conn.progress = backend.progress(slot).unwrap_or(0);
-        }
+        conn.block(backend, slot);
         if short {
             core.await_memory(slot);
         }

@@ -13,11 +13,11 @@ use crate::app::Gone;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::exchange::{Slice, Stage};
+use crate::handover::piece;
 use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Next, Outputs};
 use crate::pool::Pool;
-use crate::sealed::piece;
 
 /// Queues a whole answer.
 pub(crate) fn prepared(
