@@ -95,7 +95,7 @@ impl Door {
         self.socket.fd()
     }
 
-    /// Receives what stands in the socket, up to a batch. False when nothing does.
+    /// Receives what stands in the socket, up to a batch. False when no more does.
     pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
         self.socket.receive(inlet)
     }

@@ -135,15 +135,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         let door = number as usize;
         for _ in 0..DATAGRAM_BATCHES_PER_PASS {
             let mut inlet = std::mem::take(&mut quic.inlet);
-            let any = quic.doors[door].receive(&mut inlet);
-            for arrived in inlet.arrived().take_while(|_| any) {
+            let more = quic.doors[door].receive(&mut inlet);
+            for arrived in inlet.arrived() {
                 for bytes in arrived.bytes.chunks(arrived.stride) {
                     let (from, to, ecn) = (arrived.from, arrived.to, arrived.ecn);
                     self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes }, now);
                 }
             }
             quic.inlet = inlet;
-            if !any {
+            if !more {
                 break;
             }
         }
