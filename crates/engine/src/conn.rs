@@ -12,7 +12,7 @@ use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::{
-    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
@@ -65,6 +65,8 @@ pub(crate) enum Watch {
     Send,
     /// Content that the peer has no window for (RFC 9113 §6.9).
     Window,
+    /// An exchange on which nothing comes or goes: QUIC has to be kept alive (RFC 9000 §10.1.2).
+    Quiet,
     /// What the peer still sends after our last answer.
     Linger,
 }
@@ -81,6 +83,7 @@ impl Watch {
             Watch::Body | Watch::Discard => BODY_STALL_MS,
             Watch::Send => SEND_STALL_MS,
             Watch::Window => WINDOW_STALL_MS,
+            Watch::Quiet => QUIC_PING_MS,
             Watch::Linger => LINGER_MS,
         }
     }
@@ -214,11 +217,13 @@ impl Conn {
             Phase::Http2 => self.many.as_mut().map_or(Watch::Nothing, |many| {
                 if !self.stash.is_empty() { Watch::Head } else { many.watch() }
             }),
+            Phase::Http3 => self.many.as_mut().map_or(Watch::Nothing, |many| {
+                let watch = many.watch();
+                many.http3().map_or(watch, |http3| http3.watch(watch))
+            }),
             Phase::Linger if self.close_when_sent => Watch::Send,
             Phase::Linger => Watch::Linger,
-            Phase::Body | Phase::Answer | Phase::Http3 | Phase::Raw | Phase::Closing => {
-                Watch::Nothing
-            }
+            Phase::Body | Phase::Answer | Phase::Raw | Phase::Closing => Watch::Nothing,
         }
     }
 

@@ -125,6 +125,8 @@ pub(crate) struct Core {
     pub(crate) section: FieldSection,
     /// Where a connection writes frames of its own; taken out while it does.
     pub(crate) control: Vec<u8>,
+    /// Where a connection of HTTP/3 puts its streams in order; taken out while it does.
+    pub(crate) turns: Vec<(u64, u32)>,
     /// QUIC, if a listener speaks it; taken out while its datagrams are looked at.
     pub(crate) quic: Option<Box<Quic>>,
     /// In place of an exchange that is no more, for whoever still asks.
@@ -150,6 +152,7 @@ impl Core {
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
             section: FieldSection::new(),
+            turns: Vec::new(),
             control: Vec::new(),
             quic: None,
             nobody: ExchangeState::default(),

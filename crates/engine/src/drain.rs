@@ -11,11 +11,13 @@
 //!    newcomers have a moment to speak, and what runs is finished.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crate::app::{App, Gone};
-use crate::backend::{Backend, Completion};
+use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
+use crate::http3::Http3;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::many;
 use crate::service::Notice;
@@ -78,7 +80,12 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Whether a completion brings what the end waits for.
     pub(crate) fn brings(completion: &Completion<B::Socket>) -> bool {
-        matches!(completion, Completion::Accepted { .. } | Completion::Received { .. })
+        matches!(
+            completion,
+            Completion::Accepted { .. }
+                | Completion::Received { .. }
+                | Completion::Datagrams { .. }
+        )
     }
 
     /// Moves the end on behind a pass, which has `brought` somebody or a request.
@@ -102,6 +109,12 @@ impl<B: Backend, A: App> Worker<B, A> {
                 let is_time = newcomers_until_ms <= self.core.now.monotonic_ms;
                 if is_time && !self.punctuality.is_catching_up() {
                     self.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+                    // What is on its way is not taken any more. Over HTTP/2 the client's answer to
+                    // a ping says when that is fair; here it has had its moment.
+                    self.each_quic(Phase::Http3, |worker, slot| {
+                        many::leave(&mut worker.core, slot);
+                        worker.settle(slot);
+                    });
                     self.close_idle(|_begun| true);
                 }
             }
@@ -126,7 +139,20 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.ending = Ending::Finishing { newcomers_until_ms };
         self.accept(false);
         self.backend.close_listeners();
+        self.each_quic(Phase::Closing, |worker, slot| worker.drive_quic(slot, Instant::now()));
         self.close_idle(|begun| begun > 0);
+    }
+
+    /// Does something with every connection of QUIC that is in a phase.
+    fn each_quic(&mut self, phase: Phase, act: impl Fn(&mut Self, Slot)) {
+        let mut from = 0;
+        while let Some(slot) = self.core.conns.next_live(from) {
+            from = slot + 1;
+            let conn = self.core.conns.get(slot);
+            if conn.phase == phase && conn.http3().is_some() {
+                act(self, slot);
+            }
+        }
     }
 
     /// Closes the connections between two requests that have had so many as `which` says.
@@ -140,8 +166,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 && conn.stash.is_empty();
             let has_none = conn.many.as_ref().is_some_and(|many| many.open_streams() == 0);
             let rests = conn.phase == Phase::Http2 && has_none;
-            if conn.phase == Phase::Http3 && has_none && which(conn.begun) {
-                self.cut(slot, Gone::Stopping);
+            if conn.phase == Phase::Http3 {
+                if which(conn.begun) && conn.http3().is_some_and(Http3::rests) {
+                    self.cut(slot, Gone::Stopping);
+                }
                 continue;
             }
             if !(between || rests) || conn.close_when_sent || !which(conn.begun) {

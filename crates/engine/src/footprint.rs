@@ -5,8 +5,9 @@ use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::inbox;
 use crate::limits::{
-    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, EXTERNAL_READ_BYTES,
-    HANDSHAKE_MAX_BYTES, WORKER_STACK_BYTES,
+    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, DATAGRAM_BATCH,
+    DATAGRAM_MAX_BYTES, EXTERNAL_READ_BYTES, HANDSHAKE_MAX_BYTES, QUIC_CONNECTION_WINDOW_BYTES,
+    WORKER_STACK_BYTES,
 };
 use crate::output;
 use crate::server::Io;
@@ -41,6 +42,16 @@ pub const TLS_CONNECTION_BYTES: usize = {
     assert!(HANDSHAKE_MAX_BYTES <= RECORD_MAX_BYTES);
     STATE_BYTES + RECORD_MAX_BYTES + READ_BYTES
 };
+
+/// Bytes of one connection of QUIC at most, beside what it has to send, which counts as a buffer:
+/// keys and state of QUIC and HTTP/3, and content that nobody has wanted yet.
+pub const QUIC_CONNECTION_BYTES: usize = {
+    const STATE_BYTES: usize = 40 * 1024;
+    STATE_BYTES + QUIC_CONNECTION_WINDOW_BYTES as usize
+};
+
+/// Bytes of one worker where QUIC is spoken: what datagrams are received in.
+pub const QUIC_WORKER_BYTES: usize = DATAGRAM_BATCH * DATAGRAM_MAX_BYTES;
 
 /// Places for connections in the tables of all workers. A table never shrinks, and every worker may
 /// once have had as many as balance allows it.

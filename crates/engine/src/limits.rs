@@ -191,7 +191,11 @@ pub(crate) const DATAGRAM_MAX_BYTES: usize = 64 * 1024;
 pub(crate) const UDP_BUFFER_BYTES: usize = 4 << 20;
 
 /// Requests that one QUIC connection may have open: as many as over HTTP/2.
-pub(crate) const QUIC_STREAMS: u32 = 128;
+pub(crate) const QUIC_STREAMS: u16 = 128;
+
+/// The request of a QUIC connection from which on the client is asked to make a new one: half of
+/// what can be counted.
+pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 
 /// Streams of one direction that the peer may open: the control stream and two of QPACK (RFC 9114
 /// §6.2), and some of kinds that nobody knows.
@@ -200,11 +204,24 @@ pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 /// Bytes of a request's content that may come before it is wanted.
 pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// Bytes of all contents of a connection that may come before they are wanted.
-pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+/// Bytes of all contents of a connection that may come before they are wanted. QUIC keeps them
+/// beside the budget for buffers.
+pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// Bytes sent on a connection and not acknowledged: what a fast path over half the world holds.
+/// Bytes given to QUIC that the client has not acknowledged, at most: what a fast path over half
+/// the world holds. It is twice the congestion window if that is less, …
 pub(crate) const QUIC_SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+
+/// … but no less than this, which is twice what a path begins with.
+pub(crate) const QUIC_SEND_MIN_BYTES: u64 = 32 * 1024;
+
+/// Bytes of an incremental answer that are given to QUIC before others have their turn: as many as
+/// in a frame of HTTP/2.
+pub(crate) const QUIC_TURN_BYTES: u64 = 16 * 1024;
+
+/// How long an open exchange may be quiet before QUIC shows the client that the server is still
+/// there, in milliseconds: half of the shortest patience that is common, 30 seconds.
+pub(crate) const QUIC_PING_MS: u64 = 15_000;
 
 /// Bytes kept of a client that is not accepted yet: its first flight, with a large key exchange.
 pub(crate) const QUIC_INCOMING_MAX_BYTES: u64 = 16 * 1024;

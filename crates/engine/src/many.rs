@@ -100,7 +100,7 @@ impl Many {
     pub(crate) fn counted_bytes(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.counted_bytes,
-            Self::Http3(_) => 0,
+            Self::Http3(http3) => http3.counted_bytes,
         }
     }
 
@@ -115,7 +115,7 @@ impl Many {
         let mut bytes = self.counted_bytes();
         self.find(|_, own| {
             bytes += outputs.get(own.output).map_or(0, |output| output.held_bytes());
-            bytes += own.unread.held_bytes();
+            bytes += own.unread.held_bytes() + own.held.held_bytes();
             None::<()>
         });
         bytes

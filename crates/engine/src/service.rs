@@ -14,6 +14,7 @@ use crate::exchange::{Exchange, Stage};
 use crate::handover::{hand_over, why_failed};
 use crate::http1;
 use crate::http2;
+use crate::http3;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::many;
 use crate::output::Next;
@@ -402,6 +403,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
         match watch {
             Watch::Nothing => {}
+            _ if conn.http3().is_some() => {
+                let Self { app, core, .. } = self;
+                if http3::stalled(app, core, slot, watch) {
+                    return self.cut(slot, Gone::Stalled);
+                }
+            }
+            Watch::Quiet => {}
             Watch::Window => http2::stalled(&mut self.app, &mut self.core, slot, watch),
             Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);

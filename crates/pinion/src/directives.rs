@@ -65,6 +65,8 @@ pub(crate) enum Level {
 /// The type of a value, its bounds and its unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
+    /// A value of `Alt-Svc`, or `off` (RFC 7838).
+    AltSvc,
     /// A listening address (`address.rs`).
     Address,
     /// A host, and a port if that is not to be found out.
@@ -149,7 +151,7 @@ impl Kind {
             Self::Address => "ADDR",
             Self::Choice(_) => "WORD",
             Self::Codings | Self::Protocols => "LIST",
-            Self::FieldValue => "VALUE",
+            Self::AltSvc | Self::FieldValue => "VALUE",
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
@@ -165,6 +167,7 @@ impl Kind {
     /// The values that are allowed, as a phrase.
     pub(crate) fn bounds(&self) -> String {
         match self {
+            Self::AltSvc => "off, h3=\":443\"; ma=86400".to_owned(),
             Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path".to_owned(),
             Self::CanonicalHost => "example.org, example.org:8443".to_owned(),
             Self::Choice(words) => words.join(", "),

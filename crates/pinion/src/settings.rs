@@ -20,8 +20,8 @@ pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
-    CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind, SelfSignedKey,
-    Tls, without_effect,
+    AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
+    SelfSignedKey, Spoken, Tls, without_effect,
 };
 
 /// A verb with everything it needs.

@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::directives::Kind;
-use crate::settings::CanonicalHost;
+use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_engine::settings::Protocols;
 use pinion_http::host;
@@ -83,21 +83,33 @@ pub(crate) fn canonical_host(text: &str) -> Result<CanonicalHost, String> {
     Ok(CanonicalHost { host: name.to_ascii_lowercase(), port: split.port })
 }
 
-/// `h1,h2`: what clients of a listener may speak.
-pub(crate) fn protocols(text: &str) -> Result<Protocols, String> {
-    let mut protocols = Protocols { http1: false, http2: false };
+/// `h1,h2,h3`: what clients of a listener may speak.
+pub(crate) fn protocols(text: &str) -> Result<Spoken, String> {
+    let mut spoken = Spoken { tcp: Protocols { http1: false, http2: false }, http3: false };
     for word in text.split(',') {
         let known = match word.trim() {
-            "h1" => &mut protocols.http1,
-            "h2" => &mut protocols.http2,
-            "h3" => return Err("h3 is not supported yet in this version; leave it out".to_owned()),
+            "h1" => &mut spoken.tcp.http1,
+            "h2" => &mut spoken.tcp.http2,
+            "h3" => &mut spoken.http3,
             _ => return Err(format!("{word:?} is none of: {}", Kind::Protocols.bounds())),
         };
         if std::mem::replace(known, true) {
             return Err(format!("{word:?} is given twice"));
         }
     }
-    Ok(protocols)
+    Ok(spoken)
+}
+
+/// A value of `Alt-Svc` (RFC 7838 §3), or `off`.
+pub(crate) fn alt_svc(text: &str) -> Result<AltSvc, String> {
+    if text == "off" {
+        return Ok(AltSvc::Off);
+    }
+    let value = field_value(text)?;
+    if text != "clear" && !text.contains('=') {
+        return Err(format!("{text:?} names no service: write h3=\":443\"; ma=86400, or off"));
+    }
+    Ok(AltSvc::Value(value))
 }
 
 /// The value of `Strict-Transport-Security` (RFC 6797 §6.1); none for `off`.
@@ -153,6 +165,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
+        Kind::AltSvc => alt_svc(text).map(drop),
         Kind::Hsts => hsts(text).map(drop),
         Kind::Protocols => protocols(text).map(drop),
         Kind::UrlPath => url_path(text).map(drop),
@@ -245,11 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_spoken_yet_says_so() {
-        assert_eq!(protocols("h2,h1"), Ok(Protocols::ALL));
-        assert_eq!(protocols("h1"), Ok(Protocols { http1: true, http2: false }));
-        assert!(protocols("h1,h3").is_err_and(|error| error.contains("not supported yet")));
-        assert_eq!(protocols("h2"), Ok(Protocols { http1: false, http2: true }));
+    fn a_list_of_protocols_names_each_once() {
+        let spoken = |http1, http2, http3| Spoken { tcp: Protocols { http1, http2 }, http3 };
+        assert_eq!(protocols("h2,h1, h3"), Ok(Spoken::ALL));
+        assert_eq!(protocols("h1"), Ok(spoken(true, false, false)));
+        assert_eq!(protocols("h2"), Ok(spoken(false, true, false)));
+        assert_eq!(protocols("h3"), Ok(spoken(false, false, true)));
         for text in ["", "h1,", "h1,h1", "H1", "http/1.1"] {
             assert!(protocols(text).is_err(), "{text}");
         }

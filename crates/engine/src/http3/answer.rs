@@ -1,23 +1,16 @@
 //! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC.
 
-use std::os::unix::fs::FileExt as _;
-
 use pinion_http::field::Field;
 use pinion_http::h3::send;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::qpack::encode;
-use quinn_proto::Connection;
 
-use super::Open;
 use crate::app::Gone;
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::exchange::{Slice, Stage};
-use crate::handover::piece;
+use crate::exchange::Slice;
 use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
-use crate::mapping::{MappingId, Mappings};
-use crate::output::{Next, Outputs};
-use crate::pool::Pool;
+use crate::mapping::MappingId;
 
 /// Queues a whole answer.
 pub(crate) fn prepared(
@@ -144,64 +137,4 @@ fn on_stream<R>(
     http3.queued_bytes = http3.queued_bytes + bytes - before;
     http3.streams.get(number)?.own.output = index;
     Some(result)
-}
-
-/// How far a stream has come.
-pub(super) enum Outcome {
-    /// It waits for the application, or for QUIC.
-    Waits,
-    /// All of the answer is with QUIC.
-    Whole,
-    /// What is queued is not what it was, or the client has stopped reading.
-    Broken,
-}
-
-/// Hands the queue of a stream to QUIC as far as that takes it.
-pub(super) fn hand_over(
-    quic: &mut Connection,
-    open: &mut Open,
-    outputs: &mut Outputs,
-    pool: &mut Pool,
-    mappings: &mut Mappings,
-    buffer: &mut Vec<u8>,
-) -> Outcome {
-    let is_done = open.own.state.stage == Stage::Done;
-    while let Some(output) = outputs.get(open.own.output) {
-        let written = match output.next(mappings, false) {
-            Next::Nothing => {
-                output.clear(pool, mappings);
-                outputs.free(&mut open.own.output);
-                break;
-            }
-            Next::Changed | Next::File { .. } => return Outcome::Broken,
-            Next::One(bytes) => quic.send_stream(open.id).write(bytes),
-            Next::Memory { parts, .. } => match parts.as_slice().first() {
-                Some(part) => quic.send_stream(open.id).write(part),
-                None => Ok(0),
-            },
-            Next::Read { file, offset, bytes } => {
-                let Some(piece) = piece(buffer, bytes) else { return Outcome::Broken };
-                if file.read_exact_at(piece, offset).is_err() {
-                    return Outcome::Broken;
-                }
-                quic.send_stream(open.id).write(piece)
-            }
-            Next::External { file, range } => {
-                let Some(piece) = piece(buffer, range.bytes) else { return Outcome::Broken };
-                if file.read_unchanged(&range, piece).is_err() {
-                    return Outcome::Broken;
-                }
-                quic.send_stream(open.id).write(piece)
-            }
-        };
-        if output.is_damaged(mappings) {
-            return Outcome::Broken;
-        }
-        match written {
-            Ok(bytes) => output.advance(bytes, pool, mappings),
-            Err(quinn_proto::WriteError::Blocked) => return Outcome::Waits,
-            Err(_) => return Outcome::Broken,
-        }
-    }
-    if is_done { Outcome::Whole } else { Outcome::Waits }
 }

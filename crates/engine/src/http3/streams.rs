@@ -10,15 +10,15 @@ pub(crate) struct Open {
     pub(crate) id: StreamId,
     pub(crate) own: Stream,
     pub(crate) request: RequestStream,
-    /// Input that is no whole frame yet.
-    pub(crate) held: Vec<u8>,
+    /// The urgency that QUIC knows of; lower is more urgent.
+    pub(super) urgency: u8,
     /// The client has ended its side, and all of it was read.
     pub(crate) fin: bool,
 }
 
 impl Open {
     pub(crate) fn new(id: StreamId, request: RequestStream) -> Self {
-        Self { id, own: Stream::default(), request, held: Vec::new(), fin: false }
+        Self { id, own: Stream::default(), request, urgency: 0, fin: false }
     }
 }
 

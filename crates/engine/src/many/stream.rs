@@ -18,6 +18,8 @@ pub(crate) struct Stream {
     pub(crate) trailers: Option<Vec<u8>>,
     /// Content of the request that waits to be wanted.
     pub(crate) unread: Stash,
+    /// Input that is in no whole frame yet, or is not wanted yet (HTTP/3).
+    pub(crate) held: Stash,
     /// Fields behind the content of the request, as lines, until that was read.
     pub(crate) unread_trailers: Vec<u8>,
     /// Nothing more comes from the client.
@@ -37,6 +39,7 @@ impl Default for Stream {
             output: NO_OUTPUT,
             trailers: None,
             unread: Stash::default(),
+            held: Stash::default(),
             unread_trailers: Vec::new(),
             ended: false,
             announced_bytes: None,
@@ -55,6 +58,11 @@ impl Stream {
     /// Whether more content is announced, or has come, than is allowed.
     pub(crate) fn is_too_much(&self) -> bool {
         !self.fits() || self.came_bytes > self.content_max_bytes
+    }
+
+    /// Whether its head has not come yet.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.state.stage == Stage::None
     }
 
     /// Whether the application waits for content, or for nothing but the end of it.
@@ -93,6 +101,7 @@ impl Stream {
         mappings: &mut Mappings,
     ) -> u64 {
         self.unread.give_back(pool);
+        self.held.give_back(pool);
         let Some(output) = outputs.get(self.output) else { return 0 };
         let bytes = output.bytes;
         output.clear(pool, mappings);

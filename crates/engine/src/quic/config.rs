@@ -57,11 +57,13 @@ impl QuicConfig {
         let mut server = ServerConfig::new(Arc::new(crypto), Arc::new(tokens));
         let mut transport = TransportConfig::default();
         transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS))
+            .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS.into()))
             .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS))
             .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
             .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
             .send_window(QUIC_SEND_WINDOW_BYTES)
+            // Turns are given before: see `http3/pump.rs`.
+            .send_fairness(false)
             .datagram_receive_buffer_size(None)
             .max_idle_timeout(
                 IdleTimeout::try_from(std::time::Duration::from_millis(idle_ms)).ok(),

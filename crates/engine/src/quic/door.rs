@@ -40,6 +40,9 @@ pub(crate) enum Received {
     Newcomer(Incoming),
 }
 
+/// In place of the slot of a connection that is no more.
+const NOBODY: Slot = Slot::MAX;
+
 /// See the module's head.
 pub(crate) struct Door {
     socket: UdpSocket,
@@ -52,6 +55,8 @@ pub(crate) struct Door {
     pub(crate) listener: u16,
     /// What goes out next; kept for its memory.
     outlet: Vec<u8>,
+    /// … unless the kernel had no room for it: it goes out before anything else.
+    blocked: Option<(Transmit, Vec<u8>)>,
     segments_max: usize,
 }
 
@@ -82,6 +87,7 @@ impl Door {
             slots: Vec::new(),
             listener,
             outlet: Vec::new(),
+            blocked: None,
         })
     }
 
@@ -89,7 +95,7 @@ impl Door {
         self.socket.fd()
     }
 
-    /// Receives what stands in the socket, up to a batch. False when nothing does.
+    /// Receives what stands in the socket, up to a batch. False when no more does.
     pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
         self.socket.receive(inlet)
     }
@@ -114,10 +120,10 @@ impl Door {
                 Received::Nothing
             }
             Some(DatagramEvent::NewConnection(incoming)) => Received::Newcomer(incoming),
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => self
-                .slots
-                .get(handle.0)
-                .map_or(Received::Nothing, |&slot| Received::For(slot, event)),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => match self.slots.get(handle.0) {
+                None | Some(&NOBODY) => Received::Nothing,
+                Some(&slot) => Received::For(slot, event),
+            },
         }
     }
 
@@ -144,7 +150,7 @@ impl Door {
         match self.endpoint.accept(incoming, now, &mut self.outlet, None) {
             Ok((handle, connection)) => {
                 if handle.0 >= self.slots.len() {
-                    self.slots.resize(handle.0 + 1, Slot::MAX);
+                    self.slots.resize(handle.0 + 1, NOBODY);
                 }
                 self.slots[handle.0] = slot;
                 Some((handle, connection))
@@ -183,13 +189,31 @@ impl Door {
         self.endpoint.handle_event(handle, event)
     }
 
+    /// Forgets a connection.
+    pub(crate) fn forget(&mut self, handle: ConnectionHandle, is_drained: bool) {
+        if let Some(slot) = self.slots.get_mut(handle.0) {
+            *slot = NOBODY;
+        }
+        if !is_drained {
+            let _no_answer = self.endpoint.handle_event(handle, EndpointEvent::drained());
+        }
+    }
+
     /// Sends what a connection has to send. False when the kernel has no room at the moment.
     pub(crate) fn transmit(&mut self, connection: &mut Connection, now: Instant) -> bool {
+        if let Some((transmit, bytes)) = &self.blocked
+            && !self.socket.send(transmit, bytes)
+        {
+            return false;
+        }
+        self.blocked = None;
         loop {
             self.outlet.clear();
             let next = connection.poll_transmit(now, self.segments_max, &mut self.outlet);
             let Some(transmit) = next else { return true };
-            if !self.socket.send(&transmit, &self.outlet[..transmit.size]) {
+            self.outlet.truncate(transmit.size);
+            if !self.socket.send(&transmit, &self.outlet) {
+                self.blocked = Some((transmit, std::mem::take(&mut self.outlet)));
                 return false;
             }
         }

@@ -16,7 +16,9 @@ use crate::address::Address;
 use crate::app::{App, Gone, Message};
 use crate::backend::{Backend, Slot};
 use crate::conn::Phase;
+use crate::core::Core;
 use crate::drain::Ending;
+use crate::exchange::Stage;
 use crate::http3::{self, Http3};
 use crate::inbox::Poster;
 use crate::limits::{DATAGRAM_BATCHES_PER_PASS, QUIC_RETRY_HANDSHAKES};
@@ -52,6 +54,9 @@ struct Place {
     is_dirty: bool,
     is_handshaking: bool,
 }
+
+/// How soon to try again when the kernel had no room for a datagram.
+const SEND_AGAIN: Duration = Duration::from_millis(1);
 
 /// Where datagrams for other workers are posted to: a slot that no connection has, less the door.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
@@ -130,15 +135,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         let door = number as usize;
         for _ in 0..DATAGRAM_BATCHES_PER_PASS {
             let mut inlet = std::mem::take(&mut quic.inlet);
-            let any = quic.doors[door].receive(&mut inlet);
-            for arrived in inlet.arrived().take_while(|_| any) {
+            let more = quic.doors[door].receive(&mut inlet);
+            for arrived in inlet.arrived() {
                 for bytes in arrived.bytes.chunks(arrived.stride) {
                     let (from, to, ecn) = (arrived.from, arrived.to, arrived.ecn);
                     self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes }, now);
                 }
             }
             quic.inlet = inlet;
-            if !any {
+            if !more {
                 break;
             }
         }
@@ -202,7 +207,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if unproven && quic.handshakes >= QUIC_RETRY_HANDSHAKES {
             return quic.doors[door].retry(incoming);
         }
-        let goes_on = self.core.ending == Ending::No;
+        let goes_on = !matches!(self.core.ending, Ending::Finishing { .. });
         if !goes_on || !self.core.make_room() || !self.shared.places.reserve(worker) {
             return quic.doors[door].refuse(incoming);
         }
@@ -257,55 +262,81 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// datagrams to the kernel.
     pub(crate) fn drive_quic(&mut self, slot: Slot, now: Instant) {
         let Self { app, core, .. } = self;
-        let _lost = http3::events(app, core, slot);
-        http3::read_wanted(app, core, slot);
-        loop {
-            http3::pump(core, slot);
-            if !many::tell_writable(app, core, slot) {
-                break;
-            }
-        }
-        let Some(mut quic) = core.quic.take() else { return };
-        let mut over = true;
-        if let Some(Some(place)) = quic.places.get_mut(slot as usize)
-            && let Some(http3) = core.conns.get(slot).http3()
-        {
-            place.is_dirty = false;
-            let connection = &mut http3.quic;
-            let door = &mut quic.doors[place.door];
-            while let Some(event) = connection.poll_endpoint_events() {
-                if let Some(answer) = door.tell(place.handle, event) {
-                    connection.handle_event(answer);
+        http3::events(app, core, slot);
+        if core.conns.get(slot).phase == Phase::Http3 {
+            http3::read_wanted(app, core, slot);
+            let mut all_left = false;
+            loop {
+                all_left |= http3::pump(core, slot);
+                if !many::tell_writable(app, core, slot) {
+                    break;
                 }
             }
-            let has_room = door.transmit(connection, now);
-            over = connection.is_drained();
-            if place.is_handshaking && !connection.is_handshaking() {
-                place.is_handshaking = false;
-                quic.handshakes -= 1;
+            if all_left {
+                app.sent(core.address(slot));
             }
-            let timer = connection.poll_timeout();
-            let again = (!has_room).then(|| now + Duration::from_millis(1));
-            quic.set_timer(slot, timer.into_iter().chain(again).min());
+            if let Some(why) = self.end_of(slot) {
+                return self.cut(slot, why);
+            }
         }
-        core.quic = Some(quic);
-        if over {
+        http3::count(&mut self.core, slot);
+        if self.transmit(slot, now) {
             self.quic_over(slot);
-        } else {
+        } else if self.core.conns.get(slot).phase == Phase::Http3 {
             self.core.watch(slot);
         }
+    }
+
+    /// Why a connection is to be ended now, if it is.
+    fn end_of(&mut self, slot: Slot) -> Option<Gone> {
+        let is_finishing = matches!(self.core.ending, Ending::Finishing { .. });
+        let conn = self.core.conns.get(slot);
+        if conn.exchange.stage == Stage::Aborted {
+            return Some(conn.exchange.given_up.unwrap_or(Gone::Peer));
+        }
+        // Those that have asked for nothing yet have a moment to do so.
+        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::rests);
+        rests.then_some(Gone::Stopping)
+    }
+
+    /// Sends what a connection has to send. True when nothing more is said about it.
+    fn transmit(&mut self, slot: Slot, now: Instant) -> bool {
+        let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else { return true };
+        let Quic { doors, places, handshakes, .. } = &mut **quic;
+        let conn = conns.get(slot);
+        // A client that does not hear of the end finds out by itself; nobody waits for that.
+        let is_last = conn.phase == Phase::Closing && *ending != Ending::No;
+        let Some(connection) = conn.http3().map(|http3| &mut http3.quic) else { return true };
+        let Some(Some(place)) = places.get_mut(slot as usize) else { return true };
+        place.is_dirty = false;
+        let door = &mut doors[place.door];
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = door.tell(place.handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+        let has_room = door.transmit(connection, now);
+        if place.is_handshaking && !connection.is_handshaking() {
+            place.is_handshaking = false;
+            *handshakes -= 1;
+        }
+        let again = (!has_room).then(|| now + SEND_AGAIN);
+        let timer = connection.poll_timeout().into_iter().chain(again).min();
+        let over = connection.is_drained() || is_last && has_room;
+        quic.set_timer(slot, timer);
+        over
     }
 
     /// A connection has ended, and nothing is said about it any more.
     fn quic_over(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, Gone::Peer);
+        let is_drained = core.conns.get(slot).http3().is_none_or(|http3| http3.quic.is_drained());
         let Some(quic) = &mut core.quic else { return };
         quic.set_timer(slot, None);
-        if let Some(place) = quic.places.get_mut(slot as usize).and_then(Option::take)
-            && place.is_handshaking
-        {
-            quic.handshakes -= 1;
+        if let Some(place) = quic.places.get_mut(slot as usize).and_then(Option::take) {
+            quic.handshakes -= usize::from(place.is_handshaking);
+            quic.doors[place.door].forget(place.handle, is_drained);
         }
         core.wheel.cancel(slot);
         self.released(slot);
@@ -321,6 +352,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, gone);
         http3::close(core, slot, code);
+        core.wheel.cancel(slot);
         self.drive_quic(slot, Instant::now());
     }
 }

@@ -94,7 +94,7 @@ impl UdpSocket {
         self.state.may_fragment()
     }
 
-    /// Receives what stands in the socket, up to a batch. False when nothing does.
+    /// Receives what stands in the socket, up to a batch. False when no more does.
     pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
         let Inlet { bytes, metas, filled } = inlet;
         let mut chunks = bytes.chunks_mut(DATAGRAM_MAX_BYTES);
@@ -102,7 +102,7 @@ impl UdpSocket {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         // An error belongs to one datagram of ours that somebody refused: nothing to act upon.
         *filled = self.state.recv((&self.fd).into(), &mut buffers, metas).unwrap_or(0);
-        *filled > 0
+        *filled == DATAGRAM_BATCH
     }
 
     /// Sends; false when the kernel has no room at the moment. What fails otherwise is lost, and

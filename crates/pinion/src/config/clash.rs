@@ -91,9 +91,16 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
             faults.push(Fault::at(file, section.place_of(last.row()), message));
         }
     }
-    if section.is_written("client-ca") && !kinds.contains(&ListenKind::Tls) {
+    if section.is_written("client-ca") && !kinds.iter().any(|kind| kind.is_secured()) {
         let place = section.place_of("client-ca");
-        faults.push(Fault::at(file, place, "client-ca: has no effect without tls"));
+        faults.push(Fault::at(file, place, "client-ca: has no effect without tls or quic"));
+    }
+    let text = section.low.values("protocols").next().and_then(|text| text.to_str());
+    let spoken = text.and_then(|text| values::protocols(text).ok());
+    let silent = kinds.iter().find_map(|kind| spoken?.silent_at(*kind));
+    if let Some(why) = silent {
+        let place = section.place_of("protocols");
+        faults.push(Fault::at(file, place, format!("protocols: {why}")));
     }
 }
 

@@ -101,7 +101,9 @@ impl Loaded {
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
         match Serve::with_listeners(&low, &lows) {
             Ok(serve) => self.serve = Some(serve),
-            Err(failure) => self.fault(path, Place::START, &failure),
+            // Otherwise it was told already, with its line.
+            Err(failure) if self.faults.is_empty() => self.fault(path, Place::START, &failure),
+            Err(_) => {}
         }
         for section in sites {
             self.site(section, path, flags);

@@ -356,6 +356,7 @@ mod tests {
             Kind::Glob => "*.psd",
             Kind::GlobCodings => "*.svg=br:11",
             Kind::Host => "*.a.org",
+            Kind::AltSvc => "off",
             Kind::Hsts => "1y,subdomains",
             Kind::Protocols => "h1,h2",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),

@@ -33,8 +33,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
-        long: "UDP. An address is written as for `--listen`, but it is no Unix socket. \
-               Certificates are those of `--tls`.",
+        long: "Over QUIC, so at a port of UDP. An address is written as for `--listen`, but it is \
+               no Unix socket. Certificates are the same as for `--tls`, whose clients are told \
+               of this address by themselves.",
     },
     Directive {
         name: "cert",
@@ -104,12 +105,12 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Listener,
         kind: Kind::Protocols,
         repeatable: false,
-        default: Default::Value("h1,h2"),
+        default: Default::Value("h1,h2,h3"),
         change: Change::Restart,
         brief: "What clients may speak",
         long: "Over TLS the two sides agree on one of them (ALPN). Without it the first bytes of \
-               a client tell (HTTP/2 by prior knowledge), unless there is but one. HTTP/3 is not \
-               supported yet in this version.",
+               a client tell (HTTP/2 by prior knowledge), unless there is but one. `h3` is for \
+               `--quic`; at a TLS listener it has clients told of that (Alt-Svc).",
     },
     Directive {
         name: "hsts",
@@ -125,6 +126,20 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Sent over TLS alone, as Strict-Transport-Security. `1y,subdomains` covers all hosts \
                below, and `,preload` behind it asks for a place in the lists that browsers come \
                with. Begin with a short time: it cannot be taken back before it is over.",
+    },
+    Directive {
+        name: "alt-svc",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Tls.key("alt-svc")),
+        level: Level::Server,
+        kind: Kind::AltSvc,
+        repeatable: false,
+        default: Default::Auto("h3 at the ports of the QUIC listeners, for a day"),
+        change: Change::Restart,
+        brief: "Where else clients of HTTPS find the sites",
+        long: "Sent by TLS listeners that may speak of `h3`, as Alt-Svc. To be given when clients \
+               reach HTTP/3 at another port than the server has, or not at all.",
     },
     Directive {
         name: "redirect-http",

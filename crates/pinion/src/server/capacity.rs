@@ -3,7 +3,7 @@
 use super::pending::{self, PENDING_MAX_BYTES};
 use crate::access_log::{RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
-use crate::settings::Serve;
+use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
@@ -53,6 +53,8 @@ pub(crate) struct Capacity {
     pub(crate) threads: u64,
     /// Some connections are over TLS; any may be.
     pub(crate) tls: bool,
+    /// … or over QUIC.
+    pub(crate) quic: bool,
 }
 
 /// What there is at start that the capacity depends on.
@@ -97,13 +99,14 @@ impl Capacity {
             )));
         }
         let tls = serve.listen.iter().any(|listen| listen.kind.is_secured());
+        let quic = serve.listen.iter().any(|listen| listen.kind == ListenKind::Quic);
         let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64
             + u64::from(configured)
             + u64::from(serve.stats.is_some())
             + u64::from(tls);
-        Ok(Self { connections, buffer_bytes, asked, threads, tls })
+        Ok(Self { connections, buffer_bytes, asked, threads, tls, quic })
     }
 
     /// The most memory the server can use beside the archives, while no other one is loaded.
@@ -118,11 +121,17 @@ impl Capacity {
             connection += pending::CONNECTION_BYTES;
             heap_bytes += WRITER_BYTES as u64;
         }
+        if self.quic {
+            worker += footprint::QUIC_WORKER_BYTES;
+        }
         heap_bytes += workers * worker as u64;
         heap_bytes += places * connection as u64;
-        if self.tls {
-            heap_bytes += self.connections * footprint::TLS_CONNECTION_BYTES as u64;
-        }
+        let secured = match (self.quic, self.tls) {
+            (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),
+            (_, true) => footprint::TLS_CONNECTION_BYTES,
+            _ => 0,
+        };
+        heap_bytes += self.connections * secured as u64;
         heap_bytes += self.buffer_bytes;
         let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
         PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
@@ -210,6 +219,9 @@ mod tests {
             assert_eq!(more.bound_bytes(1, io, false) - bound, connections * 9 / 8);
             let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
             assert_eq!(more.bound_bytes(1, io, false) - bound, 900);
+            let datagrams = Capacity { quic: true, ..capacity };
+            let quic = capacity.connections * footprint::QUIC_CONNECTION_BYTES as u64;
+            assert!(datagrams.bound_bytes(1, io, false) - bound >= quic);
             let secured = Capacity { tls: true, ..capacity };
             let sessions = capacity.connections * footprint::TLS_CONNECTION_BYTES as u64;
             assert!(secured.bound_bytes(1, io, false) - bound >= sessions);

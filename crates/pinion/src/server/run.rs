@@ -13,7 +13,7 @@ use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
-use crate::settings::{Dummy, ListenKind, Serve};
+use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
@@ -24,6 +24,10 @@ use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use std::sync::Arc;
 use std::thread;
+
+/// How long clients remember that there is HTTP/3, in seconds: a day, which is also what they take
+/// when nothing is said (RFC 7838 §3.1).
+const ALT_SVC_SECONDS: u32 = 86_400;
 
 /// Serves until SIGTERM or SIGINT, and returns when everything has ended.
 ///
@@ -125,12 +129,16 @@ fn engine_kit(
     workers: usize,
     capacity: &Capacity,
 ) -> Result<EngineKit, Failure> {
+    let alt_svc = alt_svc(settings, &quic);
     let mut listeners = Vec::new();
     for Bound { socket, listen, .. } in bound {
         let tls = tls.filter(|_| listen.kind == ListenKind::Tls);
         let tls = tls.map(|tls| tls.config(&listen)).transpose()?;
-        let fields = fields(settings, tls.is_some());
-        let protocol = Protocol::Http(listen.protocols);
+        let mut fields = fields(settings, tls.is_some());
+        if let (Some(value), Some(_), true) = (&alt_svc, &tls, listen.protocols.http3) {
+            fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
+        }
+        let protocol = Protocol::Http(listen.protocols.tcp);
         let settings = ListenerSettings { protocol, fields, tls };
         listeners.push(Listener { socket: Arc::new(socket), settings });
     }
@@ -140,7 +148,7 @@ fn engine_kit(
         let defaults = Settings::default();
         let config = QuicConfig::new(&tls, quic_keys.clone(), defaults.idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
-        let protocol = Protocol::Http(listen.protocols);
+        let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields(settings, true);
         doors.push(QuicListener {
             sockets: sockets.into_iter().map(Arc::new).collect(),
@@ -173,6 +181,24 @@ fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
         fields.extend_from_slice(format!("Strict-Transport-Security: {hsts}\r\n").as_bytes());
     }
     fields
+}
+
+/// What clients of TLS are told about HTTP/3.
+fn alt_svc(settings: &Serve, quic: &[BoundQuic]) -> Option<String> {
+    match &settings.tls.alt_svc {
+        AltSvc::Off => None,
+        AltSvc::Value(value) => Some(value.clone()),
+        AltSvc::Found => {
+            let sockets = quic.iter().filter_map(|bound| bound.sockets.first());
+            let mut ports: Vec<u16> =
+                sockets.filter_map(|socket| Some(local_address(socket)?.port())).collect();
+            ports.sort_unstable();
+            ports.dedup();
+            let services = ports.iter().map(|port| format!("h3=\":{port}\"; ma={ALT_SVC_SECONDS}"));
+            let services: Vec<String> = services.collect();
+            (!services.is_empty()).then(|| services.join(", "))
+        }
+    }
 }
 
 /// Where the listeners that redirect lead; none without any.

@@ -71,7 +71,7 @@ impl Tls {
     pub(crate) fn config(&self, listen: &Listen) -> Result<TlsConfig, Failure> {
         let clients: Option<ClientAuthorities> =
             listen.client_ca.as_deref().map(client_authorities).transpose()?;
-        let protocols = listen.protocols;
+        let protocols = listen.protocols.tcp;
         let config = TlsConfig::new(&self.store, &self.tickets, protocols, clients.as_ref());
         Ok(config.map_err(anyhow::Error::from)?)
     }

@@ -243,7 +243,7 @@ mod tests {
     use crate::command_line::{self, Asked};
     use crate::directives;
     use crate::settings::{
-        CanonicalHost, CertificateFiles, Certificates, ListenKind, SelfSignedKey, Settings,
+        AltSvc, CanonicalHost, CertificateFiles, Certificates, ListenKind, SelfSignedKey, Settings,
     };
     use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
@@ -282,7 +282,7 @@ mod tests {
         let serve = served(
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
              --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
-             --protocols h1 --hsts 1d \
+             --protocols h1,h3 --hsts 1d --alt-svc off \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
@@ -304,10 +304,11 @@ mod tests {
         assert!(listen.eq(expected.map(|(kind, text)| (kind, text.to_owned()))), "{serve:?}");
         assert_eq!(serve.listen[0].client_ca, None);
         assert_eq!(serve.listen[2].client_ca.as_deref(), Some("ca".as_ref()));
-        assert!(serve.listen.iter().all(|listen| !listen.protocols.http2));
+        assert!(serve.listen.iter().all(|listen| !listen.protocols.tcp.http2));
         let pair = |cert: &str, key: &str| CertificateFiles { cert: cert.into(), key: key.into() };
         let certificates = Certificates::Files(vec![pair("a", "ak"), pair("b", "bk")]);
         assert_eq!(serve.tls.certificates, certificates);
+        assert_eq!(serve.tls.alt_svc, AltSvc::Off);
         assert_eq!(serve.tls.hsts.as_deref(), Some("max-age=86400"));
         let canonical = CanonicalHost { host: "a.org".to_owned(), port: None };
         assert_eq!(serve.tls.canonical, Some(canonical));

@@ -16,9 +16,18 @@ pub(crate) struct Listen {
     /// What is there.
     pub(crate) kind: ListenKind,
     /// What clients may speak.
-    pub(crate) protocols: Protocols,
+    pub(crate) protocols: Spoken,
     /// Who clients have to have a certificate from.
     pub(crate) client_ca: Option<PathBuf>,
+}
+
+/// Versions of HTTP that clients may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spoken {
+    /// Over TCP.
+    pub(crate) tcp: Protocols,
+    /// HTTP/3, over QUIC; over TLS that it is said to be there.
+    pub(crate) http3: bool,
 }
 
 /// What clients find at an address.
@@ -45,6 +54,8 @@ pub(crate) struct Tls {
     pub(crate) certificates: Certificates,
     /// Value of `Strict-Transport-Security`.
     pub(crate) hsts: Option<String>,
+    /// Where else the sites are.
+    pub(crate) alt_svc: AltSvc,
     /// Where redirects lead. None: the first host of the first certificate.
     pub(crate) canonical: Option<CanonicalHost>,
 }
@@ -72,6 +83,17 @@ pub(crate) struct CertificateFiles {
     pub(crate) key: PathBuf,
 }
 
+/// `--alt-svc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AltSvc {
+    /// At the QUIC listeners, if there are any.
+    Found,
+    /// Nothing is said.
+    Off,
+    /// This value is sent.
+    Value(String),
+}
+
 /// `--tls-self`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelfSignedKey {
@@ -97,7 +119,7 @@ impl Listen {
     pub(crate) const UNCONFIGURED: Self = Self {
         address: Address::UNCONFIGURED,
         kind: ListenKind::Http,
-        protocols: Protocols::ALL,
+        protocols: Spoken::ALL,
         client_ca: None,
     };
 }
@@ -116,6 +138,20 @@ impl ListenKind {
             Self::Quic => "quic",
             Self::Redirect => "redirect-http",
         }
+    }
+}
+
+impl Spoken {
+    /// Every version.
+    pub(crate) const ALL: Self = Self { tcp: Protocols::ALL, http3: true };
+
+    /// Why nothing could be spoken at a listener of a kind; `None` when something can.
+    pub(crate) fn silent_at(self, kind: ListenKind) -> Option<String> {
+        let (speaks, missing) = match kind {
+            ListenKind::Quic => (self.http3, "h3"),
+            _ => (self.tcp.http1 || self.tcp.http2, "h1 or h2"),
+        };
+        (!speaks).then(|| format!("leaves nothing to speak at {}; add {missing}", kind.row()))
     }
 }
 
@@ -139,6 +175,7 @@ impl Tls {
         Ok(Self {
             certificates: certificates(low)?,
             hsts: single(low, "hsts", values::hsts)?.flatten(),
+            alt_svc: single(low, "alt-svc", values::alt_svc)?.unwrap_or(AltSvc::Found),
             canonical: single(low, "canonical-host", values::canonical_host)?,
         })
     }
@@ -148,12 +185,15 @@ impl Tls {
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
     let protocols = single(low, "protocols", values::protocols)?;
-    let protocols = protocols.unwrap_or(Protocols::ALL);
+    let protocols = protocols.unwrap_or(Spoken::ALL);
     let mut listeners = Vec::new();
     for kind in LISTEN_KINDS {
         for text in low.values(kind.row()) {
             let address = read(row(kind.row()), text, Address::parse)?;
             let client_ca = client_ca.clone().filter(|_| kind.is_secured());
+            if let Some(why) = protocols.silent_at(kind) {
+                return Err(Failure::usage(format!("--protocols: {why}")));
+            }
             listeners.push(Listen { address, kind, protocols, client_ca });
         }
     }
@@ -165,18 +205,21 @@ pub(crate) fn without_effect(
     low: &Low,
     named: impl Fn(&'static str) -> String,
 ) -> Option<(&'static str, String)> {
-    const NEEDS: [(&str, &str); 7] = [
-        ("redirect-http", "tls"),
-        ("canonical-host", "redirect-http"),
-        ("key", "cert"),
-        ("cert", "tls"),
-        ("tls-self", "tls"),
-        ("client-ca", "tls"),
-        ("hsts", "tls"),
+    const ENCRYPTED: &[&str] = &["tls", "quic"];
+    const NEEDS: [(&str, &[&str]); 8] = [
+        ("redirect-http", &["tls"]),
+        ("canonical-host", &["redirect-http"]),
+        ("key", &["cert"]),
+        ("cert", ENCRYPTED),
+        ("tls-self", ENCRYPTED),
+        ("client-ca", ENCRYPTED),
+        ("hsts", ENCRYPTED),
+        ("alt-svc", &["tls"]),
     ];
     for (given, needed) in NEEDS {
-        if low.given(given) && !low.given(needed) {
-            return Some((given, format!("has no effect without {}; add it", named(needed))));
+        if low.given(given) && !needed.iter().any(|needed| low.given(needed)) {
+            let needed: Vec<String> = needed.iter().map(|needed| named(needed)).collect();
+            return Some((given, format!("has no effect without {}; add it", needed.join(" or "))));
         }
     }
     let both = low.given("tls-self") && low.given("cert");

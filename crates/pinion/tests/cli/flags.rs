@@ -28,8 +28,9 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 32] = [
+const WRONG: [(&str, &[&str]); 33] = [
     ("--access-log", &[""]),
+    ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
     ("--canonical-host", &["", "*.a.org", "a.org:0", "https://a.org", "a b"]),
@@ -49,7 +50,7 @@ const WRONG: [(&str, &[&str]); 32] = [
     ("--memory", &["", "mmap"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
-    ("--protocols", &["", "h3", "h1,h3", "http/1.1", "h1,h1"]),
+    ("--protocols", &["", "h4", "h1,", "http/1.1", "h1,h1"]),
     ("--redirect-http", &["", "port", "99999", "::1:80", "unix:"]),
     ("--remote-pinion", &[""]),
     ("--report", &[""]),

@@ -1,0 +1,250 @@
+//! What comes on request streams, read as far as it is wanted: what nobody reads gives no window
+//! back (RFC 9000 §4).
+
+use bytes::Bytes;
+use pinion_http::h3::event::{Event as Happened, StreamError};
+use pinion_http::h3::frame::ErrorCode;
+use quinn_proto::{Connection, ReadError, StreamId};
+
+use super::{Http3, Open, fail, leave, number};
+use crate::app::{App, Gone};
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::limits::QUIC_REQUESTS_MAX;
+use crate::many::{self, Stream, request};
+use crate::pool::Pool;
+
+/// The client has opened a request stream.
+pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let now_ms = core.now.monotonic_ms;
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    match http3.session.begin(u64::from(id), now_ms) {
+        Ok(request) => {
+            http3.streams.add(number(id), Open::new(id, request));
+            if number(id) >= QUIC_REQUESTS_MAX {
+                leave(core, slot);
+            }
+            read(app, core, slot, id);
+        }
+        Err(error) => failed(app, core, slot, id, error),
+    }
+}
+
+/// The stream, if it is open.
+fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
+    core.conns.get(slot).http3()?.streams.get(number(id))
+}
+
+/// Reads a request stream, as far as what comes is wanted.
+pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    if !use_held(app, core, slot, id) {
+        return;
+    }
+    loop {
+        let Core { conns, pool, .. } = core;
+        let Some(http3) = conns.get(slot).http3() else { return };
+        let Http3 { quic, streams, .. } = http3;
+        let Some(open) = streams.get(number(id)) else { return };
+        if open.fin || !open.own.takes_input() {
+            return;
+        }
+        let goes_on = match receive(quic, open, pool) {
+            Came::Nothing => return,
+            Came::Bytes(bytes) => use_bytes(app, core, slot, id, &bytes),
+            Came::Held => use_held(app, core, slot, id),
+            Came::Reset => return reset_by_peer(app, core, slot, id),
+            Came::TooMuch => return overloaded(app, core, slot, id),
+        };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+/// What stood in a stream.
+enum Came {
+    Nothing,
+    /// Bytes, with nothing of the stream kept before them.
+    Bytes(Bytes),
+    /// What it was is with what was kept before.
+    Held,
+    Reset,
+    /// More than there is memory for.
+    TooMuch,
+}
+
+/// Takes the next bytes, and whether they are the last: a request without content is known by that.
+fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
+    let mut stream = quic.recv_stream(open.id);
+    // What there is to transmit when they are dropped goes out behind all events.
+    let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
+    let first = match chunks.next(usize::MAX) {
+        Err(ReadError::Blocked) => return Came::Nothing,
+        Err(ReadError::Reset(_)) => return Came::Reset,
+        Ok(None) => Bytes::new(),
+        Ok(Some(chunk)) => chunk.bytes,
+    };
+    open.fin = first.is_empty();
+    let mut second = Bytes::new();
+    if !open.fin {
+        match chunks.next(usize::MAX) {
+            Err(ReadError::Blocked) => {}
+            Err(ReadError::Reset(_)) => return Came::Reset,
+            Ok(None) => open.fin = true,
+            Ok(Some(chunk)) => second = chunk.bytes,
+        }
+    }
+    let held = &mut open.own.held;
+    if held.is_empty() && second.is_empty() {
+        return Came::Bytes(first);
+    }
+    let is_kept = [first, second].iter().all(|part| part.is_empty() || held.keep(pool, part));
+    if is_kept { Came::Held } else { Came::TooMuch }
+}
+
+/// Uses what was read; false when the stream is no more.
+fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, bytes: &[u8]) -> bool {
+    let rest = bytes.get(steps(app, core, slot, id, bytes)..).unwrap_or_default();
+    let Core { conns, pool, .. } = core;
+    let http3 = conns.get(slot).http3();
+    let Some(open) = http3.and_then(|http3| http3.streams.get(number(id))) else { return false };
+    let is_kept = rest.is_empty() || open.own.held.keep(pool, rest);
+    if !is_kept {
+        overloaded(app, core, slot, id);
+    }
+    is_kept
+}
+
+/// Uses what was read before; false when the stream is no more.
+fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> bool {
+    let Some(open) = open(core, slot, id) else { return false };
+    if open.own.held.is_empty() && !open.fin {
+        return true;
+    }
+    let mut held = std::mem::take(&mut open.own.held);
+    let used = steps(app, core, slot, id, held.unused());
+    held.advance(used, &mut core.pool);
+    match self::open(core, slot, id) {
+        Some(open) => open.own.held = held,
+        None => {
+            held.give_back(&mut core.pool);
+            return false;
+        }
+    }
+    true
+}
+
+/// Steps of the wire machine over `input`, as far as what is in it is wanted; returns how much of
+/// it was used.
+fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: &[u8]) -> usize {
+    let now_ms = core.now.monotonic_ms;
+    let mut at = 0;
+    loop {
+        let mut section = std::mem::take(&mut core.section);
+        let step = match core.conns.get(slot).http3() {
+            Some(Http3 { session, streams, .. }) => match streams.get(number(id)) {
+                Some(Open { request, own, fin, .. })
+                    if !request.is_ended() && own.takes_input() =>
+                {
+                    Some(request.step(&input[at..], *fin, session, &mut section, now_ms))
+                }
+                Some(open) => {
+                    if open.request.is_ended() {
+                        at = input.len();
+                    }
+                    None
+                }
+                None => None,
+            },
+            None => None,
+        };
+        let goes_on = match step {
+            None => false,
+            Some(Ok(step)) => {
+                at += step.used;
+                happened(app, core, slot, id, &step.event)
+            }
+            Some(Err(error)) => {
+                failed(app, core, slot, id, error);
+                false
+            }
+        };
+        core.section = section;
+        if !goes_on {
+            return at;
+        }
+    }
+}
+
+/// There is no memory for what the client sends: the stream pays.
+#[cold]
+fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    if let Some(own) = http3.end(id, ErrorCode::ExcessiveLoad) {
+        many::lose(app, core, slot, (number(id), own), Gone::Overload);
+    }
+}
+
+/// Reads the streams whose content is waited for.
+pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Some(many) = &mut core.conns.get(slot).many else { return };
+    for number in many.all(Stream::waits_for_content) {
+        let http3 = core.conns.get(slot).http3();
+        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+            let id = open.id;
+            read(app, core, slot, id);
+        }
+    }
+}
+/// Acts upon an event of a request stream. False when it needs more input.
+fn happened<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    id: StreamId,
+    event: &Happened<'_>,
+) -> bool {
+    let stream = number(id);
+    match *event {
+        Happened::NeedMore => return false,
+        Happened::Nothing => {}
+        Happened::Head { ref head, end } => request::begin(app, core, slot, stream, head, end),
+        Happened::HeadRefused { refusal, form, end } => {
+            request::refuse(app, core, slot, (stream, end), refusal, form);
+        }
+        Happened::Data { bytes } => request::content(app, core, slot, stream, bytes, false),
+        Happened::Trailers { fields } => request::trailers(app, core, slot, stream, fields),
+        Happened::End => {
+            request::content(app, core, slot, stream, b"", true);
+            return false;
+        }
+    }
+    true
+}
+
+/// A request stream, or the whole connection, breaks the rules.
+#[cold]
+fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
+    match error {
+        StreamError::Stream(code) => {
+            let Some(http3) = core.conns.get(slot).http3() else { return };
+            let gone = http3.end(id, code);
+            if let Some(own) = gone {
+                many::lose(app, core, slot, (number(id), own), Gone::Refused);
+            }
+        }
+        StreamError::Connection(fatal) => fail(app, core, slot, fatal),
+    }
+}
+
+/// The client has taken a request back, or stopped its answer.
+pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let now_ms = core.now.monotonic_ms;
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
+    let spent = http3.session.reset_by_peer(now_ms);
+    many::lose(app, core, slot, (number(id), own), Gone::Peer);
+    if let Err(fatal) = spent {
+        fail(app, core, slot, fatal);
+    }
+}

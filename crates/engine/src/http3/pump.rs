@@ -1,0 +1,205 @@
+//! From the queues of streams to QUIC: the most urgent first, and of those what is incremental in
+//! turn (RFC 9218 §10), as far as the windows of the client and of the path have room.
+
+use std::os::unix::fs::FileExt as _;
+
+use pinion_http::h3::frame::ErrorCode;
+use quinn_proto::{Connection, StreamId, WriteError};
+
+use super::{Http3, Open, number, var_int};
+use crate::backend::Slot;
+use crate::conn::Watch;
+use crate::core::Core;
+use crate::exchange::Stage;
+use crate::handover::piece;
+use crate::limits::QUIC_TURN_BYTES;
+use crate::many::{self, Stream};
+use crate::mapping::Mappings;
+use crate::output::{Next, Output, Outputs};
+use crate::pool::Pool;
+
+/// How far a stream has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It waits for the application, or for QUIC.
+    Waits,
+    /// Its turn is over.
+    Turn,
+    /// All of the answer is with QUIC.
+    Whole,
+    /// What is queued is not what it was, or the client has stopped reading.
+    Broken,
+}
+
+/// Hands what waits on streams to QUIC. True when all that waited has left.
+pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
+    let before = core.conns.get(slot).http3().map_or(0, |http3| http3.queued_bytes);
+    let mut waiting = std::mem::take(&mut core.turns);
+    loop {
+        waiting.clear();
+        if let Some(http3) = core.conns.get(slot).http3() {
+            http3.waiting(&core.outputs, &mut waiting);
+        }
+        // Whoever is less urgent waits until those before have nothing, or no window.
+        let mut again = None;
+        for &(order, number) in &waiting {
+            if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
+                break;
+            }
+            if serve(core, slot, number) {
+                again = Some(order >> CLASS_SHIFT);
+            }
+        }
+        if again.is_none() {
+            break;
+        }
+    }
+    core.turns = waiting;
+    let conn = core.conns.get(slot);
+    let after = conn.http3().map_or(0, |http3| http3.queued_bytes);
+    if after < before && conn.watch == Watch::Window {
+        conn.watch = Watch::Nothing;
+    }
+    before > 0 && after == 0
+}
+
+/// In the order of a stream: above are its urgency and whether it is incremental.
+const CLASS_SHIFT: u32 = 40;
+
+impl Http3 {
+    /// The streams with something to hand over, in the order of their turns, each with what that
+    /// order is by.
+    fn waiting(&mut self, outputs: &Outputs, waiting: &mut Vec<(u64, u32)>) {
+        let turn = self.turn;
+        for (number, open) in self.streams.numbered() {
+            let is_done = open.own.state.stage == Stage::Done;
+            if !is_done && outputs.bytes(open.own.output) == 0 {
+                continue;
+            }
+            let priority = open.request.priority();
+            // What is not incremental goes in the order in which it was asked for.
+            let is_behind = priority.incremental && number <= turn;
+            let class = [priority.urgency, priority.incremental.into(), is_behind.into()];
+            let class = class.iter().fold(0, |class, part| class << 8 | u64::from(*part));
+            waiting.push((class << 32 | u64::from(number), number));
+        }
+        waiting.sort_unstable();
+    }
+
+    /// Ends a stream whose answer is whole. A client that still sends is told that nobody reads it
+    /// (RFC 9114 §4.1.1).
+    fn finish(&mut self, id: StreamId) -> Option<Stream> {
+        let _already = self.quic.send_stream(id).finish();
+        let open = self.streams.remove(number(id))?;
+        if !open.fin {
+            let _ended = self.quic.recv_stream(id).stop(var_int(ErrorCode::NoError));
+        }
+        Some(open.own)
+    }
+}
+
+/// Hands over what waits on one stream. True when it waits for its next turn.
+fn serve(core: &mut Core, slot: Slot, number: u32) -> bool {
+    let Core { conns, outputs, pool, mappings, external, .. } = core;
+    let Some(http3) = conns.get(slot).http3() else { return false };
+    let Http3 { quic, streams, queued_bytes, given_bytes, session, turn, .. } = http3;
+    let Some(open) = streams.get(number) else { return false };
+    let id = open.id;
+    let priority = open.request.priority();
+    if open.urgency != priority.urgency {
+        open.urgency = priority.urgency;
+        // What is given overtakes what was given before and is less urgent.
+        let _over = quic.send_stream(id).set_priority(-i32::from(priority.urgency));
+    }
+    let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
+    let before = outputs.bytes(open.own.output);
+    let outcome = hand_over(quic, open, room, outputs, pool, mappings, external);
+    let given = before - outputs.bytes(open.own.output);
+    *queued_bytes -= given;
+    *given_bytes += given;
+    if priority.incremental && given > 0 {
+        *turn = number;
+    }
+    let own = match outcome {
+        Outcome::Waits => return false,
+        Outcome::Turn => return true,
+        Outcome::Broken => http3.end(id, ErrorCode::InternalError),
+        Outcome::Whole => {
+            session.answered();
+            http3.finish(id)
+        }
+    };
+    if let Some(own) = own {
+        many::release(core, slot, own);
+    }
+    false
+}
+
+/// Hands the queue of a stream to QUIC as far as that takes it, but hardly more than `room` bytes.
+fn hand_over(
+    quic: &mut Connection,
+    open: &mut Open,
+    room: u64,
+    outputs: &mut Outputs,
+    pool: &mut Pool,
+    mappings: &mut Mappings,
+    buffer: &mut Vec<u8>,
+) -> Outcome {
+    let is_done = open.own.state.stage == Stage::Done;
+    let mut left = room;
+    while let Some(output) = outputs.get(open.own.output) {
+        if output.bytes == 0 {
+            output.clear(pool, mappings);
+            outputs.free(&mut open.own.output);
+            break;
+        }
+        if left == 0 {
+            return Outcome::Turn;
+        }
+        let Some(written) = write(quic, open.id, output, left, mappings, buffer) else {
+            return Outcome::Broken;
+        };
+        if output.is_damaged(mappings) {
+            return Outcome::Broken;
+        }
+        match written {
+            Ok(bytes) => {
+                output.advance(bytes, pool, mappings);
+                left -= (bytes as u64).min(left);
+            }
+            Err(WriteError::Blocked) => return Outcome::Waits,
+            Err(_) => return Outcome::Broken,
+        }
+    }
+    if is_done { Outcome::Whole } else { Outcome::Waits }
+}
+
+/// Gives QUIC the front of a queue, up to `room` bytes. `None` when it is not what it was.
+fn write(
+    quic: &mut Connection,
+    id: StreamId,
+    output: &Output,
+    room: u64,
+    mappings: &Mappings,
+    buffer: &mut Vec<u8>,
+) -> Option<Result<usize, WriteError>> {
+    let mut give = |bytes: &[u8]| {
+        let bytes = &bytes[..room.min(bytes.len() as u64) as usize];
+        Some(quic.send_stream(id).write(bytes))
+    };
+    match output.next(mappings, false) {
+        Next::Nothing | Next::Changed | Next::File { .. } => None,
+        Next::One(bytes) => give(bytes),
+        Next::Memory { parts, .. } => give(parts.as_slice().first()?),
+        Next::Read { file, offset, bytes } => {
+            let piece = piece(buffer, bytes.min(room))?;
+            file.read_exact_at(piece, offset).ok()?;
+            give(piece)
+        }
+        Next::External { file, range } => {
+            let piece = piece(buffer, range.bytes.min(room))?;
+            file.read_unchanged(&range, piece).ok()?;
+            give(piece)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What comes on the client's streams of one direction: its control stream, those of QPACK, and
+//! whatever nobody knows (RFC 9114 §6.2).
+
+use bytes::Bytes;
+use pinion_http::h3::event::{Fatal, UniEvent};
+use pinion_http::h3::frame::ErrorCode;
+use quinn_proto::{ReadError, StreamId};
+
+use super::{Http3, fail, number, var_int};
+use crate::app::App;
+use crate::backend::Slot;
+use crate::core::Core;
+
+/// Reads a stream.
+pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let now_ms = core.now.monotonic_ms;
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    if let Err(fatal) = read_all(http3, id, now_ms) {
+        fail(app, core, slot, fatal);
+    }
+}
+
+fn read_all(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
+    loop {
+        let Some(at) = http3.unis.iter().position(|(uni, _)| *uni == id) else { return Ok(()) };
+        let mut stream = http3.quic.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
+        let next = chunks.next(usize::MAX);
+        // What there is to transmit goes out behind all events.
+        let _transmit = chunks.finalize();
+        match next {
+            Ok(Some(chunk)) => take(http3, at, &chunk.bytes, false, now_ms)?,
+            Ok(None) => {
+                take(http3, at, &Bytes::new(), true, now_ms)?;
+                http3.unis.swap_remove(at);
+            }
+            Err(ReadError::Reset(_)) => {
+                let (_, state) = http3.unis.swap_remove(at);
+                http3.session.uni_reset(&state)?;
+            }
+            Err(ReadError::Blocked) => return Ok(()),
+        }
+    }
+}
+
+/// Uses all that has come.
+fn take(
+    http3: &mut Http3,
+    at: usize,
+    mut bytes: &[u8],
+    fin: bool,
+    now_ms: u64,
+) -> Result<(), Fatal> {
+    let Http3 { session, unis, streams, quic, .. } = http3;
+    let Some((id, state)) = unis.get_mut(at) else { return Ok(()) };
+    loop {
+        let step = session.uni(state, bytes, fin, now_ms)?;
+        bytes = bytes.get(step.used..).unwrap_or_default();
+        match step.event {
+            UniEvent::Nothing | UniEvent::PeerLeaves | UniEvent::End => {}
+            UniEvent::Priority { stream, priority } => {
+                let open =
+                    StreamId::from(quinn_proto::VarInt::from_u64(stream).unwrap_or_default());
+                if let Some(open) = streams.get(number(open)) {
+                    open.request.set_priority(priority);
+                }
+            }
+            UniEvent::Stop => {
+                // It may have been reset meanwhile.
+                let _gone = quic.recv_stream(*id).stop(var_int(ErrorCode::StreamCreationError));
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+    }
+}
