@@ -14,7 +14,8 @@ import sys
 
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.h3.connection import ErrorCode, H3Connection
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import ErrorCode, H3Connection, encode_frame
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.crypto import CryptoPair
@@ -69,11 +70,18 @@ class Client(QuicConnectionProtocol):
         head = {":method": method, ":scheme": "https", ":authority": "localhost", ":path": path}
         head = [(name.encode(), value.encode()) for name, value in [*head.items(), *fields]]
         answer = self.answers[stream] = Answer()
+        answer.stream = stream
         self.http.send_headers(stream, head, end_stream=content is None)
         if content is not None:
             self.http.send_data(stream, content, end_stream=True)
         self.transmit()
         return answer
+
+    def prioritize(self, answer, value):
+        """PRIORITY_UPDATE (RFC 9218 §7.2)."""
+        frame = encode_frame(0xF0700, encode_uint_var(answer.stream) + value)
+        self._quic.send_stream_data(self.http._local_control_stream_id, frame)
+        self.transmit()
 
     async def get(self, path, **more):
         return await patiently(self.ask(path, **more).whole)
@@ -85,6 +93,7 @@ class Client(QuicConnectionProtocol):
             for answer in self.answers.values():
                 if not answer.whole.done():
                     answer.whole.set_exception(ConnectionError(str(event)))
+                    answer.whole.exception()  # nobody may wait for it
         if isinstance(event, StreamReset) and event.stream_id in self.answers:
             self.answers[event.stream_id].whole.set_exception(ConnectionError(str(event)))
         for event in self.http.handle_event(event):
@@ -152,11 +161,28 @@ async def parallel(port, files):
 
 
 async def priorities(port, files):
-    """Any field of priority is borne, whatever is in it."""
+    """Any field of priority is borne, whatever is in it; what is more urgent comes first."""
     async with connected(port) as client:
         for value in ("u=0", "u=7, i", "u=3,i=?0", "u=9", "i", "u=a", "(", "x;y=1, u=1"):
             answer = await client.get("/small.bin", fields=[("priority", value)])
             equal((answer.status, answer.content), (200, files["small.bin"]), value)
+    whole = len(files["large.bin"])
+    async with connected(port) as client:
+        first = client.ask("/large.bin", fields=[("priority", "u=5")])
+        await first.has(100_000)
+        urgent = await client.get("/large.bin", fields=[("priority", "u=1")])
+        equal(len(urgent.content), whole, "what is urgent")
+        equal(len(first.content) < whole, True, "what is not comes later")
+    async with connected(port) as client:
+        first, second = client.ask("/large.bin"), client.ask("/large.bin")
+        await first.has(100_000)
+        client.prioritize(second, b"u=0")
+        await patiently(second.whole)
+        equal(len(first.content) < whole, True, "what is less urgent by a frame comes later")
+    async with connected(port) as client:
+        both = [client.ask("/large.bin", fields=[("priority", "i")]) for _ in range(2)]
+        await patiently(both[0].whole)
+        equal(len(both[1].content) > whole // 2, True, "answers in turn")
 
 
 async def migration(port, files):
@@ -201,7 +227,6 @@ async def close(port, files):
             async with connected(port) as client:
                 if path:
                     answer = client.ask(path)
-                    answer.whole.add_done_callback(lambda done: done.exception())
                     await answer.has(100_000)
                 client.close(error_code=code)
                 await patiently(client.wait_closed())

@@ -64,6 +64,7 @@ fn aioquic_asks_for_much_at_once() {
     aioquic("parallel");
 }
 
+/// RFC 9218 §10.
 #[test]
 fn aioquic_says_what_is_urgent() {
     aioquic("priorities");
