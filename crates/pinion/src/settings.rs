@@ -3,7 +3,7 @@
 mod archives;
 mod releases;
 mod serve;
-pub(crate) mod tls;
+mod tls;
 
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
@@ -21,7 +21,7 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
     CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind, SelfSignedKey,
-    Tls, without_effect,
+    TlsSettings, without_effect,
 };
 
 /// A verb with everything it needs.

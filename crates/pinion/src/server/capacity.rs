@@ -3,8 +3,7 @@
 use super::pending::{self, PENDING_MAX_BYTES};
 use crate::access_log::{RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
-use crate::settings::Serve;
-use crate::settings::tls::ListenKind;
+use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
@@ -97,7 +96,7 @@ impl Capacity {
                 least_bytes >> 20,
             )));
         }
-        let tls = serve.listen.iter().any(|listen| listen.kind == ListenKind::Tls);
+        let tls = serve.has(ListenKind::Tls);
         let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64

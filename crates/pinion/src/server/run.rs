@@ -2,7 +2,7 @@
 
 use super::app::StaticApp;
 use super::capacity::Capacity;
-use super::configuration::{LiveSettings, Renewal};
+use super::configuration::{LiveSettings, Renewal, Started};
 use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
@@ -50,9 +50,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls: Vec<String> = listeners.iter().map(|bound| bound.url.clone()).collect();
-    let leads = leads(&settings, tls.as_ref(), &listeners)?;
-    let engine = engine_kit(&settings, listeners, tls.as_ref(), io, workers, &capacity)?;
-    let keeper = tls.map(Tls::keep).transpose();
+    let leads = leads(tls.as_ref(), &listeners);
+    let engine = engine_kit(&settings, listeners, tls.as_ref(), io, workers, &capacity);
+    let keeper = tls.map(Keeper::start).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
@@ -63,7 +63,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
             let health = settings.health.clone();
             let (server, sites) = start_sites(sites, engine, desks, health, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
-            let renewal = Renewal::start(sites, config, settings.low, live, keeper);
+            let started = Started { low: settings.low, listen: settings.listen };
+            let renewal = Renewal::start(sites, config, started, live, keeper);
             let renewal = renewal.context("cannot start the thread for the configuration")?;
             (server, Some(renewal))
         }
@@ -118,17 +119,16 @@ fn engine_kit(
     io: Io,
     workers: usize,
     capacity: &Capacity,
-) -> Result<EngineKit, Failure> {
+) -> EngineKit {
     let mut listeners = Vec::new();
     for Bound { socket, listen, .. } in bound {
-        let tls = tls.filter(|_| listen.kind == ListenKind::Tls);
-        let tls = tls.map(|tls| tls.config(&listen)).transpose()?;
+        let tls = tls.and_then(|tls| tls.config(&listen));
         let fields = fields(settings, tls.is_some());
         let protocol = Protocol::Http(listen.protocols);
         let settings = ListenerSettings { protocol, fields, tls };
         listeners.push(Listener { socket: Arc::new(socket), settings });
     }
-    Ok(EngineKit {
+    EngineKit {
         listeners,
         settings: Settings {
             connections: capacity.connections as usize,
@@ -138,7 +138,7 @@ fn engine_kit(
         },
         workers,
         io,
-    })
+    }
 }
 
 /// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
@@ -155,13 +155,12 @@ fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
 }
 
 /// Where the listeners that redirect lead; none without any.
-fn leads(settings: &Serve, tls: Option<&Tls>, bound: &[Bound]) -> Result<Option<Leads>, Failure> {
+fn leads(tls: Option<&Tls>, bound: &[Bound]) -> Option<Leads> {
     let is_redirect = |bound: &Bound| bound.listen.kind == ListenKind::Redirect;
-    let Some(tls) = tls.filter(|_| bound.iter().any(is_redirect)) else { return Ok(None) };
     let first = bound.iter().find(|bound| bound.listen.kind == ListenKind::Tls);
     let port = first.and_then(|bound| local_address(&bound.socket)).map(|found| found.port());
-    let origin = tls.origin(settings.tls.canonical.as_ref(), port)?.into();
-    Ok(Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin }))
+    let origin = tls?.origin(port)?.into();
+    Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin })
 }
 
 /// Where workers write down what they did.

@@ -1,8 +1,8 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
 use super::{
-    CONTENT_FLAGS, Content, Listen, Tls, choice, content, field_value, number, optional,
-    path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, TlsSettings, choice, content, field_value, number,
+    optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::values;
@@ -21,7 +21,7 @@ pub(crate) struct Serve {
     /// Never empty.
     pub(crate) listen: Vec<Listen>,
     /// What encrypts, where that was asked for.
-    pub(crate) tls: Tls,
+    pub(crate) tls: TlsSettings,
     /// None: one for each core.
     pub(crate) workers: Option<usize>,
     /// How to talk to the kernel.
@@ -137,7 +137,7 @@ impl Serve {
             low: low.clone(),
             path: optional(low, "PATH")?,
             listen,
-            tls: Tls::from_low(low)?,
+            tls: TlsSettings::from_low(low)?,
             workers: number(low, "workers")?,
             io: match choice(low, "io")? {
                 "epoll" => Io::Epoll,
@@ -159,6 +159,11 @@ impl Serve {
                 .map(|mebibytes| mebibytes << 20),
             server_name: field_value(low, "server-name")?,
         })
+    }
+
+    /// Whether clients find this at some address.
+    pub(crate) fn has(&self, kind: ListenKind) -> bool {
+        self.listen.iter().any(|listen| listen.kind == kind)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) const LISTEN_KINDS: [ListenKind; 3] =
 
 /// What all TLS listeners have in common, and what leads to them.
 #[derive(Clone, Debug)]
-pub(crate) struct Tls {
+pub(crate) struct TlsSettings {
     /// What clients get; the first is for those that ask for no host.
     pub(crate) certificates: Certificates,
     /// Value of `Strict-Transport-Security`.
@@ -122,7 +122,7 @@ impl SelfSignedKey {
     }
 }
 
-impl Tls {
+impl TlsSettings {
     /// Reads what was written about a server.
     ///
     /// # Errors
