@@ -100,7 +100,7 @@ pub(crate) struct Dummy {
     /// Length of each answer's content.
     pub(crate) bytes: usize,
     /// How long each answer takes.
-    pub(crate) delay_ms: Option<u64>,
+    pub(crate) delay: Option<Duration>,
 }
 
 /// `--log-format`.
@@ -209,34 +209,45 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     Serve::from_low(low)
 }
 
+/// The flag that asks for the dummy.
+fn dummy_flag(low: &Low) -> Option<&'static str> {
+    ["dummy", "dummy-empty"].into_iter().find(|flag| low.given(flag))
+}
+
 fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
-    let bytes = number(low, "dummy-bytes")?.unwrap_or_default();
-    let dummy = Dummy { bytes, delay_ms: number(low, "dummy-delay")? };
-    Ok(low.given("dummy").then_some(dummy))
+    let bytes = number(low, "dummy-bytes")?.filter(|_| !low.given("dummy-empty"));
+    let kind = &row("dummy-delay").kind;
+    let delay = single(low, "dummy-delay", |text| values::duration(kind, text))?;
+    let dummy = Dummy { bytes: bytes.unwrap_or_default(), delay };
+    Ok(dummy_flag(low).map(|_| dummy))
 }
 
 /// Flags that would be taken in silence and do nothing.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
-    if !low.given("dummy") {
+    let Some(dummy) = dummy_flag(low) else {
         let mut about_it = ["dummy-bytes", "dummy-delay"].iter();
         return match about_it.find(|flag| low.given(flag)) {
             Some(flag) => Err(Failure::usage(format!("--{flag} goes with --dummy; add it"))),
             None => Ok(()),
         };
-    }
-    if low.given("dummy-delay") && low.given("access-log") {
-        return Err(Failure::usage(
-            "--access-log has no effect with --dummy-delay; leave out one of them",
-        ));
+    };
+    for (flag, other) in [("access-log", "dummy-delay"), ("dummy-bytes", "dummy-empty")] {
+        if low.given(flag) && low.given(other) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect with --{other}; leave out one of them"
+            )));
+        }
     }
     if low.given("PATH") {
-        return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
+        return Err(Failure::usage(format!(
+            "--{dummy} serves no site; leave out PATH or --{dummy}"
+        )));
     }
     let mut about_a_site =
         ["watch", "memory", "health", "redirect-http"].iter().chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
-            "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
+            "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"
         ))),
         None => Ok(()),
     }
@@ -247,9 +258,7 @@ mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
     use crate::directives;
-    use crate::settings::{
-        CanonicalHost, CertificateFiles, Certificates, ListenKind, SelfSignedKey, Settings,
-    };
+    use crate::settings::{CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings};
     use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
@@ -280,6 +289,18 @@ mod tests {
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
         assert!(!site.content.no_security_fields && site.content_flag().is_none());
+    }
+
+    #[test]
+    fn the_dummy_has_what_content_and_time_it_is_given() {
+        let of = |flags: &str| served(&format!("pinion serve {flags}")).dummy;
+        let dummy =
+            |bytes, ms: Option<u64>| Some(Dummy { bytes, delay: ms.map(Duration::from_millis) });
+        assert_eq!(of("--workers 1"), None);
+        assert_eq!(of("--dummy"), dummy(13, None));
+        assert_eq!(of("--dummy --dummy-bytes 7 --dummy-delay 60ms"), dummy(7, Some(60)));
+        assert_eq!(of("--dummy-empty --dummy-delay 2s"), dummy(0, Some(2000)));
+        assert_eq!(of("--dummy --dummy-empty"), dummy(0, None));
     }
 
     #[test]
