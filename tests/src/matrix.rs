@@ -24,6 +24,9 @@ pub enum Io {
 }
 
 impl Io {
+    /// Both, for a case about one of which no matrix is made.
+    pub const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
+
     /// The word of the flag.
     pub fn as_str(self) -> &'static str {
         match self {

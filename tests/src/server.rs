@@ -9,6 +9,7 @@ use crate::peers::{output, program};
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
+use crate::tls::Pair;
 use crate::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString};
@@ -66,6 +67,12 @@ impl Start {
     pub fn flags<S: AsRef<OsStr>>(mut self, flags: &[S]) -> Start {
         self.arguments.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
         self
+    }
+
+    /// With a listener over TLS, on a port of the kernel's choice, that has this certificate.
+    #[must_use]
+    pub fn tls(self, pair: &Pair) -> Start {
+        self.flags(&["--tls", "127.0.0.1:0"]).flags(&pair.flags())
     }
 
     /// In a folder, for arguments that are relative paths.
@@ -334,6 +341,11 @@ impl Server {
         let target = |entry: fs::DirEntry| fs::read_link(entry.path()).ok();
         let targets = entries.flatten().filter_map(target);
         targets.map(|target| target.display().to_string()).collect()
+    }
+
+    /// How many of them are sockets.
+    pub fn sockets(&self) -> usize {
+        self.open_files().iter().filter(|file| file.starts_with("socket:")).count()
     }
 
     /// Ends it as an operator does, with SIGTERM, and sees to it that it ends well.

@@ -10,8 +10,6 @@ use pinion_tests::tls::Pair;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
-
 /// Cases of h2spec, all of them.
 const CASES: u32 = 146;
 
@@ -25,13 +23,13 @@ impl Served {
     fn start(io: Io, arguments: &[&str]) -> Served {
         let files = Folder::new("h2");
         let pair = Pair::new(&files, "a", &["localhost"]);
-        let start = Start::serve(arguments).flags(&["--io", io.as_str(), "--tls", "127.0.0.1:0"]);
-        Served { server: start.flags(&pair.flags()).start(), _files: files }
+        let start = Start::serve(arguments).flags(&["--io", io.as_str()]);
+        Served { server: start.tls(&pair).start(), _files: files }
     }
 
     /// Answers after a moment, so that streams are open while a client speaks.
     fn dummy(io: Io, flags: &[&str]) -> Served {
-        Served::start(io, &[&["--dummy", "--dummy-delay", "60"], flags].concat())
+        Served::start(io, &[&["--dummy", "--dummy-delay", "60ms"], flags].concat())
     }
 
     /// Where it speaks, with TLS and without.
@@ -58,7 +56,7 @@ fn h2spec(scheme: &str, address: SocketAddr) -> (bool, String) {
 
 #[track_caller]
 fn every_case_of_h2spec(times: u32) {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::dummy(io, &["--protocols", "h2"]);
         for (scheme, address) in served.addresses() {
             for round in 0..times {
@@ -86,7 +84,7 @@ fn h2spec_finds_nothing_in_many_rounds() {
 #[test]
 fn h2load_gets_all_it_asks_for() {
     const REQUESTS: u32 = 5000;
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &["--dummy", "--protocols", "h2"]);
         for (scheme, address) in served.addresses() {
             let mut h2load = program("h2load", "nghttp2-client");
@@ -125,7 +123,7 @@ fn curl(scheme: &str, flags: &[&str], url: &str) -> std::process::Output {
 
 #[test]
 fn curl_and_nghttp_get_the_content() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let (served, _site) = site(io);
         for (scheme, address) in served.addresses() {
             let url = |path: &str| format!("{scheme}://{address}{path}");
@@ -151,7 +149,7 @@ fn curl_and_nghttp_get_the_content() {
 /// A reader that takes 1 KiB a second gets all of 5 KiB.
 #[test]
 fn a_slow_reader_gets_it_all() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let (served, _site) = site(io);
         let addresses = served.addresses();
         let readers = addresses.map(|(scheme, address)| {
@@ -171,7 +169,7 @@ fn a_slow_reader_gets_it_all() {
 /// The content of a request that nobody reads keeps nobody from the answer.
 #[test]
 fn content_that_is_not_read_is_no_obstacle() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let (served, folder) = site(io);
         folder.write("upload", noise(20 << 10));
         let upload = format!("@{}", folder.join("upload").display());

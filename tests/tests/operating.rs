@@ -72,7 +72,7 @@ fn a_healthy_server_says_so_on_every_host() {
 fn the_yardstick_has_any_length_and_takes_its_time() {
     for io in ["epoll", "uring"] {
         for bytes in ["0", "13", "100000"] {
-            let flags = ["--dummy", "--io", io, "--dummy-bytes", bytes, "--dummy-delay", "2"];
+            let flags = ["--dummy", "--io", io, "--dummy-bytes", bytes, "--dummy-delay", "2ms"];
             let server = Start::serve(&flags[..1]).flags(&flags[1..]).start();
             let mut connection = server.connect();
             for _ in 0..3 {

@@ -426,6 +426,35 @@ https://preview.pages.example/*
     });
 }
 
+/// Whatever its page may: an error is not to be found in a cache when it is over.
+#[test]
+fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
+    let rules = [
+        ("_redirects", "/gone /410.html 410\n/gone/* /pages/:splat 404\n/same /410.html 200\n"),
+        ("_headers", "/*\n X-A: b\n Expires: Thu, 01 Jan 2099 00:00:00 GMT\n"),
+    ];
+    let site = site(&["index.html", "410.html", "pages/a.3f2a9c1b.css"], &rules);
+    every_way(&site, |server| {
+        let got = |target: &str| {
+            let got = curl(server, &[], target);
+            let field = |name: &str| got.field(name).map(str::to_owned);
+            let kept = (field("cache-control"), field("expires"), field("accept-ranges"));
+            (got.status, kept, field("x-a"), field("content-type"))
+        };
+        let never = (Some("no-store".to_owned()), None, None);
+        let b = || Some("b".to_owned());
+        let html = || Some("text/html; charset=utf-8".to_owned());
+        assert_eq!(got("/gone"), (410, never.clone(), b(), html()));
+        let (status, kept, _, _) = got("/gone/a.3f2a9c1b.css");
+        assert_eq!((status, kept), (404, never));
+        // The page itself, and under another path.
+        let (status, kept, ..) = got("/410.html");
+        assert_eq!((status, kept.2.as_deref()), (200, Some("bytes")));
+        assert_eq!(kept.0.as_deref(), Some("max-age=0, must-revalidate"));
+        assert_eq!(got("/same"), (200, kept, b(), html()));
+    });
+}
+
 #[test]
 fn switches_leave_conventions_out() {
     let site = site(&["index.html", "about.html", "dir/index.html", "dir/404.html"], &[]);

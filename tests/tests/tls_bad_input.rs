@@ -7,13 +7,10 @@ use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::{Pair, curl, openssl};
 use pinion_tests::wait_for;
-use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
-
-const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
 
 /// Longer than anything here may take but a handshake that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,9 +25,9 @@ impl Served {
     fn start(io: Io) -> Served {
         let files = Folder::with("tls-bad", [("site/index.html", "home")]);
         let pair = Pair::new(&files, "a", &["a.test"]);
-        let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
+        let start = Start::site(&files.join("site")).tls(&pair);
         let start = start.flags(&["--io", io.as_str(), "--workers", "1"]);
-        Served { server: start.flags(&pair.flags()).start(), pair, _files: files }
+        Served { server: start.start(), pair, _files: files }
     }
 
     fn address(&self) -> SocketAddr {
@@ -49,22 +46,6 @@ impl Served {
     fn serves(&self) {
         let answer = curl(&self.server, "a.test", "/", &self.pair.cert, &[]);
         assert!(answer.as_ref().is_ok_and(|answer| answer.ends_with("home")), "{answer:?}");
-    }
-
-    /// Sockets that the server has open.
-    fn sockets(&self) -> usize {
-        let folder = format!("/proc/{}/fd", self.server.id());
-        let open = fs::read_dir(folder).expect("a running server").flatten();
-        let is_socket = |to: &std::path::Path| to.to_string_lossy().starts_with("socket:");
-        open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|to| is_socket(&to))).count()
-    }
-
-    /// Memory of its own that is in use, in KiB.
-    fn memory_kib(&self) -> u64 {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.server.id()));
-        let text = text.expect("a running server");
-        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 }
 
@@ -140,7 +121,7 @@ fn no_handshakes() -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn what_is_no_handshake_ends_the_connection() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io);
         for (name, bytes) in no_handshakes() {
             for at_a_time in [bytes.len(), 7] {
@@ -163,7 +144,7 @@ fn what_is_no_handshake_ends_the_connection() {
 /// RFC 9110 §15.5.1: what speaks HTTP there can at least be told.
 #[test]
 fn plain_http_is_told_what_the_port_speaks() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io);
         for request in ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n"] {
             let mut stream = served.connect();
@@ -203,20 +184,21 @@ fn leave_somehow(served: &Served, hello: &[u8], way: usize) {
 
 #[test]
 fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io);
         let hello = client_hello();
         let round = || (0..6).for_each(|way| leave_somehow(&served, &hello, way));
         (0..100).for_each(|_| round());
         served.serves();
-        wait_for("few sockets", || (served.sockets() < 20).then_some(()));
-        let (sockets, memory_kib) = (served.sockets(), served.memory_kib());
+        wait_for("few sockets", || (served.server.sockets() < 20).then_some(()));
+        let sockets = served.server.sockets();
+        let memory_bytes = served.server.memory_bytes("RssAnon");
         (0..500).for_each(|_| round());
         served.serves();
-        wait_for("as few sockets", || (served.sockets() <= sockets).then_some(()));
+        wait_for("as few sockets", || (served.server.sockets() <= sockets).then_some(()));
         // A session takes more than ten KiB: if one in ten stayed, this would show it.
-        let grown_kib = served.memory_kib().saturating_sub(memory_kib);
-        assert!(grown_kib < 3000, "{grown_kib} KiB more over {io:?}");
+        let grown_bytes = served.server.memory_bytes("RssAnon").saturating_sub(memory_bytes);
+        assert!(grown_bytes < 3_000_000, "{grown_bytes} bytes more over {io:?}");
         served.server.stop();
     }
 }
@@ -224,7 +206,7 @@ fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
 /// Others are served while many stand still in their handshake.
 #[test]
 fn handshakes_that_stand_still_keep_nobody_waiting() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io);
         let hello = client_hello();
         let mut stalled: Vec<TcpStream> = Vec::new();
@@ -248,11 +230,11 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
 /// requests and within one.
 #[test]
 fn an_end_without_close_notify_is_an_end() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io);
         let before = {
             served.serves();
-            served.sockets()
+            served.server.sockets()
         };
         for request in ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "GET / HT", ""] {
             let mut client = openssl("s_client");
@@ -271,7 +253,7 @@ fn an_end_without_close_notify_is_an_end() {
             child.wait().expect("its end");
             served.serves();
         }
-        wait_for("closed", || (served.sockets() <= before).then_some(()));
+        wait_for("closed", || (served.server.sockets() <= before).then_some(()));
         served.server.stop();
     }
 }

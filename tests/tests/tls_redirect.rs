@@ -18,9 +18,8 @@ fn files() -> (Folder, Pair) {
 
 /// A server, and the listener that leads away: the last that it tells of.
 fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
-    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
-    let start = start.flags(&["--redirect-http", "127.0.0.1:0"]);
-    let server = start.flags(&pair.flags()).flags(flags).start();
+    let start = Start::site(&files.join("site")).tls(pair);
+    let server = start.flags(&["--redirect-http", "127.0.0.1:0"]).flags(flags).start();
     let url = server.lines().into_iter().rfind(|line| line.starts_with("listening http://"));
     let url = url.expect("a listener");
     let address = url.trim_start_matches("listening http://").trim_end_matches('/');
@@ -115,6 +114,57 @@ fn browsers_are_told_over_tls_alone() {
             assert_eq!(away.field("Strict-Transport-Security"), None);
         }
         server.stop();
+    }
+}
+
+/// Whoever is sent to `localhost` asks his own machine.
+#[test]
+fn where_no_certificate_names_a_host_one_has_to_be_given() {
+    let (files, _) = files();
+    let nameless = Pair::new(&files, "nameless", &["*.a.test"]);
+    let state = files.join("state").display().to_string();
+    let site = files.join("site").display().to_string();
+    let own = ["--state", &state].map(str::to_owned);
+    let cases = [
+        (&own[..], "a self-signed certificate names no host for others"),
+        (&nameless.flags()[..], "the first certificate names no host"),
+    ];
+    for (flags, why) in cases {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let listen = ["serve", &site, "--tls", "127.0.0.1:0", "--redirect-http", "127.0.0.1:0"];
+        let ended = run(&[&listen[..], &flags].concat());
+        let line =
+            format!("pinion: --redirect-http leads nowhere: {why}; name one by --canonical-host\n");
+        let told = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
+        assert_eq!((ended.code, told.collect::<String>()), (Some(2), line));
+        let start = Start::serve(&[&listen[1..], &flags].concat());
+        start.flags(&["--canonical-host", "a.test"]).start().stop();
+    }
+}
+
+#[test]
+fn check_finds_redirects_that_lead_nowhere() {
+    let (files, _) = files();
+    Pair::new(&files, "nameless", &["*.a.test"]);
+    let listen = "[[site]]\npath = \"site\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n\
+                  [[listen]]\nredirect-http = \"127.0.0.1:0\"\n";
+    let certificate = "[[certificate]]\ncert = \"nameless.crt\"\nkey = \"nameless.key\"\n";
+    let canonical = "[tls]\ncanonical-host = \"a.test\"\n";
+    let config = files.join("pinion.toml").display().to_string();
+    for (certificate, why) in [
+        ("", "a self-signed certificate names no host for others"),
+        (certificate, "the first certificate names no host"),
+    ] {
+        files.write("pinion.toml", format!("{listen}{certificate}"));
+        let ended = run(&["check", &config]);
+        let line = format!(
+            "{config}:6:17: redirect-http: leads nowhere: {why}; name one by [tls] \
+             canonical-host\n"
+        );
+        assert_eq!((ended.code, ended.stdout), (Some(2), line));
+        files.write("pinion.toml", format!("{listen}{certificate}{canonical}"));
+        let ended = run(&["check", &config]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stdout);
     }
 }
 

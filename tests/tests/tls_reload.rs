@@ -13,8 +13,7 @@ use std::thread;
 
 fn serve(files: &Folder, pair: &Pair) -> Server {
     files.write("site/index.html", "home");
-    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
-    start.flags(&pair.flags()).start()
+    Start::site(&files.join("site")).tls(pair).start()
 }
 
 /// Puts another pair under the names of the first, as a renewal does.
@@ -125,5 +124,32 @@ fn a_configuration_brings_other_certificates() {
     assert!(got("a.test", &one) && got("b.test", &two));
     let lines = server.lines();
     assert!(!lines.iter().any(|line| line.contains("restart is needed")), "{lines:?}");
+    server.stop();
+}
+
+/// The key of a self-signed one and its place are settings of a start.
+#[test]
+fn that_no_certificate_is_left_is_told_and_the_last_ones_stay() {
+    let files = Folder::with("none-left", [("site/index.html", "home")]);
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let listen = "[[site]]\npath = \"site\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[listen]]\ntls = \"127.0.0.1:0\"\n";
+    let certificate = "[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n";
+    files.write("pinion.toml", format!("{listen}{certificate}"));
+    let server = Start::site(&files.join("pinion.toml")).start();
+    let restart = |line: &str| line.ends_with("a restart is needed for a self-signed one");
+    for _ in 0..2 {
+        files.write("pinion.toml", listen);
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, restart);
+        assert!(is_trusted(&server, &pair.cert));
+        // With one again there is nothing to wait for.
+        files.write("pinion.toml", format!("{listen}{certificate}"));
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, |line| line.starts_with("reloaded "));
+        assert!(!server.lines().iter().skip(said).any(|line| restart(line)));
+    }
     server.stop();
 }

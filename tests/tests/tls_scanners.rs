@@ -15,8 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(500);
 fn serve(files: &Folder) -> Server {
     let pair = Pair::new(files, "a", &["localhost"]);
     files.write("site/index.html", "home");
-    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
-    start.flags(&["--hsts", "1y"]).flags(&pair.flags()).start()
+    Start::site(&files.join("site")).tls(&pair).flags(&["--hsts", "1y"]).start()
 }
 
 /// What testssl.sh finds in a certificate that a test made for itself: nobody vouches for it, it is

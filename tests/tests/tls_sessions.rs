@@ -9,13 +9,12 @@ use pinion_tests::tls::{Pair, curl, s_client};
 
 fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> Server {
     files.write("site/index.html", "home");
-    let start = Start::site(&files.join("site")).flags(&["--tls", "127.0.0.1:0"]);
-    start.flags(&pair.flags()).flags(flags).start()
+    Start::site(&files.join("site")).tls(pair).flags(flags).start()
 }
 
 #[test]
 fn a_session_goes_on_at_every_worker() {
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let files = Folder::new("tickets");
         let pair = Pair::new(&files, "a", &["a.test"]);
         let server = serve(&files, &pair, &["--workers", "4", "--io", io.as_str()]);

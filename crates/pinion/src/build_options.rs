@@ -1,11 +1,12 @@
 //! The flags about content as the build room takes them.
 
+use crate::calendar;
 use crate::failure::Failure;
 use crate::settings::Content;
 use anyhow::anyhow;
 use pinion_build::{BuildError, Occupant, Options};
 use pinion_http::date::UnixSeconds;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// The options of one build. `defaults` is [`Options::new`] or [`Options::serving`].
 ///
@@ -15,8 +16,7 @@ pub(crate) fn options(
     content: &Content,
     defaults: fn(UnixSeconds) -> Options,
 ) -> Result<Options, Failure> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let defaults = defaults(since.as_secs().try_into().unwrap_or(i64::MAX));
+    let defaults = defaults(calendar::unix_seconds(SystemTime::now()));
     Ok(Options {
         codings: content.codings.clone().unwrap_or(defaults.codings),
         codings_for: content.codings_for.clone(),

@@ -2,6 +2,13 @@
 //! so that the calendar itself stands in one place (`pinion_http::date`).
 
 use pinion_http::date::{self, UnixSeconds};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The second of a time; 0 for one before 1970.
+pub(crate) fn unix_seconds(time: SystemTime) -> UnixSeconds {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().try_into().unwrap_or(UnixSeconds::MAX)
+}
 
 /// `06/Nov/1994:08:49:37 +0000`, as the common log format has it.
 pub(crate) fn common_log(second: UnixSeconds) -> [u8; 26] {

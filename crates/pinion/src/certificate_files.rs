@@ -1,19 +1,18 @@
 //! A certificate and its key, as files. What is wrong with them is one line that names the file.
 
 use crate::calendar;
-use crate::failure::{Failure, without_number};
-use crate::settings::CertificateFiles;
+use crate::failure::Failure;
+use crate::regular_file;
+use crate::settings::{CanonicalHost, CertificateFiles};
 use pinion_engine::tls::certificates::{Certificate, CertificateError, Name};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-/// Bytes of a file: the authorities of a whole browser have a quarter of it.
-const PEM_MAX_BYTES: u64 = 1 << 20;
+/// MiB of a file: the authorities of a whole browser have a quarter of it.
+const PEM_MAX_MIB: u64 = 1;
 
 /// A file that cannot be used, and why.
 #[derive(Debug)]
@@ -37,8 +36,7 @@ impl CertificateFiles {
 
     /// What a client will not like about it.
     pub(crate) fn warning(&self, certificate: &Certificate) -> Option<String> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let now = calendar::unix_seconds(SystemTime::now());
         let file = self.cert.display();
         if now > certificate.not_after() {
             let date = calendar::rfc3339(certificate.not_after());
@@ -80,12 +78,26 @@ pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFi
     ClientAuthorities::from_pem(&read(file)?).map_err(bad)
 }
 
-/// The first host that a client can be sent to.
-pub(crate) fn first_host(certificate: &Certificate) -> Option<&str> {
-    certificate.names().iter().find_map(|name| match name {
-        Name::Dns(name) if !name.starts_with("*.") => Some(name.as_str()),
+/// Where redirects lead: the host that was given, or the first that the first certificate names.
+/// There is no `first` where the server makes its own: what that names is good on this machine
+/// alone, and would send everybody else to a server of their own.
+///
+/// # Errors
+/// A phrase that follows the name of what redirects.
+pub(crate) fn redirect_host(
+    canonical: Option<&CanonicalHost>,
+    first: Option<&Certificate>,
+) -> Result<CanonicalHost, &'static str> {
+    if let Some(canonical) = canonical {
+        return Ok(canonical.clone());
+    }
+    let first = first.ok_or("leads nowhere: a self-signed certificate names no host for others")?;
+    let host = first.names().iter().find_map(|name| match name {
+        Name::Dns(name) if !name.starts_with("*.") => Some(name.clone()),
         _ => None,
-    })
+    });
+    let host = host.ok_or("leads nowhere: the first certificate names no host")?;
+    Ok(CanonicalHost { host, port: None })
 }
 
 /// `AB:CD:…`, as browsers show it.
@@ -94,21 +106,8 @@ pub(crate) fn shown(fingerprint: [u8; 32]) -> String {
     pairs.join(":")
 }
 
-/// The bytes of a regular file, so that a pipe keeps nobody waiting.
 fn read(file: &Path) -> Result<Vec<u8>, BadFile> {
-    let bad = |why: String| BadFile { file: file.to_owned(), why };
-    let cannot =
-        |error: io::Error| bad(format!("cannot be read: {}", without_number(&error.to_string())));
-    if !fs::metadata(file).map_err(cannot)?.is_file() {
-        return Err(bad("is no regular file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(cannot)?;
-    opened.take(PEM_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    match bytes.len() as u64 > PEM_MAX_BYTES {
-        true => Err(bad(format!("is larger than {} MiB", PEM_MAX_BYTES >> 20))),
-        false => Ok(bytes),
-    }
+    regular_file::read(file, PEM_MAX_MIB).map_err(|why| BadFile { file: file.to_owned(), why })
 }
 
 impl fmt::Display for BadFile {

@@ -75,6 +75,13 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// Content codings with optional levels: `gzip,br:11`.
     Codings,
+    /// How long something takes, with its unit (`60ms`), within the bounds, which are included.
+    Duration {
+        /// Least value, as a user would write it.
+        min: &'static str,
+        /// Greatest value.
+        max: &'static str,
+    },
     /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
     FieldValue,
     /// A pattern for paths.
@@ -152,6 +159,7 @@ impl Kind {
             Self::Choice(_) => "WORD",
             Self::Codings | Self::Protocols => "LIST",
             Self::AltSvc | Self::FieldValue => "VALUE",
+            Self::Duration { .. } => "DURATION",
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
@@ -172,6 +180,7 @@ impl Kind {
             Self::CanonicalHost => "example.org, example.org:8443".to_owned(),
             Self::Choice(words) => words.join(", "),
             Self::Codings => CODINGS.to_owned(),
+            Self::Duration { min, max } => format!("{min} to {max}"),
             Self::FieldValue => "visible ASCII".to_owned(),
             Self::Glob => GLOB.to_owned(),
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),

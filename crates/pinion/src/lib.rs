@@ -22,6 +22,7 @@ mod manual;
 mod plan;
 mod program;
 mod progress;
+mod regular_file;
 mod releases;
 mod self_signed;
 mod server;

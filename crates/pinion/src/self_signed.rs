@@ -1,6 +1,7 @@
 //! The certificate that the server makes itself when it is given none. It is kept, so that whoever
 //! was told to trust it need not be told again.
 
+use crate::calendar;
 use crate::failure::Failure;
 use crate::settings::{CertificateFiles, SelfSignedKey};
 use crate::state;
@@ -16,7 +17,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// How long one is valid. Apple's systems take none above 825 days, even when told to trust it.
 const VALID: Duration = Duration::from_secs(800 * 86_400);
@@ -83,9 +84,7 @@ fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
 }
 
 fn is_valid_for_long(certificate: &Certificate) -> bool {
-    let then = SystemTime::now() + RENEWED_BEFORE_END;
-    let then = then.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    u64::try_from(certificate.not_after()).is_ok_and(|until| until > then)
+    certificate.not_after() > calendar::unix_seconds(SystemTime::now() + RENEWED_BEFORE_END)
 }
 
 /// The key and the certificate, as one text.

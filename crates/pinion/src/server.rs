@@ -22,6 +22,7 @@
 //! | [`reload`] | the thread that loads the next generation |
 //! | [`watch`] | folder or archive changed → reload |
 //! | [`listeners`] | addresses → sockets |
+//! | [`look`] | what tells one state of a path from another |
 //! | [`tls`] | certificates and ticket keys, and how changed files are taken up |
 //! | [`redirect`] | listeners that send every client to the encrypted ones |
 //! | [`socket_files`] | the files of Unix sockets, gone at the end |
@@ -39,6 +40,7 @@ pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
+pub(crate) mod look;
 pub(crate) mod pending;
 pub(crate) mod published;
 pub(crate) mod redirect;

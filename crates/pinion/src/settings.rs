@@ -3,7 +3,7 @@
 mod archives;
 mod releases;
 mod serve;
-pub(crate) mod tls;
+mod tls;
 
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
@@ -21,7 +21,7 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
-    SelfSignedKey, Spoken, Tls, without_effect,
+    SelfSignedKey, Spoken, TlsSettings, without_effect,
 };
 
 /// A verb with everything it needs.
@@ -485,6 +485,21 @@ mod tests {
             ("pinion serve --dummy --watch", "--watch has no effect with --dummy"),
             ("pinion serve --dummy --memory copy", "--memory has no effect with --dummy"),
             ("pinion serve --dummy -j 2", "--jobs has no effect with --dummy"),
+            ("pinion serve --dummy-empty site", "leave out PATH or --dummy-empty"),
+            ("pinion serve --dummy-empty --watch", "--watch has no effect with --dummy-empty"),
+            (
+                "pinion serve --dummy-empty --dummy-bytes 1",
+                "--dummy-bytes has no effect with --dummy-empty",
+            ),
+            (
+                "pinion serve --dummy --access-log - --dummy-delay 1s",
+                "--access-log has no effect with --dummy-delay",
+            ),
+            ("pinion serve --dummy-delay 1s", "--dummy-delay goes with --dummy; add it"),
+            (
+                "pinion serve --dummy --dummy-delay 60",
+                "--dummy-delay: \"60\" is no time: 1ms to 60s",
+            ),
             ("pinion serve ", "PATH is empty"),
             ("pinion cat f ", "URLPATH is empty"),
             ("pinion cat f a.html", "a URLPATH begins with a slash: write /a.html"),

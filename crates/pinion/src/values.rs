@@ -8,6 +8,7 @@ use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_engine::settings::Protocols;
 use pinion_http::host;
 use pinion_site::hosts::HostPattern;
+use std::time::Duration;
 
 /// A whole number between `min` and `max`.
 pub(crate) fn number(kind: &Kind, text: &str) -> Result<u64, String> {
@@ -121,8 +122,9 @@ pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     }
     let mut words = text.split(',').map(str::trim);
     let age = words.next().unwrap_or_default();
-    let seconds = duration_seconds(age);
-    let seconds = seconds.ok_or_else(|| format!("{age:?} is no time: {}", Kind::Hsts.bounds()))?;
+    let whole = parse_duration(age).filter(|_| !age.ends_with("ms"));
+    let whole = whole.ok_or_else(|| format!("{age:?} is no time: {}", Kind::Hsts.bounds()))?;
+    let seconds = whole.as_secs();
     let mut value = format!("max-age={seconds}");
     match (words.next(), words.next(), words.next()) {
         (None, _, _) => {}
@@ -138,21 +140,35 @@ pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     Ok(Some(value))
 }
 
-/// `90s`, `12h`, `30d`, `4w`, `1y`.
-fn duration_seconds(text: &str) -> Option<u64> {
-    let unit_seconds = match text.as_bytes().last()? {
-        b's' => 1,
-        b'm' => 60,
-        b'h' => 3600,
-        b'd' => 86_400,
-        b'w' => 7 * 86_400,
-        b'y' => 365 * 86_400,
+/// How long something takes, between `min` and `max`.
+pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
+    let Kind::Duration { min, max } = *kind else {
+        return Err("takes no time".to_owned());
+    };
+    let given = parse_duration(text);
+    let given = given.ok_or_else(|| format!("{text:?} is no time: {}", kind.bounds()))?;
+    match parse_duration(min) <= Some(given) && Some(given) <= parse_duration(max) {
+        true => Ok(given),
+        false => Err(format!("{text} is out of bounds: {}", kind.bounds())),
+    }
+}
+
+/// `500ms`, `90s`, `5m`, `12h`, `30d`, `4w`, `1y`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, unit) = text.split_at_checked(digits)?;
+    let count = u64::from(count.parse::<u32>().ok()?);
+    let seconds = match unit {
+        "ms" => return Some(Duration::from_millis(count)),
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        "y" => 365 * 86_400,
         _ => return None,
     };
-    let digits = text.get(..text.len() - 1)?;
-    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let count = digits.parse::<u32>().ok().filter(|_| is_number)?;
-    u64::from(count).checked_mul(unit_seconds)
+    count.checked_mul(seconds).map(Duration::from_secs)
 }
 
 /// Whether `text` is a value of this kind.
@@ -163,6 +179,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Choice(_) => choice(kind, text).map(drop),
         Kind::Codings => codings(text).map(drop),
         Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
+        Kind::Duration { .. } => duration(kind, text).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
         Kind::Host => host(text).map(drop),
         Kind::AltSvc => alt_svc(text).map(drop),
@@ -235,6 +252,7 @@ mod tests {
             "1 y",
             "-1d",
             "4294967296s",
+            "1000ms",
             "1y,preload",
             "1y,subdomains,x",
             "364d,subdomains,preload",
@@ -243,6 +261,24 @@ mod tests {
             "\u{fc}",
         ] {
             assert!(hsts(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_unit_and_keeps_its_bounds() {
+        let kind = Kind::Duration { min: "1ms", max: "60s" };
+        for (text, millis) in
+            [("1ms", 1), ("500ms", 500), ("2s", 2000), ("1m", 60_000), ("60000ms", 60_000)]
+        {
+            assert_eq!(duration(&kind, text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["0ms", "61s", "60001ms", "1y", "4294967295y"] {
+            let error = duration(&kind, text).expect_err(text);
+            assert!(error.contains("out of bounds: 1ms to 60s"), "{error}");
+        }
+        for text in ["", "60", "ms", "+1s", "1.5s", "1 s", "1S", "1s1s", "4294967296ms", "1\u{fc}"]
+        {
+            assert!(duration(&kind, text).expect_err(text).contains("is no time"), "{text}");
         }
     }
 

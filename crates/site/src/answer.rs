@@ -3,7 +3,7 @@
 use pinion_archive::{Archive, Damage, Entry, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
-use pinion_http::prepared::{Location, Prepared};
+use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::Form;
 
@@ -72,7 +72,7 @@ fn outcome_answer<'x>(
             _ => generated::error(405, archive, head),
         },
         (Outcome::Page(status), Some(entry)) => {
-            sound(resource::content(question, entry, status, pieces), question, damage)
+            sound(page(question, entry, status, text, pieces), question, damage)
         }
         (Outcome::Redirect, Some(entry)) => match head.method {
             Method::Options => generated::options(archive),
@@ -107,6 +107,32 @@ fn sound<'x>(
             generated::error(500, &question.archive, question.head)
         }
     }
+}
+
+/// The content of an entry with another status. A rule may give an error the content of a page that
+/// may be kept for a while; an error may not (docs/rules.md).
+fn page<'x>(
+    question: &Question<'_, 'x>,
+    entry: Entry<'x>,
+    status: u16,
+    text: &'x mut Vec<u8>,
+    pieces: &'x mut Pieces<'x>,
+) -> Result<Prepared<'x>, Damage> {
+    let answer = resource::content(question, entry, status, pieces)?;
+    if status < 400 || entry.status() >= 400 {
+        return Ok(answer);
+    }
+    text.clear();
+    for line in answer.shared.h1.split_inclusive(|&byte| byte == b'\n') {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        if is("Cache-Control") {
+            text.extend_from_slice(b"Cache-Control: no-store\r\n");
+        } else if !is("Expires") && !is("Accept-Ranges") {
+            text.extend_from_slice(line);
+        }
+    }
+    Ok(Prepared { shared: SharedFields::h1(text), ..answer })
 }
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).

@@ -35,12 +35,6 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
     hosts(&tables.sites, file, &mut faults);
     tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
-    if let (Some(certificate), true) =
-        (tables.certificates.first(), tables.server.is_written("tls-self"))
-    {
-        let message = "[[certificate]] has no effect with self-signed in [tls]; leave out one";
-        faults.push(Fault::at(file, certificate.place, message));
-    }
     faults
 }
 

@@ -8,9 +8,9 @@ use super::tables::Section;
 use crate::address::Address;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
-use crate::certificate_files::client_authorities;
+use crate::certificate_files::{client_authorities, redirect_host};
 use crate::failure::{Failure, without_number};
-use crate::settings::{CertificateFiles, LogTarget};
+use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
 use crate::source::Source;
 use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
 use std::fs;
@@ -47,6 +47,14 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
         {
             add(place, format!("{key}: {wrong}"));
         }
+    }
+    if let Some(serve) = &loaded.serve
+        && let Some(why) = leads_nowhere(serve)
+    {
+        let redirects = |listener: &&Section| listener.is_written("redirect-http");
+        let listener = loaded.listeners.iter().find(redirects);
+        let place = listener.map_or(Place::START, |listener| listener.place_of("redirect-http"));
+        add(place, format!("redirect-http: {why}; name one by [tls] canonical-host"));
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
         && let Some(LogTarget::File(log)) = &serve.access_log
@@ -159,6 +167,19 @@ fn examine_certificate(section: &Section, add: &mut impl FnMut(Place, String)) -
             None
         }
     }
+}
+
+/// Why redirects have no host to lead to, if there are any. What is wrong with the certificate is
+/// told where it stands.
+fn leads_nowhere(serve: &Serve) -> Option<&'static str> {
+    if !serve.has(ListenKind::Redirect) || !serve.has(ListenKind::Tls) {
+        return None;
+    }
+    let first = match &serve.tls.certificates {
+        Certificates::Files(files) => Some(files.first()?.load().ok()?),
+        Certificates::SelfSigned { .. } => None,
+    };
+    redirect_host(serve.tls.canonical.as_ref(), first.as_ref()).err()
 }
 
 /// Why a file cannot be made there, if it cannot.

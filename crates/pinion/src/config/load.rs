@@ -4,19 +4,18 @@ use super::clash;
 use super::fault::{Fault, Place};
 use super::tables::{self, Section, Tables};
 use crate::directives::{self, file::Table};
-use crate::failure::{Failure, without_number};
+use crate::failure::Failure;
 use crate::plan::PlannedSite;
+use crate::regular_file;
 use crate::settings::{
     CONTENT_FLAGS, LISTEN_KINDS, ListenKind, Serve, SiteSettings, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file: a thousand sites need a tenth of it, and more is another kind of file.
-const CONFIG_MAX_BYTES: u64 = 4 << 20;
+/// MiB of a file: a thousand sites need a tenth of it, and more is another kind of file.
+const CONFIG_MAX_MIB: u64 = 4;
 
 /// What a file says, and everything that is wrong with it.
 #[derive(Debug)]
@@ -96,7 +95,10 @@ impl Loaded {
             let message = "format: has no effect without access, the file to log to";
             self.faults.push(Fault::at(path, server.place_of("log-format"), message));
         }
-        self.refuse_without_effect(&low, [&server].into_iter().chain(&listeners), path);
+        // What stands in a [[listen]] was looked at there: it belongs to that listener alone.
+        let of_listeners = if flags.given("client-ca") { &[][..] } else { &["client-ca"] };
+        let sections = [&server].into_iter().chain(&listeners);
+        self.refuse_without_effect(&low.without(of_listeners), sections, path);
         let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
         match Serve::with_listeners(&low, &lows) {
@@ -190,20 +192,10 @@ fn named(name: &'static str) -> String {
     key.map_or_else(|| format!("--{name}"), |key| format!("{} {}", key.table.header(), key.name))
 }
 
-/// The text of a file, without waiting for anybody: a pipe is no file.
+/// The text of a file.
 fn read_text(path: &Path) -> Result<String, Vec<Fault>> {
     let wrong = |message: String| vec![Fault::of(path, message)];
-    let cannot = |error: std::io::Error| wrong(without_number(&format!("cannot be read: {error}")));
-    let metadata = path.metadata().map_err(cannot)?;
-    if !metadata.is_file() {
-        return Err(wrong("is no regular file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(cannot)?;
-    file.take(CONFIG_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > CONFIG_MAX_BYTES {
-        return Err(wrong(format!("is larger than {} MiB", CONFIG_MAX_BYTES >> 20)));
-    }
+    let bytes = regular_file::read(path, CONFIG_MAX_MIB).map_err(wrong)?;
     String::from_utf8(bytes).map_err(|error| {
         let sound = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(error.as_bytes().get(..sound).unwrap_or_default());

@@ -351,6 +351,7 @@ mod tests {
             Kind::CanonicalHost => "a.org:8443",
             Kind::Choice(words) => words.last().copied().unwrap_or_default(),
             Kind::Codings => "gzip:9,br:5",
+            Kind::Duration { max, .. } => max,
             Kind::FieldValue => "a, b",
             Kind::UrlPath => "/a",
             Kind::Glob => "*.psd",

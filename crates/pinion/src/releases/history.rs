@@ -10,7 +10,7 @@ use rustix::process::getuid;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Bytes of the log that are read, from its end: some eight thousand switches, which is more than
 /// any folder keeps releases.
@@ -198,8 +198,7 @@ pub(crate) fn who() -> String {
 }
 
 pub(crate) fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    calendar::rfc3339(since.as_secs().try_into().unwrap_or(i64::MAX))
+    calendar::rfc3339(calendar::unix_seconds(time))
 }
 
 #[cfg(test)]

@@ -98,8 +98,8 @@ impl Capacity {
                 least_bytes >> 20,
             )));
         }
-        let tls = serve.listen.iter().any(|listen| listen.kind.is_secured());
-        let quic = serve.listen.iter().any(|listen| listen.kind == ListenKind::Quic);
+        let tls = serve.encrypts();
+        let quic = serve.has(ListenKind::Quic);
         let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64

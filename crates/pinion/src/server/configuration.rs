@@ -3,11 +3,11 @@
 //! nothing.
 
 use super::sites::Sites;
-use super::tls::{Keeper as CertificateKeeper, Wish};
+use super::tls::{Keeper, Wish};
 use crate::directives::{self, Change, Directive, Level};
 use crate::failure::Failure;
 use crate::plan::{ConfigFile, Plan};
-use crate::settings::{Certificates, Serve};
+use crate::settings::{Certificates, Listen, ListenKind, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
 use pinion_engine::stderr;
@@ -57,15 +57,15 @@ impl Renewal {
     pub(crate) fn start(
         sites: Sites,
         config: Option<ConfigFile>,
-        low: Low,
+        started: Started,
         live: Arc<LiveSettings>,
-        certificates: Option<CertificateKeeper>,
+        certificates: Option<Keeper>,
     ) -> io::Result<Self> {
         let Some(config) = config else { return Ok(Self::Site(sites)) };
         // Room for one: what was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
-        let mut keeper = Keeper { sites, config, started: low, live, certificates };
-        let run = move || keeper.run(&wishes);
+        let mut renewer = Renewer { sites, config, started, live, certificates };
+        let run = move || renewer.run(&wishes);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(asked))
     }
@@ -84,18 +84,25 @@ impl Renewal {
     }
 }
 
-/// What the thread has.
-struct Keeper {
-    sites: Sites,
-    config: ConfigFile,
-    /// What the server was started with: of what needs a start, this holds.
-    started: Low,
-    live: Arc<LiveSettings>,
-    /// None without TLS.
-    certificates: Option<CertificateKeeper>,
+/// What the server was started with: of what needs a start, this holds.
+pub(crate) struct Started {
+    /// Everything, as written.
+    pub(crate) low: Low,
+    /// Where it listens.
+    pub(crate) listen: Vec<Listen>,
 }
 
-impl Keeper {
+/// What the thread has.
+struct Renewer {
+    sites: Sites,
+    config: ConfigFile,
+    started: Started,
+    live: Arc<LiveSettings>,
+    /// None without TLS.
+    certificates: Option<Keeper>,
+}
+
+impl Renewer {
     fn run(&mut self, wishes: &Receiver<()>) {
         while wishes.recv().is_ok() {
             // A mistake of ours in one file must not be the end of all later ones.
@@ -116,10 +123,12 @@ impl Keeper {
         if let Some(certificates) = &self.certificates {
             certificates.ask(match &serve.tls.certificates {
                 Certificates::Files(files) => Wish::Files(files.clone()),
-                Certificates::SelfSigned { .. } => Wish::Reload,
+                // Without TLS listeners it is these that need a start.
+                Certificates::SelfSigned { .. } if !serve.has(ListenKind::Tls) => Wish::Reload,
+                Certificates::SelfSigned { .. } => Wish::NoFiles,
             });
         }
-        let waiting = waiting(&self.started, &serve.low);
+        let waiting = self.started.waiting(&serve.low, &serve.listen);
         if !waiting.is_empty() {
             stderr::line(format_args!(
                 "pinion: {}: a restart is needed for {}",
@@ -131,25 +140,48 @@ impl Keeper {
     }
 }
 
-/// The keys whose values are other ones than at start, and need a start.
-fn waiting(started: &Low, now: &Low) -> Vec<String> {
-    let needs_start = |row: &&Directive| {
-        row.change == Change::Restart && matches!(row.level, Level::Listener | Level::Server)
+impl Started {
+    /// The keys whose values are other ones now, and need a start.
+    fn waiting(&self, low: &Low, listen: &[Listen]) -> Vec<String> {
+        let needs_start = |row: &&Directive| {
+            row.change == Change::Restart && matches!(row.level, Level::Listener | Level::Server)
+        };
+        let mut names: Vec<&str> = self.low.differences(low).collect();
+        names.extend(moved(&self.listen, listen));
+        names.sort_unstable();
+        names.dedup();
+        let row = |name| directives::all().find(|row| row.name == name).filter(needs_start);
+        let rows = names.into_iter().filter_map(row);
+        rows.map(|row| match row.file {
+            Some(key) => format!("{} {}", key.table.header(), key.name),
+            None => format!("--{}", row.name),
+        })
+        .collect()
+    }
+}
+
+/// What the same address has another value of. All values together may be the same as before: one
+/// that moves from a listener to another.
+fn moved(started: &[Listen], now: &[Listen]) -> impl Iterator<Item = &'static str> {
+    let by_place = |listen: &[Listen]| {
+        let mut listen = listen.to_vec();
+        listen.sort_by_cached_key(|listen| (listen.kind.row(), listen.address.to_string()));
+        listen
     };
-    let rows = started
-        .differences(now)
-        .filter_map(|name| directives::all().find(|row| row.name == name).filter(needs_start));
-    rows.map(|row| match row.file {
-        Some(key) => format!("{} {}", key.table.header(), key.name),
-        None => format!("--{}", row.name),
+    let pairs = by_place(started).into_iter().zip(by_place(now));
+    let pairs = pairs.filter(|(one, two)| one.kind == two.kind && one.address == two.address);
+    pairs.flat_map(|(one, two)| {
+        let client_ca = (one.client_ca != two.client_ca).then_some("client-ca");
+        client_ca.into_iter().chain((one.protocols != two.protocols).then_some("protocols"))
     })
-    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Address;
     use crate::directives::verbs::Verb;
+    use crate::settings::Spoken;
 
     #[test]
     fn what_needs_a_start_is_named_by_its_key() {
@@ -160,7 +192,30 @@ mod tests {
         };
         let started = low(&[("workers", "2"), ("grace", "30"), ("io", "epoll")]);
         let now = low(&[("workers", "3"), ("grace", "5"), ("listen", "80"), ("io", "epoll")]);
-        assert_eq!(waiting(&started, &now), ["[[listen]] address", "[server] workers"]);
-        assert!(waiting(&started, &started).is_empty());
+        let started = Started { low: started, listen: Vec::new() };
+        assert_eq!(started.waiting(&now, &[]), ["[[listen]] address", "[server] workers"]);
+        assert!(started.waiting(&started.low, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_moves_to_another_listener_is_named() {
+        let tls = |port, client_ca: Option<&str>, protocols| Listen {
+            address: Address::Any { port },
+            kind: ListenKind::Tls,
+            protocols,
+            client_ca: client_ca.map(Into::into),
+        };
+        let (all, one) = (Spoken::ALL, Spoken { http3: false, ..Spoken::ALL });
+        let listen = vec![tls(1, Some("ca"), all), tls(2, None, one)];
+        let started = Started { low: Low::new(Verb::Serve), listen };
+        let waiting = |now: &[Listen]| started.waiting(&started.low, now);
+        let other_order = [tls(2, None, one), tls(1, Some("ca"), all)];
+        assert!(waiting(&other_order).is_empty());
+        let ca = [tls(1, None, all), tls(2, Some("ca"), one)];
+        assert_eq!(waiting(&ca), ["[[listen]] client-ca"]);
+        let both = [tls(1, None, one), tls(2, Some("ca"), all)];
+        assert_eq!(waiting(&both), ["[[listen]] client-ca", "[[listen]] protocols"]);
+        // Of another address there is nothing to compare with; that it is another one is told.
+        assert!(waiting(&[tls(3, None, one), tls(2, None, one)]).is_empty());
     }
 }

@@ -26,7 +26,8 @@ impl DummyApp {
     /// With or without an access log.
     pub(crate) fn new(dummy: &Dummy, journal: Journal) -> Self {
         let body = TEXT.iter().copied().cycle().take(dummy.bytes).collect();
-        Self { body, delay_ms: dummy.delay_ms, journal }
+        let delay_ms = dummy.delay.map(|delay| delay.as_millis() as u64);
+        Self { body, delay_ms, journal }
     }
 }
 

@@ -124,7 +124,7 @@ fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Resul
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
-    let tls = Tls::open(settings, Vec::new())?;
+    let tls = Tls::open(settings)?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;

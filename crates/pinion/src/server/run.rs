@@ -2,7 +2,7 @@
 
 use super::app::StaticApp;
 use super::capacity::Capacity;
-use super::configuration::{LiveSettings, Renewal};
+use super::configuration::{LiveSettings, Renewal, Started};
 use super::dummy::DummyApp;
 use super::journal::Journal;
 use super::kit::Kit;
@@ -58,10 +58,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
-    let leads = leads(&settings, tls.as_ref(), &listeners)?;
+    let leads = leads(tls.as_ref(), &listeners);
     let engine =
         engine_kit(&settings, listeners, (quic, &quic_keys), tls.as_ref(), io, workers, &capacity)?;
-    let keeper = tls.map(Tls::keep).transpose();
+    let keeper = tls.map(Keeper::start).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
@@ -72,7 +72,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
             let health = settings.health.clone();
             let (server, sites) = start_sites(sites, engine, desks, health, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
-            let renewal = Renewal::start(sites, config, settings.low, live, keeper);
+            let started = Started { low: settings.low, listen: settings.listen };
+            let renewal = Renewal::start(sites, config, started, live, keeper);
             let renewal = renewal.context("cannot start the thread for the configuration")?;
             (server, Some(renewal))
         }
@@ -132,8 +133,7 @@ fn engine_kit(
     let alt_svc = alt_svc(settings, &quic);
     let mut listeners = Vec::new();
     for Bound { socket, listen, .. } in bound {
-        let tls = tls.filter(|_| listen.kind == ListenKind::Tls);
-        let tls = tls.map(|tls| tls.config(&listen)).transpose()?;
+        let tls = tls.and_then(|tls| tls.config(&listen));
         let mut fields = fields(settings, tls.is_some());
         if let (Some(value), Some(_), true) = (&alt_svc, &tls, listen.protocols.http3) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
@@ -144,9 +144,8 @@ fn engine_kit(
     }
     let mut doors = Vec::new();
     for BoundQuic { sockets, listen, .. } in quic {
-        let tls = tls.context("QUIC needs certificates")?.quic_config(&listen)?;
-        let defaults = Settings::default();
-        let config = QuicConfig::new(&tls, quic_keys.clone(), defaults.idle_ms);
+        let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
+        let config = QuicConfig::new(&tls, quic_keys.clone(), Settings::default().idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields(settings, true);
@@ -202,13 +201,12 @@ fn alt_svc(settings: &Serve, quic: &[BoundQuic]) -> Option<String> {
 }
 
 /// Where the listeners that redirect lead; none without any.
-fn leads(settings: &Serve, tls: Option<&Tls>, bound: &[Bound]) -> Result<Option<Leads>, Failure> {
+fn leads(tls: Option<&Tls>, bound: &[Bound]) -> Option<Leads> {
     let is_redirect = |bound: &Bound| bound.listen.kind == ListenKind::Redirect;
-    let Some(tls) = tls.filter(|_| bound.iter().any(is_redirect)) else { return Ok(None) };
     let first = bound.iter().find(|bound| bound.listen.kind == ListenKind::Tls);
     let port = first.and_then(|bound| local_address(&bound.socket)).map(|found| found.port());
-    let origin = tls.origin(settings.tls.canonical.as_ref(), port)?.into();
-    Ok(Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin }))
+    let origin = tls?.origin(port)?.into();
+    Some(Leads { listeners: bound.iter().map(is_redirect).collect(), origin })
 }
 
 /// Where workers write down what they did.

@@ -3,19 +3,18 @@
 
 mod keeper;
 
-use crate::certificate_files::{client_authorities, first_host, shown};
+use crate::certificate_files::{client_authorities, redirect_host, shown};
 use crate::failure::Failure;
 use crate::self_signed;
 use crate::settings::{
-    CanonicalHost, CertificateFiles, Certificates, Listen, SelfSignedKey, Serve,
+    CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
 };
 use anyhow::anyhow;
 use pinion_engine::stderr;
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
-use pinion_engine::tls::config::ClientAuthorities;
 use pinion_engine::tls::resolver::CertificateStore;
-use pinion_engine::tls::tickets::{TicketKey, Tickets};
+use pinion_engine::tls::tickets::Tickets;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,20 +27,20 @@ pub(crate) struct Tls {
     /// What has to be made anew before its time is over.
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     store: Arc<CertificateStore>,
-    tickets: Arc<Tickets>,
+    /// What the connections of each TLS listener have in common.
+    configs: Vec<(Listen, TlsConfig)>,
+    /// Where redirects lead; none without a listener that redirects.
+    leads_to: Option<CanonicalHost>,
 }
 
 impl Tls {
-    /// Reads certificates, and makes one where there is none. `None` for a server without TLS
-    /// listeners. With `ticket_keys` that another process had, its tickets stay good.
+    /// Reads everything that encrypts, and makes a certificate where there is none. `None` for a
+    /// server that encrypts nothing.
     ///
     /// # Errors
-    /// One line that names the file.
-    pub(crate) fn open(
-        settings: &Serve,
-        ticket_keys: Vec<TicketKey>,
-    ) -> Result<Option<Self>, Failure> {
-        if !settings.listen.iter().any(|listen| listen.kind.is_secured()) {
+    /// One line that names the file, or says that redirects lead nowhere.
+    pub(crate) fn open(settings: &Serve) -> Result<Option<Self>, Failure> {
+        if !settings.encrypts() {
             return Ok(None);
         }
         let (files, own) = match &settings.tls.certificates {
@@ -56,73 +55,55 @@ impl Tls {
             tell(&files, &certificate, own.is_some());
             loaded.push((files, certificate));
         }
+        let first = loaded.first().map(|(_, first)| first).filter(|_| own.is_none());
+        let leads_to = match settings.has(ListenKind::Redirect) {
+            true => Some(redirect_host(settings.tls.canonical.as_ref(), first).map_err(|why| {
+                Failure::usage(format!("--redirect-http {why}; name one by --canonical-host"))
+            })?),
+            false => None,
+        };
         let certificates: Vec<Certificate> =
             loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         let store = Arc::new(CertificateStore::new(&certificates));
-        let tickets = Tickets::new(ticket_keys);
-        let tickets = tickets.map_err(|_| anyhow!("the system has no random bytes"))?;
-        Ok(Some(Self { loaded, own, store, tickets: Arc::new(tickets) }))
+        let configs = configs(settings, &store)?;
+        Ok(Some(Self { loaded, own, store, configs, leads_to }))
     }
 
-    /// What a listener's connections have in common.
-    ///
-    /// # Errors
-    /// One line that names the file with the authorities of clients.
-    pub(crate) fn config(&self, listen: &Listen) -> Result<TlsConfig, Failure> {
-        let clients: Option<ClientAuthorities> =
-            listen.client_ca.as_deref().map(client_authorities).transpose()?;
-        let protocols = listen.protocols.tcp;
-        let config = TlsConfig::new(&self.store, &self.tickets, protocols, clients.as_ref());
-        Ok(config.map_err(anyhow::Error::from)?)
+    /// What a listener's connections have in common; none for one that does not encrypt.
+    pub(crate) fn config(&self, listen: &Listen) -> Option<TlsConfig> {
+        let known = self.configs.iter().find(|(known, _)| known == listen);
+        known.map(|(_, config)| config.clone())
     }
 
-    /// What a listener's connections over QUIC have in common.
-    ///
-    /// # Errors
-    /// As [`Self::config`].
-    pub(crate) fn quic_config(&self, listen: &Listen) -> Result<TlsConfig, Failure> {
-        let clients: Option<ClientAuthorities> =
-            listen.client_ca.as_deref().map(client_authorities).transpose()?;
-        let config = TlsConfig::for_quic(&self.store, &self.tickets, clients.as_ref());
-        Ok(config.map_err(anyhow::Error::from)?)
-    }
-
-    /// Where redirects lead: `https://` and a host, with a port if it is not the usual one. `port`
-    /// is that of the first TLS listener.
-    ///
-    /// # Errors
-    /// No certificate names a host.
-    pub(crate) fn origin(
-        &self,
-        canonical: Option<&CanonicalHost>,
-        port: Option<u16>,
-    ) -> Result<String, Failure> {
-        let (host, given) = match canonical {
-            Some(CanonicalHost { host, port }) => (host.as_str(), *port),
-            None => {
-                let first = self.loaded.first().and_then(|(_, first)| first_host(first));
-                let missing = || {
-                    Failure::usage(
-                        "--redirect-http leads nowhere: the first certificate names no host; \
-                         name one by --canonical-host",
-                    )
-                };
-                (first.ok_or_else(missing)?, None)
-            }
-        };
-        Ok(match given.or(port) {
+    /// Where redirects lead, if there are any: `https://` and a host, with a port if it is not the
+    /// usual one. `port` is that of the first TLS listener.
+    pub(crate) fn origin(&self, port: Option<u16>) -> Option<String> {
+        let CanonicalHost { host, port: given } = self.leads_to.as_ref()?;
+        Some(match given.or(port) {
             Some(443) | None => format!("https://{host}"),
             Some(port) => format!("https://{host}:{port}"),
         })
     }
+}
 
-    /// Starts what takes up changed files.
-    ///
-    /// # Errors
-    /// There is no thread.
-    pub(crate) fn keep(self) -> std::io::Result<Keeper> {
-        Keeper::start(self)
+/// Of every TLS listener. A ticket of one is good at another with the same authorities.
+fn configs(
+    settings: &Serve,
+    store: &Arc<CertificateStore>,
+) -> Result<Vec<(Listen, TlsConfig)>, Failure> {
+    let tickets = Tickets::new(Vec::new());
+    let tickets = Arc::new(tickets.map_err(|_| anyhow!("the system has no random bytes"))?);
+    let mut configs = Vec::new();
+    for listen in settings.listen.iter().filter(|listen| listen.kind.is_secured()) {
+        let clients = listen.client_ca.as_deref().map(client_authorities).transpose()?;
+        let clients = clients.as_ref();
+        let config = match listen.kind {
+            ListenKind::Quic => TlsConfig::for_quic(store, &tickets, clients),
+            _ => TlsConfig::new(store, &tickets, listen.protocols.tcp, clients),
+        };
+        configs.push((listen.clone(), config.map_err(anyhow::Error::from)?));
     }
+    Ok(configs)
 }
 
 /// What is to be known about a certificate that is served from now on.

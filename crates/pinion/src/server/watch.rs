@@ -11,14 +11,13 @@
 //! what a build leaves out are dropped: a log that is written into the folder must not have it
 //! built for every request.
 
-mod look;
 mod scope;
 
+use super::look::{Look, look};
 use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::Content;
 use crate::source::Source;
-use look::{Look, look};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use pinion_build::{Names, Progress};
 use pinion_engine::stderr;

@@ -1,8 +1,8 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
 use super::{
-    CONTENT_FLAGS, Content, Listen, Tls, choice, content, field_value, number, optional,
-    path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, TlsSettings, choice, content, field_value, number,
+    optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::values;
@@ -21,7 +21,7 @@ pub(crate) struct Serve {
     /// Never empty.
     pub(crate) listen: Vec<Listen>,
     /// What encrypts, where that was asked for.
-    pub(crate) tls: Tls,
+    pub(crate) tls: TlsSettings,
     /// None: one for each core.
     pub(crate) workers: Option<usize>,
     /// How to talk to the kernel.
@@ -100,7 +100,7 @@ pub(crate) struct Dummy {
     /// Length of each answer's content.
     pub(crate) bytes: usize,
     /// How long each answer takes.
-    pub(crate) delay_ms: Option<u64>,
+    pub(crate) delay: Option<Duration>,
 }
 
 /// `--log-format`.
@@ -137,7 +137,7 @@ impl Serve {
             low: low.clone(),
             path: optional(low, "PATH")?,
             listen,
-            tls: Tls::from_low(low)?,
+            tls: TlsSettings::from_low(low)?,
             workers: number(low, "workers")?,
             io: match choice(low, "io")? {
                 "epoll" => Io::Epoll,
@@ -159,6 +159,16 @@ impl Serve {
                 .map(|mebibytes| mebibytes << 20),
             server_name: field_value(low, "server-name")?,
         })
+    }
+
+    /// Whether some listener is encrypted.
+    pub(crate) fn encrypts(&self) -> bool {
+        self.listen.iter().any(|listen| listen.kind.is_secured())
+    }
+
+    /// Whether clients find this at some address.
+    pub(crate) fn has(&self, kind: ListenKind) -> bool {
+        self.listen.iter().any(|listen| listen.kind == kind)
     }
 }
 
@@ -204,34 +214,45 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     Serve::from_low(low)
 }
 
+/// The flag that asks for the dummy.
+fn dummy_flag(low: &Low) -> Option<&'static str> {
+    ["dummy", "dummy-empty"].into_iter().find(|flag| low.given(flag))
+}
+
 fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
-    let bytes = number(low, "dummy-bytes")?.unwrap_or_default();
-    let dummy = Dummy { bytes, delay_ms: number(low, "dummy-delay")? };
-    Ok(low.given("dummy").then_some(dummy))
+    let bytes = number(low, "dummy-bytes")?.filter(|_| !low.given("dummy-empty"));
+    let kind = &row("dummy-delay").kind;
+    let delay = single(low, "dummy-delay", |text| values::duration(kind, text))?;
+    let dummy = Dummy { bytes: bytes.unwrap_or_default(), delay };
+    Ok(dummy_flag(low).map(|_| dummy))
 }
 
 /// Flags that would be taken in silence and do nothing.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
-    if !low.given("dummy") {
+    let Some(dummy) = dummy_flag(low) else {
         let mut about_it = ["dummy-bytes", "dummy-delay"].iter();
         return match about_it.find(|flag| low.given(flag)) {
             Some(flag) => Err(Failure::usage(format!("--{flag} goes with --dummy; add it"))),
             None => Ok(()),
         };
-    }
-    if low.given("dummy-delay") && low.given("access-log") {
-        return Err(Failure::usage(
-            "--access-log has no effect with --dummy-delay; leave out one of them",
-        ));
+    };
+    for (flag, other) in [("access-log", "dummy-delay"), ("dummy-bytes", "dummy-empty")] {
+        if low.given(flag) && low.given(other) {
+            return Err(Failure::usage(format!(
+                "--{flag} has no effect with --{other}; leave out one of them"
+            )));
+        }
     }
     if low.given("PATH") {
-        return Err(Failure::usage("--dummy serves no site; leave out PATH or --dummy"));
+        return Err(Failure::usage(format!(
+            "--{dummy} serves no site; leave out PATH or --{dummy}"
+        )));
     }
     let mut about_a_site =
         ["watch", "memory", "health", "redirect-http"].iter().chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
-            "--{flag} has no effect with --dummy, which serves no site; leave out one of them"
+            "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"
         ))),
         None => Ok(()),
     }
@@ -243,7 +264,7 @@ mod tests {
     use crate::command_line::{self, Asked};
     use crate::directives;
     use crate::settings::{
-        AltSvc, CanonicalHost, CertificateFiles, Certificates, ListenKind, SelfSignedKey, Settings,
+        AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
     };
     use pinion_build::{CodingLevel, Method};
     use std::ffi::OsString;
@@ -275,6 +296,18 @@ mod tests {
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
         assert!(!site.content.no_security_fields && site.content_flag().is_none());
+    }
+
+    #[test]
+    fn the_dummy_has_what_content_and_time_it_is_given() {
+        let of = |flags: &str| served(&format!("pinion serve {flags}")).dummy;
+        let dummy =
+            |bytes, ms: Option<u64>| Some(Dummy { bytes, delay: ms.map(Duration::from_millis) });
+        assert_eq!(of("--workers 1"), None);
+        assert_eq!(of("--dummy"), dummy(13, None));
+        assert_eq!(of("--dummy --dummy-bytes 7 --dummy-delay 60ms"), dummy(7, Some(60)));
+        assert_eq!(of("--dummy-empty --dummy-delay 2s"), dummy(0, Some(2000)));
+        assert_eq!(of("--dummy --dummy-empty"), dummy(0, None));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) const LISTEN_KINDS: [ListenKind; 4] =
 
 /// What all TLS listeners have in common, and what leads to them.
 #[derive(Clone, Debug)]
-pub(crate) struct Tls {
+pub(crate) struct TlsSettings {
     /// What clients get; the first is for those that ask for no host.
     pub(crate) certificates: Certificates,
     /// Value of `Strict-Transport-Security`.
@@ -166,7 +166,7 @@ impl SelfSignedKey {
     }
 }
 
-impl Tls {
+impl TlsSettings {
     /// Reads what was written about a server.
     ///
     /// # Errors

@@ -68,6 +68,36 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
 }
 
 #[test]
+fn what_has_no_effect_is_told_once() {
+    let folder = Folder::with_site();
+    let client_ca = "pinion.toml:7:13: client-ca: has no effect without tls";
+    let both = "pinion.toml:11:15: [tls] self-signed has no effect with [[certificate]] cert; \
+                leave out one of them";
+    let self_signed =
+        "pinion.toml:9:15: [tls] self-signed has no effect without [[listen]] tls; add it";
+    let (tls, plain) = ("tls = \"127.0.0.1:0\"", "address = \"unix:x\"");
+    let certificate = "[[certificate]]\ncert = \"a\"\n";
+    let own = "[tls]\nself-signed = \"p256\"\n";
+    for (listen, certificate, own, expected) in [
+        (tls, certificate, own, &[client_ca, both][..]),
+        (tls, certificate, "", &[client_ca]),
+        (plain, "", own, &[client_ca, self_signed]),
+        (plain, "", "", &[client_ca]),
+    ] {
+        folder.write(
+            "pinion.toml",
+            format!(
+                "[[site]]\npath = \"site\"\n[[listen]]\n{listen}\n\
+                 [[listen]]\naddress = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n{certificate}{own}"
+            ),
+        );
+        let told = run(&folder, "check").text().to_owned();
+        let lines: Vec<&str> = told.lines().filter(|line| line.contains("no effect")).collect();
+        assert_eq!(lines, expected, "{told}");
+    }
+}
+
+#[test]
 fn what_is_no_toml_is_a_line_too() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\n");

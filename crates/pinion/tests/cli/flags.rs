@@ -28,7 +28,7 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 33] = [
+const WRONG: [(&str, &[&str]); 34] = [
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
@@ -38,6 +38,7 @@ const WRONG: [(&str, &[&str]); 33] = [
     ("--client-ca", &[""]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
+    ("--dummy-delay", &["", "60", "ms", "0s", "61s", "1.5s", "-1s", "99999999999999999999s"]),
     ("--exclude", &["", "[", "{a"]),
     ("--fields", &[""]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
@@ -65,9 +66,8 @@ const WRONG: [(&str, &[&str]); 33] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 11] = [
+const NUMBERS: [&str; 10] = [
     "--dummy-bytes",
-    "--dummy-delay",
     "--grace",
     "--jobs",
     "--keep",

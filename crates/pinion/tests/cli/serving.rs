@@ -146,6 +146,16 @@ fn the_dummy_answers_13_bytes_to_everything() {
 }
 
 #[test]
+fn the_empty_dummy_answers_without_content() {
+    let folder = Folder::new();
+    for flags in ["--dummy-empty", "--dummy --dummy-empty --dummy-delay 5ms"] {
+        let answer = Server::start(&folder, flags).get("/anything");
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{flags}");
+        assert_eq!(answer.field("Content-Length"), Some("0"), "{flags}");
+    }
+}
+
+#[test]
 fn sighup_takes_up_another_archive_and_a_changed_folder() {
     let folder = Folder::with_site();
     build_site(&folder);

@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use pinion_archive::{
-    BodyRef, Digest, ETag, EntryKind, External, Layout, NewEntry, NewRepresentation, NewRule,
-    NewShared, Role, SharedId, Writer,
+    Archive, BodyRef, Digest, ETag, EntryKind, External, Layout, NewEntry, NewRepresentation,
+    NewRule, NewShared, Role, SharedId, Writer,
 };
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
@@ -251,6 +251,13 @@ pub(crate) fn ask_opened(layout: &Layout, bytes: &[u8], request: &str) -> Respon
     ask_host(layout, bytes, request, "example.org")
 }
 
+/// Whether an archive has these field lines as they are. An error that a rule gives the content of a
+/// page has other ones than the page.
+fn is_brought(archive: &Archive<'_>, lines: &[u8]) -> bool {
+    let mut blocks = (0..).map_while(|id| archive.shared(SharedId(id)).ok());
+    blocks.any(|block| [block.full, block.without_type(), block.not_modified].contains(&lines))
+}
+
 pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str) -> Response {
     let input = format!("{request}\r\nHost: {host}\r\n\r\n").into_bytes();
     let mut storage = HeadStorage::new();
@@ -264,7 +271,9 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         let mut out = Vec::new();
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
         check_answer(&prepared);
-        let cold = prepared.shared.h1.is_empty() || prepared.shared.h1 == page::BUILT_IN_FIELDS;
+        let h1 = prepared.shared.h1;
+        let made = prepared.status >= 400 && !is_brought(&archive, h1);
+        let cold = h1.is_empty() || h1 == page::BUILT_IN_FIELDS || made;
         let forms = [prepared.shared.hpack, prepared.shared.qpack].map(<[u8]>::is_empty);
         assert_eq!(forms, [cold; 2], "what the archive brings is rendered when it is opened");
         let mut response = Response {

@@ -2,7 +2,9 @@
 
 use super::keys::Key;
 use super::programs::{Content, Program};
-use super::scenario::{Ask, CONNECTIONS, Case, Client, Comparison, Figure, PINION, Scenario, cpu};
+use super::scenario::{
+    Ask, CONNECTIONS, Case, Client, Figure, PINION, Scenario, beside, cpu, cpu_without_goal,
+};
 use super::site::HUGE_BYTES;
 
 /// In the order of the report.
@@ -19,7 +21,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
 }
 
 /// The servers of other projects that speak HTTP/2.
-const PEERS: &[Program] = &[Program::Nginx, Program::H2o];
+const H2_PEERS: &[Program] = &[Program::Nginx, Program::H2o];
 
 const PAGE: &str = "/hello.txt";
 
@@ -37,16 +39,13 @@ fn encrypted(label: String, program: Program, key: Key, ask: Ask) -> Case {
 fn streams(seconds: u32) -> Scenario {
     let case =
         |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(32));
-    let against = |program: &Program| {
-        let limit = program.is_pinion().then_some(0.6);
-        Comparison { limit, ..cpu(program.name().to_owned(), "h2o".to_owned(), 0.6) }
-    };
+    let against = |program: &Program| beside(Figure::Cpu, program, &[Program::H2o], 0.6);
     Scenario {
         name: "h2".to_owned(),
         about: "One small file over HTTP/2 and TLS, 32 requests of a connection at once.",
         connections: 10,
         seconds,
-        cases: PINION.iter().chain(PEERS).map(case).collect(),
+        cases: PINION.iter().chain(H2_PEERS).map(case).collect(),
         comparisons: PINION.iter().chain(&[Program::Nginx]).map(against).collect(),
     }
 }
@@ -54,18 +53,13 @@ fn streams(seconds: u32) -> Scenario {
 /// One request after the other: what somebody waits for who has the server for himself.
 fn alone(seconds: u32) -> Scenario {
     let case = |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(1));
-    let against = |program: &Program| Comparison {
-        figure: Figure::P50,
-        case: program.name().to_owned(),
-        with: vec!["h2o".to_owned()],
-        limit: Some(1.0),
-    };
+    let against = |program: &Program| beside(Figure::P50, program, &[Program::H2o], 1.0);
     Scenario {
         name: "h2-alone".to_owned(),
         about: "One small file over HTTP/2 and TLS, one request at a time.",
         connections: 1,
         seconds,
-        cases: PINION.iter().chain(PEERS).map(case).collect(),
+        cases: PINION.iter().chain(H2_PEERS).map(case).collect(),
         comparisons: PINION.iter().map(against).collect(),
     }
 }
@@ -74,18 +68,16 @@ fn alone(seconds: u32) -> Scenario {
 fn keep_alive(seconds: u32) -> Scenario {
     let label = |program: Program, how: &str| format!("{}, {how}", program.name());
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
-    for &program in PINION {
+    for &program in PINION.iter().chain(H2_PEERS) {
         let (plain, tls) = (label(program, "plain"), label(program, "TLS"));
         cases.push(Case::new(plain.clone(), program, Ask::new(PAGE)));
         cases.push(encrypted(tls.clone(), program, Key::P256, Ask::new(PAGE)));
-        comparisons.push(cpu(tls.clone(), label(Program::Nginx, "TLS"), 0.6));
-        comparisons.push(cpu(tls, plain, 1.5));
-    }
-    for &program in PEERS {
-        let (plain, tls) = (label(program, "plain"), label(program, "TLS"));
-        cases.push(Case::new(plain.clone(), program, Ask::new(PAGE)));
-        cases.push(encrypted(tls.clone(), program, Key::P256, Ask::new(PAGE)));
-        comparisons.push(Comparison { limit: None, ..cpu(tls, plain, 1.0) });
+        if program.is_pinion() {
+            comparisons.push(cpu(tls.clone(), label(Program::Nginx, "TLS"), 0.6));
+            comparisons.push(cpu(tls, plain, 1.5));
+        } else {
+            comparisons.push(cpu_without_goal(tls, plain));
+        }
     }
     Scenario {
         name: "tls-keep-alive".to_owned(),
@@ -108,7 +100,7 @@ fn handshakes(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for (what, key, resumed) in kinds {
-        for &program in PINION.iter().chain(PEERS) {
+        for &program in PINION.iter().chain(H2_PEERS) {
             cases.push(encrypted(label(program, what), program, key, ask(resumed)));
         }
     }
@@ -120,7 +112,8 @@ fn handshakes(seconds: u32) -> Scenario {
         comparisons.push(with_nginx("RSA-2048", 0.8));
         comparisons.push(with_own("RSA-2048", 0.4));
         comparisons.push(with_own("P-256", 1.0));
-        comparisons.push(Comparison { limit: None, ..with_nginx("resumed", 1.0) });
+        let (own, other) = (label(program, "resumed"), label(Program::Nginx, "resumed"));
+        comparisons.push(cpu_without_goal(own, other));
     }
     Scenario {
         name: "handshakes".to_owned(),
@@ -143,7 +136,7 @@ fn huge(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for (how, ask) in ways {
-        for &program in PINION.iter().chain(PEERS) {
+        for &program in PINION.iter().chain(H2_PEERS) {
             cases.push(encrypted(label(program, how), program, Key::P256, ask.clone()));
         }
         for &program in PINION {
@@ -200,8 +193,7 @@ fn dummy(seconds: u32) -> Scenario {
                 cases.push(case);
             }
             for (what, _) in contents.iter().skip(1) {
-                let compared = cpu(label("file"), label(what), 1.0);
-                comparisons.push(Comparison { limit: None, ..compared });
+                comparisons.push(cpu_without_goal(label("file"), label(what)));
             }
         }
     }

@@ -33,18 +33,20 @@ pub(crate) fn run(load: &Streams) -> Result<Measured> {
     Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..with_times(counted, &times) })
 }
 
-/// Reads the counts of the summary.
+/// Reads the counts of the summary. What has failed there is what broke and what was refused; what
+/// timed out is among what broke.
 fn counted(text: &str) -> Option<Measured> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     let (requests, codes) = (line("requests: ")?, line("status codes: ")?);
     let count = |line: &str, what: &str| -> Option<u64> {
         line.split(", ").find_map(|part| part.strip_suffix(what))?.trim().parse().ok()
     };
+    let (broken, timeouts) = (count(requests, " errored")?, count(requests, " timeout")?);
     Some(Measured {
-        requests: count(requests, " done")? - count(requests, " failed")?,
-        errors: count(requests, " failed")?,
+        requests: count(requests, " done")?.checked_sub(broken)?,
+        errors: broken.checked_sub(timeouts)?,
         refusals: count(codes, " 4xx")? + count(codes, " 5xx")?,
-        timeouts: count(requests, " timeout")?,
+        timeouts,
         ..Measured::default()
     })
 }
@@ -74,13 +76,13 @@ mod tests {
     use super::*;
 
     const SUMMARY: &str = "finished in 2.00s, 45.50 req/s, 2.93MB/s\n\
-        requests: 100 total, 100 started, 95 done, 91 succeeded, 4 failed, 1 errored, 2 timeout\n\
-        status codes: 91 2xx, 0 3xx, 3 4xx, 1 5xx\n";
+        requests: 100 total, 100 started, 95 done, 86 succeeded, 9 failed, 5 errored, 2 timeout\n\
+        status codes: 86 2xx, 0 3xx, 3 4xx, 1 5xx\n";
 
     #[test]
     fn the_summary_is_read() {
         let expected =
-            Measured { requests: 91, errors: 4, refusals: 4, timeouts: 2, ..Measured::default() };
+            Measured { requests: 90, errors: 3, refusals: 4, timeouts: 2, ..Measured::default() };
         assert_eq!(counted(SUMMARY), Some(expected));
         assert_eq!(counted("finished in 2.00s\n"), None);
     }

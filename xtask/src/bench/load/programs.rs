@@ -225,7 +225,7 @@ impl Workshop {
                     Content::Ruled => command.arg(self.state.join("ruled.pinion")),
                     Content::Many => command.arg(self.state.join("many.pinion")),
                     Content::Dummy => command.arg("--dummy"),
-                    Content::DummyEmpty => command.args(["--dummy", "--dummy-bytes", "0"]),
+                    Content::DummyEmpty => command.arg("--dummy-empty"),
                 };
                 match &pair {
                     None => command.args(["--listen", &listen]),

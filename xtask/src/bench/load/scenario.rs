@@ -105,12 +105,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
         seconds,
     );
     for program in PINION {
-        sixteen.comparisons.push(Comparison {
-            figure: Figure::Cpu,
-            case: program.name().to_owned(),
-            with: vec![Program::Nginx.name().to_owned()],
-            limit: Some(0.1),
-        });
+        sixteen.comparisons.push(beside(Figure::Cpu, program, &[Program::Nginx], 0.1));
     }
     let mut scenarios = vec![
         against_bare(
@@ -142,12 +137,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
 pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
     let seconds = seconds + connections / OPENED_PER_SECOND;
     let page = Ask::new("/hello.txt");
-    let compare = |program: &Program| Comparison {
-        figure: Figure::P99,
-        case: program.name().to_owned(),
-        with: names(PEERS),
-        limit: Some(1.0),
-    };
+    let compare = |program: &Program| beside(Figure::P99, program, PEERS, 1.0);
     Scenario {
         name: format!("sweep-{connections}"),
         about: "One small file over connections that stay open.",
@@ -160,12 +150,7 @@ pub(crate) fn step(connections: u32, seconds: u32) -> Scenario {
 
 /// Every server with the same request, each compared with the bare loop of its kind.
 fn against_bare(name: &str, about: &'static str, ask: &Ask, limit: f64, seconds: u32) -> Scenario {
-    let compare = |program: &Program| Comparison {
-        figure: Figure::Cpu,
-        case: program.name().to_owned(),
-        with: vec![program.bare().name().to_owned()],
-        limit: program.is_pinion().then_some(limit),
-    };
+    let compare = |program: &Program| beside(Figure::Cpu, program, &[program.bare()], limit);
     let comparisons = PINION.iter().chain(PEERS).map(compare).collect();
     scenario(name, about, seconds, everyone(ask), comparisons)
 }
@@ -281,12 +266,7 @@ fn rules(seconds: u32) -> Scenario {
 fn large(seconds: u32) -> Scenario {
     let ask = Ask { body_bytes: Some(LARGE_BYTES as u64), ..Ask::new("/large/file.bin") };
     let case = |program: &Program| Case::new(program.name().to_owned(), *program, ask.clone());
-    let compare = |program: &Program| Comparison {
-        figure: Figure::Cpu,
-        case: program.name().to_owned(),
-        with: names(PEERS),
-        limit: Some(1.0),
-    };
+    let compare = |program: &Program| beside(Figure::Cpu, program, PEERS, 1.0);
     let cases = PINION.iter().chain(PEERS).map(case).collect();
     scenario(
         "large",
@@ -321,8 +301,24 @@ pub(crate) fn cpu(case: String, with: String, limit: f64) -> Comparison {
     Comparison { figure: Figure::Cpu, case, with: vec![with], limit: Some(limit) }
 }
 
-fn names(programs: &[Program]) -> Vec<String> {
-    programs.iter().map(|program| program.name().to_owned()).collect()
+/// What only informs.
+pub(crate) fn cpu_without_goal(case: String, with: String) -> Comparison {
+    Comparison { limit: None, ..cpu(case, with, 0.0) }
+}
+
+/// A program beside the best of others, in a scenario with one case for each. The goal is ours.
+pub(crate) fn beside(
+    figure: Figure,
+    program: &Program,
+    others: &[Program],
+    limit: f64,
+) -> Comparison {
+    Comparison {
+        figure,
+        case: program.name().to_owned(),
+        with: others.iter().map(|other| other.name().to_owned()).collect(),
+        limit: program.is_pinion().then_some(limit),
+    }
 }
 
 impl Case {

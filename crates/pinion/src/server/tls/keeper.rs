@@ -8,15 +8,14 @@ use super::{Tls, tell};
 use crate::calendar;
 use crate::certificate_files::BadFile;
 use crate::self_signed;
+use crate::server::look::{Look, look};
 use crate::settings::{CertificateFiles, SelfSignedKey};
 use pinion_engine::stderr;
 use pinion_engine::tls::certificates::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -40,13 +39,19 @@ pub(crate) enum Wish {
     Reload,
     /// These are the files from now on.
     Files(Vec<CertificateFiles>),
+    /// No files are named any more.
+    NoFiles,
 }
 
 impl Keeper {
-    pub(super) fn start(tls: Tls) -> io::Result<Self> {
+    /// Starts it with what was read.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub(crate) fn start(tls: Tls) -> io::Result<Self> {
         let (wishes, asked) = channel();
-        let Tls { loaded, own, store, tickets: _ } = tls;
-        let looks = loaded.iter().map(|(files, _)| look(files)).collect();
+        let Tls { loaded, own, store, .. } = tls;
+        let looks = looks(&loaded);
         let mut kept = Kept { loaded, looks, own, own_look: Instant::now(), store };
         thread::Builder::new().name("certificates".to_owned()).spawn(move || kept.run(&asked))?;
         Ok(Self { wishes })
@@ -64,14 +69,11 @@ impl Keeper {
 struct Kept {
     loaded: Vec<(CertificateFiles, Certificate)>,
     /// What the files were when they were read.
-    looks: Vec<Look>,
+    looks: Vec<[Look; 2]>,
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     own_look: Instant,
     store: Arc<CertificateStore>,
 }
-
-/// What tells one state of two files from the next, behind all links.
-type Look = [Option<(u64, u64, i64, i64, u64)>; 2];
 
 impl Kept {
     fn run(&mut self, asked: &Receiver<Wish>) {
@@ -85,6 +87,15 @@ impl Kept {
             let done = catch_unwind(AssertUnwindSafe(|| match wish {
                 Some(Wish::Reload) => self.take_up(|_| true),
                 Some(Wish::Files(files)) => self.arrange(files),
+                Some(Wish::NoFiles) => {
+                    if self.own.is_none() {
+                        stderr::line(format_args!(
+                            "pinion: no certificate is named any more, those that were there \
+                             stay: a restart is needed for a self-signed one"
+                        ));
+                    }
+                    self.take_up(|_| true);
+                }
                 None => self.follow(),
             }));
             if done.is_err() {
@@ -104,12 +115,12 @@ impl Kept {
                 failure.report();
             }
         }
-        let now: Vec<Look> = self.loaded.iter().map(|(files, _)| look(files)).collect();
+        let now = looks(&self.loaded);
         if now == self.looks {
             return;
         }
         thread::sleep(LOOK / 4);
-        let later: Vec<Look> = self.loaded.iter().map(|(files, _)| look(files)).collect();
+        let later = looks(&self.loaded);
         let changed: Vec<bool> = now
             .iter()
             .zip(&later)
@@ -130,7 +141,7 @@ impl Kept {
                 continue;
             }
             // Looked at before it is read: what changes meanwhile is read again.
-            let seen = look(files);
+            let seen = look_at(files);
             if let Some(known) = self.looks.get_mut(at) {
                 *known = seen;
             }
@@ -157,7 +168,7 @@ impl Kept {
         }
         let (mut loaded, mut looks) = (Vec::new(), Vec::new());
         for files in files {
-            looks.push(look(&files));
+            looks.push(look_at(&files));
             match files.load() {
                 Ok(certificate) => loaded.push((files, certificate)),
                 Err(bad) => return tell_kept(&files, &bad),
@@ -193,10 +204,10 @@ fn tell_kept(files: &CertificateFiles, why: &BadFile) {
     ));
 }
 
-fn look(files: &CertificateFiles) -> Look {
-    let of = |file: &Path| {
-        let found = fs::metadata(file).ok()?;
-        Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
-    };
-    [of(&files.cert), of(&files.key)]
+fn looks(loaded: &[(CertificateFiles, Certificate)]) -> Vec<[Look; 2]> {
+    loaded.iter().map(|(files, _)| look_at(files)).collect()
+}
+
+fn look_at(files: &CertificateFiles) -> [Look; 2] {
+    [look(&files.cert), look(&files.key)]
 }

@@ -5,7 +5,7 @@
 //! file system that the site reaches into is kept with its path in the site, and the names on that
 //! path decide, as they do in a build.
 
-use super::look::{Look, look};
+use crate::server::look::{Look, look};
 use notify::RecursiveMode;
 use pinion_build::Names;
 use std::collections::{BTreeMap, HashMap, HashSet};

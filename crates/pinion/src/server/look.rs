@@ -4,11 +4,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// What a path led to at some time; `None`: nowhere.
-pub(super) type Look = Option<Seen>;
+pub(crate) type Look = Option<Seen>;
 
 /// A file, or a folder: what is in it is not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     device: u64,
     inode: u64,
     /// Length, and seconds and nanoseconds of the modification time; of a folder nothing.
@@ -16,7 +16,7 @@ pub(super) struct Seen {
 }
 
 /// Looks at what a path leads to.
-pub(super) fn look(path: &Path) -> Look {
+pub(crate) fn look(path: &Path) -> Look {
     let metadata = path.metadata().ok()?;
     let content = (metadata.size(), metadata.mtime(), metadata.mtime_nsec());
     Some(Seen {
