@@ -13,6 +13,9 @@ const RECEIVE_BYTES: usize = 64 * 1024;
 /// Bytes asked for as buffers; the system caps it.
 const BUFFER_BYTES: usize = 4 << 20;
 
+/// Together they must fit in the longest datagram, and requests are short.
+const SEGMENTS_MAX: usize = 16;
+
 /// See the module's head.
 pub(crate) struct Socket {
     socket: std::net::UdpSocket,
@@ -54,8 +57,9 @@ impl Socket {
         self.socket.as_fd()
     }
 
+    /// Datagrams that one send may be cut into.
     pub(crate) fn segments_max(&self) -> usize {
-        self.state.max_gso_segments()
+        self.state.max_gso_segments().min(SEGMENTS_MAX)
     }
 
     /// Receives datagrams that stand in the socket; false when none do.

@@ -25,8 +25,8 @@ const PAGE: &str = "/hello.txt";
 /// What is compared with: Caddy's HTTP/3.
 const PEER: Program = Program::Caddy;
 
-fn case(label: String, program: Program, streams: u32, ask: Ask) -> Case {
-    let mut case = Case::new(label, program, Ask { client: Client::H3 { streams }, ..ask });
+fn case(label: String, program: Program, streams: u32, ask: &Ask) -> Case {
+    let mut case = Case::new(label, program, Ask { client: Client::H3 { streams }, ..ask.clone() });
     (case.setup.key, case.setup.quic) = (Some(Key::P256), true);
     case
 }
@@ -34,7 +34,7 @@ fn case(label: String, program: Program, streams: u32, ask: Ask) -> Case {
 /// A small file from every server, compared with Caddy's.
 fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenario {
     let own = |program: &Program| program.name().to_owned();
-    let each = |program: &Program| case(own(program), *program, streams, Ask::new(PAGE));
+    let each = |program: &Program| case(own(program), *program, streams, &Ask::new(PAGE));
     Scenario {
         name: name.to_owned(),
         about,
@@ -45,14 +45,15 @@ fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenari
     }
 }
 
-/// A file of 10 MiB on one connection and on some.
+/// A file of 10 MiB.
 fn huge(seconds: u32) -> Scenario {
     let ask = Ask { body_bytes: Some(HUGE_BYTES as u64), ..Ask::new("/large/huge.bin") };
     let own = |program: &Program| program.name().to_owned();
-    let each = |program: &Program| case(own(program), *program, 1, ask.clone());
+    let each = |program: &Program| case(own(program), *program, 1, &ask);
     Scenario {
         name: "h3-huge".to_owned(),
-        about: "A file of 10 MiB over HTTP/3.",
+        about: "A file of 10 MiB over HTTP/3. What is under way when the time is over is waited for, \
+                so each request is charged with one whole file.",
         connections: 4,
         seconds,
         cases: PINION.iter().chain(&[PEER]).map(each).collect(),
@@ -69,7 +70,7 @@ fn dummy(seconds: u32) -> Scenario {
         for streams in [1, 32] {
             let label = |what: &str| format!("{}, {streams} at once, {what}", program.name());
             for (what, content) in contents {
-                let mut case = case(label(what), program, streams, Ask::new(PAGE));
+                let mut case = case(label(what), program, streams, &Ask::new(PAGE));
                 case.setup.content = content;
                 cases.push(case);
             }
