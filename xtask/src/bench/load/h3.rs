@@ -52,8 +52,8 @@ fn huge(seconds: u32) -> Scenario {
     let each = |program: &Program| case(own(program), *program, 1, &ask);
     Scenario {
         name: "h3-huge".to_owned(),
-        about: "A file of 10 MiB over HTTP/3. What is under way when the time is over is waited for, \
-                so each request is charged with one whole file.",
+        about: "A file of 10 MiB over HTTP/3. What is under way when the time is over is waited \
+                for, so each request is charged with one whole file.",
         connections: 4,
         seconds,
         cases: PINION.iter().chain(&[PEER]).map(each).collect(),
