@@ -1,6 +1,7 @@
 //! What makes the load, on a core of its own, and what it measured.
 
 use super::h2load::{self, Streams};
+use super::h3load;
 use super::handshakes::{self, Handshakes};
 use super::oha::{self, Crowd};
 use super::wrk;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 pub(crate) enum Job {
     Handshakes(Handshakes),
     H2load(Streams),
+    H3load(h3load::Load),
     Oha(Crowd),
     Wrk(wrk::Load),
 }
@@ -22,6 +24,7 @@ impl Job {
         match self {
             Self::Handshakes(load) => handshakes::run(load),
             Self::H2load(load) => h2load::run(load),
+            Self::H3load(load) => h3load::run(load),
             Self::Oha(load) => oha::run(load),
             Self::Wrk(load) => wrk::run(load),
         }

@@ -62,8 +62,14 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
 
 /// Bytes for each connection; `None` when the server is not installed.
 fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
-    let setup =
-        Setup { program, content: Content::Small, workers: 1, closes: false, key: Some(Key::P256) };
+    let setup = Setup {
+        program,
+        content: Content::Small,
+        workers: 1,
+        closes: false,
+        key: Some(Key::P256),
+        quic: false,
+    };
     let Some(server) = shop.start(setup)? else { return Ok(None) };
     let port = server.address().port();
     drop(Held::open(port, WARMING)?);

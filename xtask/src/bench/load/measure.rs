@@ -2,6 +2,7 @@
 
 use super::client::{Job, Measured};
 use super::h2load::Streams;
+use super::h3load;
 use super::handshakes::Handshakes;
 use super::oha::{self, Crowd};
 use super::probe;
@@ -208,6 +209,11 @@ fn job(
         Client::H2 { streams } => {
             let times = shop.file("h2load.log");
             Job::H2load(Streams { connections, streams, seconds, url, times })
+        }
+        Client::H3 { streams } => {
+            let (program, body_bytes) = (shop.h3load(), case.ask.body_bytes);
+            let load = h3load::Load { program, connections, streams, seconds, url, body_bytes };
+            Job::H3load(load)
         }
         Client::Handshakes { resumed } => {
             let port = server.address().port();

@@ -8,6 +8,8 @@ mod client;
 mod cpu;
 mod encrypted;
 mod h2load;
+mod h3;
+mod h3load;
 mod handshakes;
 mod idle;
 mod keys;
@@ -59,7 +61,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let rounds = options.rounds.unwrap_or(if options.sweep { 3 } else { 7 });
     let shop = Workshop::set_up()?;
     let mut run = Run::open(options.name.as_deref())?;
-    for program in [Program::PinionEpoll].iter().chain(PEERS) {
+    for program in [Program::PinionEpoll, Program::Caddy].iter().chain(PEERS) {
         let version = shop.version(*program);
         run.note(program.name(), version.as_deref().unwrap_or("not installed"));
     }

@@ -25,6 +25,7 @@ const NEEDS: &[Need] = &[
     Need { package: "openssl", proof: Proof::Program("openssl") },
     Need { package: "python3", proof: Proof::Program("python3") },
     Need { package: "lighttpd", proof: Proof::Program("lighttpd") },
+    Need { package: "caddy", proof: Proof::Program("caddy") },
 ];
 
 /// A server of the comparison.
@@ -32,6 +33,7 @@ const NEEDS: &[Need] = &[
 pub(crate) enum Program {
     BareEpoll,
     BareUring,
+    Caddy,
     H2o,
     Kawipiko,
     Lighttpd,
@@ -49,6 +51,7 @@ impl Program {
         match self {
             Self::BareEpoll => "bare epoll",
             Self::BareUring => "bare io_uring",
+            Self::Caddy => "caddy",
             Self::H2o => "h2o",
             Self::Kawipiko => "kawipiko",
             Self::Lighttpd => "lighttpd",
@@ -87,6 +90,8 @@ pub(crate) struct Setup {
     pub(crate) closes: bool,
     /// The key of its certificate; without TLS when there is none.
     pub(crate) key: Option<Key>,
+    /// Whether it listens for HTTP/3, too, on the same port.
+    pub(crate) quic: bool,
 }
 
 /// What is served.
@@ -111,17 +116,20 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Installs what is missing, builds the release binary and the bare loops, makes the small
-    /// site.
+    /// Installs what is missing, builds the release binary, the client of HTTP/3 and the bare
+    /// loops, makes the small site.
     pub(crate) fn set_up() -> Result<Self> {
         debian::install(NEEDS)?;
         let state = workspace::target().join("bench");
         fs::create_dir_all(&state)?;
         let state = fs::canonicalize(state)?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--release", "--quiet", "-p", "pinion"]);
-        process::run(build.current_dir(workspace::root()))?;
+        // One after the other: a dependency of both has the features of one.
+        for package in ["pinion", "pinion-h3load"] {
+            let mut build = Command::new(&cargo);
+            build.args(["build", "--release", "--quiet", "-p", package]);
+            process::run(build.current_dir(workspace::root()))?;
+        }
         for (name, library) in [("epoll", None), ("uring", Some("-luring"))] {
             let source = workspace::root().join(format!("bench/limits/{name}.c"));
             let mut compile = Command::new("gcc");
@@ -163,6 +171,7 @@ impl Workshop {
     pub(crate) fn version(&self, program: Program) -> Option<String> {
         let found = self.find(program)?;
         let flag = match program {
+            Program::Caddy => "version",
             Program::BareEpoll | Program::BareUring => return Some("bench/limits".to_owned()),
             Program::Kawipiko | Program::PinionEpoll | Program::PinionUring => "--version",
             Program::H2o | Program::Lighttpd | Program::Nginx => "-v",
@@ -177,6 +186,11 @@ impl Workshop {
         Some(line.unwrap_or("unknown").trim_matches([' ', '*']).to_owned())
     }
 
+    /// The client of HTTP/3.
+    pub(crate) fn h3load(&self) -> PathBuf {
+        self.pinion.with_file_name("pinion-h3load")
+    }
+
     /// A file below the folder of the bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.state.join(name)
@@ -187,6 +201,7 @@ impl Workshop {
             Program::BareEpoll => Some(self.state.join("epoll")),
             Program::BareUring => Some(self.state.join("uring")),
             Program::PinionEpoll | Program::PinionUring => Some(self.pinion.clone()),
+            Program::Caddy => process::find("caddy"),
             Program::H2o => process::find("h2o"),
             Program::Lighttpd => process::find("lighttpd"),
             Program::Nginx => process::find("nginx"),
@@ -231,9 +246,14 @@ impl Workshop {
                     None => command.args(["--listen", &listen]),
                     Some(pair) => {
                         command.args(["--tls", &listen, "--cert"]).arg(&pair.certificate);
+                        command.args(setup.quic.then_some(["--quic", &listen]).iter().flatten());
                         command.arg("--key").arg(&pair.key)
                     }
                 };
+            }
+            Program::Caddy => {
+                command.args(["run", "--adapter", "caddyfile", "--config"]);
+                command.arg(configuration("caddy-h3.caddyfile")?);
             }
             Program::Nginx => {
                 let name = if pair.is_some() { "nginx-tls.conf" } else { "nginx.conf" };

@@ -1,8 +1,8 @@
 //! What is measured and what it must not exceed: the table of scenarios.
 
-use super::encrypted;
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
+use super::{encrypted, h3};
 
 /// Servers that take turns under the same kind of load.
 pub(crate) struct Scenario {
@@ -44,6 +44,8 @@ pub(crate) enum Client {
     Wrk,
     /// h2load, so many requests of a connection at once.
     H2 { streams: u32 },
+    /// Our own, over HTTP/3.
+    H3 { streams: u32 },
     /// Nobody: connections that agree on keys, and go on with an older session or do not.
     Handshakes { resumed: bool },
     /// oha, over HTTP/1.
@@ -130,6 +132,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
         large(seconds),
     ];
     scenarios.extend(encrypted::all(seconds));
+    scenarios.extend(h3::all(seconds));
     scenarios
 }
 
@@ -324,7 +327,8 @@ pub(crate) fn beside(
 impl Case {
     pub(crate) fn new(label: String, program: Program, ask: Ask) -> Self {
         let closes = ask.closes && program.is_bare();
-        let setup = Setup { program, content: Content::Small, workers: 1, closes, key: None };
+        let setup =
+            Setup { program, content: Content::Small, workers: 1, closes, key: None, quic: false };
         Self { label, setup, ask }
     }
 }

@@ -1,0 +1,99 @@
+//! Load over HTTP/3: connections that ask for one thing again and again, all on one thread. What
+//! was counted is printed as one line of JSON; times are microseconds.
+//!
+//! It asks and reads with little work of its own, so that the server is what is busy, and TLS is
+//! the same for each server. When the time is over, what is under way comes to its end.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod crypto;
+mod options;
+mod reply;
+mod socket;
+mod tally;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use client::{Client, Plan};
+use options::Options;
+use pinion_http::{h3, qpack};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket::Inlet;
+use tally::Tally;
+
+/// How long what is under way has to come when the time is over.
+const GRACE: Duration = Duration::from_secs(10);
+
+fn main() -> Result<()> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let began = Instant::now();
+    let config = crypto::config()?;
+    let connect = |_| Client::connect(options.server, config.clone(), began);
+    let mut clients: Vec<Client> = (0..options.connections).map(connect).collect::<Result<_>>()?;
+    let mut plan = Plan {
+        request: request(&options),
+        streams: options.streams,
+        left: options.requests,
+        content_bytes: options.content_bytes,
+    };
+    let (mut tally, mut inlet) = (Tally::default(), Inlet::new());
+    for client in &mut clients {
+        client.drive(&mut plan, &mut tally, began)?;
+    }
+    let end = began + options.duration;
+    loop {
+        let now = Instant::now();
+        if now >= end {
+            plan.left = 0;
+        }
+        let is_done = plan.left == 0 && clients.iter().all(Client::is_idle);
+        if is_done || now >= end + GRACE {
+            break;
+        }
+        let until = if plan.left == 0 { end + GRACE } else { end };
+        let ready = wait(&mut clients, now, until)?;
+        let now = Instant::now();
+        for (client, is_ready) in clients.iter_mut().zip(ready) {
+            if is_ready {
+                client.receive(&mut inlet, now);
+            }
+            if is_ready || client.deadline().is_some_and(|deadline| deadline <= now) {
+                client.drive(&mut plan, &mut tally, now)?;
+            }
+        }
+    }
+    let now = Instant::now();
+    for client in clients {
+        client.close(&mut tally, now)?;
+    }
+    println!("{}", tally.data(now - began));
+    Ok(())
+}
+
+/// Waits until something comes, a deadline passes or it is `until`; which clients have something.
+fn wait(clients: &mut [Client], now: Instant, until: Instant) -> Result<Vec<bool>> {
+    let deadlines = clients.iter_mut().filter_map(Client::deadline);
+    let next = deadlines.chain([until]).min().unwrap_or(until);
+    let left = Timespec::try_from(next.saturating_duration_since(now))?;
+    let watched = clients.iter().map(|client| client.socket().fd());
+    let mut sockets: Vec<PollFd<'_>> =
+        watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    poll(&mut sockets, Some(&left))?;
+    Ok(sockets.iter().map(|socket| !socket.revents().is_empty()).collect())
+}
+
+/// The frames of a request.
+fn request(options: &Options) -> Vec<u8> {
+    let mut frames = Vec::new();
+    h3::send::head(&mut frames, |section| {
+        section.extend_from_slice(&qpack::encode::PREFIX);
+        qpack::encode::field(section, b":method", b"GET");
+        qpack::encode::field(section, b":scheme", b"https");
+        qpack::encode::field(section, b":authority", options.server.to_string().as_bytes());
+        qpack::encode::field(section, b":path", options.path.as_bytes());
+        qpack::encode::field(section, b"user-agent", b"pinion-h3load");
+    });
+    frames
+}

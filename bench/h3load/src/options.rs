@@ -1,0 +1,97 @@
+//! What the command line asks for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+usage: pinion-h3load [OPTIONS] https://ADDRESS:PORT/PATH
+  -c N            connections [10]
+  -m N            requests of a connection that are under way at once [1]
+  -d SECONDS      how long requests are begun [2]
+  -n N            how many are begun, at most
+  --bytes N       how long the content of each answer must be";
+
+/// See the module's head.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) connections: usize,
+    pub(crate) streams: usize,
+    pub(crate) duration: Duration,
+    pub(crate) requests: u64,
+    pub(crate) content_bytes: Option<u64>,
+    pub(crate) server: SocketAddr,
+    pub(crate) path: String,
+}
+
+impl Options {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let (mut connections, mut streams, mut seconds) = (10, 1, 2);
+        let (mut requests, mut content_bytes, mut url) = (u64::MAX, None, None);
+        while let Some(word) = words.next() {
+            let mut count = || {
+                let value = words.next().and_then(|value| value.parse().ok());
+                value.with_context(|| format!("{word} needs a number\n{USAGE}"))
+            };
+            match word.as_str() {
+                "-c" => connections = count()?,
+                "-m" => streams = count()?,
+                "-d" => seconds = count()?,
+                "-n" => requests = count()?,
+                "--bytes" => content_bytes = Some(count()?),
+                _ if url.is_none() && !word.starts_with('-') => url = Some(word),
+                _ => bail!("not an option: {word}\n{USAGE}"),
+            }
+        }
+        let url = url.context(USAGE)?;
+        let (server, path) = split(&url).with_context(|| format!("{url}\n{USAGE}"))?;
+        Ok(Self {
+            connections: connections as usize,
+            streams: streams as usize,
+            duration: Duration::from_secs(seconds),
+            requests,
+            content_bytes,
+            server,
+            path,
+        })
+    }
+}
+
+/// The server of a URL, and the path.
+fn split(url: &str) -> Option<(SocketAddr, String)> {
+    let rest = url.strip_prefix("https://")?;
+    let (server, path) = rest.split_once('/')?;
+    Some((server.parse().ok()?, format!("/{path}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        Options::parse(line.split(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn a_line_of_options() {
+        let options = parse("-c 3 -m 4 -n 5 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
+        let expected = Options {
+            connections: 3,
+            streams: 4,
+            duration: Duration::from_secs(2),
+            requests: 5,
+            content_bytes: Some(6),
+            server: "127.0.0.1:7".parse().unwrap(),
+            path: "/a/b".to_owned(),
+        };
+        assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for line in ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What HTTP/3 costs: the part of the table of scenarios that is about it.
+
+use super::keys::Key;
+use super::programs::{Content, Program};
+use super::scenario::{Ask, Case, Client, Comparison, PINION, Scenario, cpu};
+use super::site::HUGE_BYTES;
+
+/// In the order of the report.
+pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
+    vec![
+        small("h3", 1, "One small file over HTTP/3, one request of a connection at once.", seconds),
+        small(
+            "h3-streams",
+            32,
+            "One small file over HTTP/3, 32 requests of a connection at once.",
+            seconds,
+        ),
+        huge(seconds),
+        dummy(seconds),
+    ]
+}
+
+const PAGE: &str = "/hello.txt";
+
+/// What is compared with: Caddy's HTTP/3.
+const PEER: Program = Program::Caddy;
+
+fn case(label: String, program: Program, streams: u32, ask: &Ask) -> Case {
+    let mut case = Case::new(label, program, Ask { client: Client::H3 { streams }, ..ask.clone() });
+    (case.setup.key, case.setup.quic) = (Some(Key::P256), true);
+    case
+}
+
+/// A small file from every server, compared with Caddy's.
+fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenario {
+    let own = |program: &Program| program.name().to_owned();
+    let each = |program: &Program| case(own(program), *program, streams, &Ask::new(PAGE));
+    Scenario {
+        name: name.to_owned(),
+        about,
+        connections: 10,
+        seconds,
+        cases: PINION.iter().chain(&[PEER]).map(each).collect(),
+        comparisons: PINION.iter().map(|it| cpu(own(it), own(&PEER), 0.25)).collect(),
+    }
+}
+
+/// A file of 10 MiB.
+fn huge(seconds: u32) -> Scenario {
+    let ask = Ask { body_bytes: Some(HUGE_BYTES as u64), ..Ask::new("/large/huge.bin") };
+    let own = |program: &Program| program.name().to_owned();
+    let each = |program: &Program| case(own(program), *program, 1, &ask);
+    Scenario {
+        name: "h3-huge".to_owned(),
+        about: "A file of 10 MiB over HTTP/3. What is under way when the time is over is waited \
+                for, so each request is charged with one whole file.",
+        connections: 4,
+        seconds,
+        cases: PINION.iter().chain(&[PEER]).map(each).collect(),
+        comparisons: PINION.iter().map(|it| cpu(own(it), own(&PEER), 1.0)).collect(),
+    }
+}
+
+/// A file beside the same bytes without a site.
+fn dummy(seconds: u32) -> Scenario {
+    let contents =
+        [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for &program in PINION {
+        for streams in [1, 32] {
+            let label = |what: &str| format!("{}, {streams} at once, {what}", program.name());
+            for (what, content) in contents {
+                let mut case = case(label(what), program, streams, &Ask::new(PAGE));
+                case.setup.content = content;
+                cases.push(case);
+            }
+            for (what, _) in contents.iter().skip(1) {
+                let compared = cpu(label("file"), label(what), 1.0);
+                comparisons.push(Comparison { limit: None, ..compared });
+            }
+        }
+    }
+    Scenario {
+        name: "h3-dummy".to_owned(),
+        about: "One small file over HTTP/3, beside the same content without a site, and beside no \
+                content.",
+        connections: 10,
+        seconds,
+        cases,
+        comparisons,
+    }
+}

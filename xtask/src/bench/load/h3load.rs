@@ -1,0 +1,66 @@
+//! `bench/h3load`: HTTP/3, of which the load generators of distributions know nothing.
+
+use super::client::Measured;
+use super::server::{self, CLIENT_CORE};
+use crate::process;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What it is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Load {
+    pub(crate) program: PathBuf,
+    pub(crate) connections: u32,
+    /// Requests of a connection that are under way at once.
+    pub(crate) streams: u32,
+    pub(crate) seconds: u32,
+    pub(crate) url: String,
+    /// The length of the content where it matters.
+    pub(crate) body_bytes: Option<u64>,
+}
+
+/// Runs one load to its end.
+pub(crate) fn run(load: &Load) -> Result<Measured> {
+    let mut command = server::on_core(CLIENT_CORE, &load.program);
+    for (flag, count) in [("-c", load.connections), ("-m", load.streams), ("-d", load.seconds)] {
+        command.args([flag, &count.to_string()]);
+    }
+    if let Some(bytes) = load.body_bytes {
+        command.args(["--bytes", &bytes.to_string()]);
+    }
+    let text = process::output(command.arg(&load.url))?;
+    measured(&text).with_context(|| format!("pinion-h3load did not report:\n{text}"))
+}
+
+fn measured(text: &str) -> Option<Measured> {
+    let data: Value = serde_json::from_str(text).ok()?;
+    let figure = |name: &str| data[name].as_u64();
+    Some(Measured {
+        requests: figure("requests")?,
+        duration: figure("duration_us")?,
+        p50: figure("p50_us")?,
+        p75: figure("p75_us")?,
+        p90: figure("p90_us")?,
+        p99: figure("p99_us")?,
+        p999: figure("p99_9_us")?,
+        max: figure("max_us")?,
+        errors: figure("errors")?,
+        refusals: figure("refusals")?,
+        timeouts: figure("timeouts")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_is_read_and_half_of_one_is_not() {
+        let data = Measured { requests: 9, p999: 5, errors: 3, ..Measured::default() }.data();
+        let read = measured(&data.to_string()).unwrap();
+        assert_eq!((read.requests, read.p999, read.errors), (9, 5, 3));
+        assert!(measured(r#"{"requests": 9}"#).is_none());
+        assert!(measured("connection lost").is_none());
+    }
+}
