@@ -17,6 +17,7 @@ use super::config::QuicConfig;
 use super::ids::{ID_BYTES, IdKey, Place};
 use super::socket::{Inlet, UdpSocket};
 use crate::backend::Slot;
+use crate::limits::TURN_BYTES;
 
 /// A datagram, wherever it came in.
 #[derive(Debug)]
@@ -40,6 +41,20 @@ pub(crate) enum Received {
     Newcomer(Incoming),
 }
 
+/// How far a connection came with sending.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It has nothing more to send now.
+    All,
+    /// Others have their turn.
+    Turn,
+    /// The kernel has no room at the moment.
+    Blocked,
+}
+
+/// Most bytes of a send, however it is to be cut: those of the longest datagram, over IPv4.
+const UDP_PAYLOAD_MAX_BYTES: usize = 65_507;
+
 /// In place of the slot of a connection that is no more.
 const NOBODY: Slot = Slot::MAX;
 
@@ -57,7 +72,6 @@ pub(crate) struct Door {
     outlet: Vec<u8>,
     /// … unless the kernel had no room for it: it goes out before anything else.
     blocked: Option<(Transmit, Vec<u8>)>,
-    segments_max: usize,
 }
 
 impl Door {
@@ -79,7 +93,6 @@ impl Door {
             None,
         );
         Ok(Self {
-            segments_max: socket.segments_max(),
             socket,
             endpoint,
             key: config.id_key(),
@@ -199,24 +212,35 @@ impl Door {
         }
     }
 
-    /// Sends what a connection has to send. False when the kernel has no room at the moment.
-    pub(crate) fn transmit(&mut self, connection: &mut Connection, now: Instant) -> bool {
+    /// Sends what a connection has to send, in this turn.
+    pub(crate) fn transmit(&mut self, connection: &mut Connection, now: Instant) -> Sent {
         if let Some((transmit, bytes)) = &self.blocked
             && !self.socket.send(transmit, bytes)
         {
-            return false;
+            return Sent::Blocked;
         }
         self.blocked = None;
-        loop {
+        let mut turn_bytes = 0;
+        while turn_bytes < TURN_BYTES {
             self.outlet.clear();
-            let next = connection.poll_transmit(now, self.segments_max, &mut self.outlet);
-            let Some(transmit) = next else { return true };
+            let segments_max = self.segments_max(connection.current_mtu());
+            let next = connection.poll_transmit(now, segments_max, &mut self.outlet);
+            let Some(transmit) = next else { return Sent::All };
             self.outlet.truncate(transmit.size);
+            turn_bytes += transmit.size;
             if !self.socket.send(&transmit, &self.outlet) {
                 self.blocked = Some((transmit, std::mem::take(&mut self.outlet)));
-                return false;
+                return Sent::Blocked;
             }
         }
+        Sent::Turn
+    }
+
+    /// Datagrams in one send. Asked for each time: their size grows, and a system that turns out
+    /// not to cut them apart says so later.
+    fn segments_max(&self, datagram_bytes: u16) -> usize {
+        let fitting = UDP_PAYLOAD_MAX_BYTES / usize::from(datagram_bytes.max(1));
+        self.socket.segments_max().min(fitting).max(1)
     }
 
     fn send(&self, transmit: &Transmit) {

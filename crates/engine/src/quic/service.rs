@@ -10,7 +10,7 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ConnectionHandle, Incoming};
 
 use super::config::QuicConfig;
-use super::door::{Datagram, Door, Received};
+use super::door::{Datagram, Door, Received, Sent};
 use super::socket::Inlet;
 use crate::address::Address;
 use crate::app::{App, Gone, Message};
@@ -323,14 +323,18 @@ impl<B: Backend, A: App> Worker<B, A> {
                 connection.handle_event(answer);
             }
         }
-        let has_room = door.transmit(connection, now);
+        let sent = door.transmit(connection, now);
         if place.is_handshaking && !connection.is_handshaking() {
             place.is_handshaking = false;
             *handshakes -= 1;
         }
-        let again = (!has_room).then(|| now + SEND_AGAIN);
+        let again = match sent {
+            Sent::All => None,
+            Sent::Turn => Some(now),
+            Sent::Blocked => Some(now + SEND_AGAIN),
+        };
         let timer = connection.poll_timeout().into_iter().chain(again).min();
-        let over = connection.is_drained() || is_last && has_room;
+        let over = connection.is_drained() || is_last && sent == Sent::All;
         quic.set_timer(slot, timer);
         over
     }
