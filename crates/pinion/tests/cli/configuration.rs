@@ -73,8 +73,8 @@ fn what_has_no_effect_is_told_once() {
     let client_ca = "pinion.toml:7:13: client-ca: has no effect without tls or quic";
     let both = "pinion.toml:11:15: [tls] self-signed has no effect with [[certificate]] cert; \
                 leave out one of them";
-    let self_signed = "pinion.toml:9:15: [tls] self-signed has no effect without [[listen]] tls or [[listen]] quic; add \
-         it";
+    let self_signed = "pinion.toml:9:15: [tls] self-signed has no effect without [[listen]] tls \
+                       or [[listen]] quic; add it";
     let (tls, plain) = ("tls = \"127.0.0.1:0\"", "address = \"unix:x\"");
     let certificate = "[[certificate]]\ncert = \"a\"\n";
     let own = "[tls]\nself-signed = \"p256\"\n";
