@@ -99,6 +99,7 @@ impl Loaded {
         let of_listeners = if flags.given("client-ca") { &[][..] } else { &["client-ca"] };
         let sections = [&server].into_iter().chain(&listeners);
         self.refuse_without_effect(&low.without(of_listeners), sections, path);
+        self.refuse_replaced(&listeners, flags, path);
         let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
         match Serve::with_listeners(&low, &lows) {
@@ -126,6 +127,20 @@ impl Loaded {
         let section = sections.find(|section| section.is_written(name));
         let place = section.map_or(Place::START, |section| section.place_of(name));
         self.faults.push(Fault::at(path, place, format!("{} {why}", named(name))));
+    }
+
+    /// A flag puts its addresses in the place of those of the file. Whom a listener keeps out must
+    /// not come in by that.
+    fn refuse_replaced(&mut self, listeners: &[Section], flags: &Low, path: &Path) {
+        for section in listeners.iter().filter(|section| section.is_written("client-ca")) {
+            let rows = LISTEN_KINDS.into_iter().map(ListenKind::row);
+            let flag = rows.filter(|row| section.is_written(row)).find(|row| flags.given(row));
+            if let Some(flag) = flag.filter(|_| !flags.given("client-ca")) {
+                let place = section.place_of("client-ca");
+                let why = "takes the place of this listener; give --client-ca beside it";
+                self.faults.push(Fault::at(path, place, format!("client-ca: --{flag} {why}")));
+            }
+        }
     }
 
     fn site(&mut self, section: Section, path: &Path, flags: &Low) {

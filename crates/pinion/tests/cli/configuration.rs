@@ -98,6 +98,20 @@ fn what_has_no_effect_is_told_once() {
 }
 
 #[test]
+fn no_flag_lets_those_in_whom_the_file_keeps_out() {
+    let folder = Folder::with_site();
+    let listen = "[[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n";
+    folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
+    // A certificate that is not there, so that nothing is ever served.
+    let serve = "serve pinion.toml --cert none --tls 127.0.0.1:0";
+    let why = "5:13: client-ca: --tls takes the place of this listener; give --client-ca beside it";
+    let refused = run(&folder, serve);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    run(&folder, &format!("{serve} --client-ca other")).refused(1, "none: cannot be read");
+}
+
+#[test]
 fn what_is_no_toml_is_a_line_too() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\n");
