@@ -105,7 +105,7 @@ struct Played {
     /// The last request stream.
     last: Option<RecvStream>,
     /// Streams must not end because the test lets go of them.
-    _open: Vec<SendStream>,
+    open: Vec<SendStream>,
 }
 
 /// Does what a row says, on a connection of its own. The server may have closed it before the end.
@@ -137,7 +137,7 @@ fn play(server: &Server, writes: &[Write]) -> Played {
         });
         open.push(written.expect("room"));
     }
-    Played { quic, last, _open: open }
+    Played { quic, last, open }
 }
 
 impl Played {
@@ -255,6 +255,31 @@ fn numbers_that_cannot_be() {
 #[test]
 fn compression_that_cannot_be_undone() {
     all(&rows::compression());
+}
+
+/// §6.2.1, RFC 9204 §4.2: nor may they be reset, nor the server be asked to end its own one.
+#[test]
+fn critical_streams_that_are_reset_or_stopped() {
+    let closed = Ok(Outcome::Connection(0x104));
+    let site = site();
+    for io in [Io::Epoll, Io::Uring] {
+        let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
+        let server = Start::site(site.path()).in_way(way).start();
+        for kind in [stream::CONTROL, stream::ENCODER, stream::DECODER] {
+            let first = if kind == stream::CONTROL { control(&[]) } else { uni(kind, &[]) };
+            let mut played = play(&server, &[first]);
+            // The server has seen the stream when it answers what came behind it.
+            assert_eq!(played.next(), Ok(Outcome::Status(200)));
+            played.open[0].reset(VarInt::from_u32(0x10c)).expect("it is open");
+            assert_eq!(played.closed(), closed, "stream {kind} over {io:?}");
+        }
+        let played = play(&server, &[control(&[])]);
+        let accepted = wait(played.quic.connection().accept_uni()).expect("no wait");
+        let mut own = accepted.expect("the server's control stream");
+        own.stop(VarInt::from_u32(0x10c)).expect("it is open");
+        assert_eq!(played.closed(), closed, "over {io:?}");
+        server.stop();
+    }
 }
 
 #[test]
