@@ -176,7 +176,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
     /// then nevertheless: should the others be held up, nobody waits for them for ever.
-    fn balance(&mut self) {
+    pub(crate) fn balance(&mut self) {
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
         // At the end everybody takes whoever waits: the others may be done already.
         let going_on = self.core.ending == Ending::No;

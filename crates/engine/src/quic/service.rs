@@ -215,9 +215,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         let slot = self.core.conns.open(Phase::Handshake, listener, Some(peer));
         let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
             self.core.conns.release(slot);
+            if !self.is_accepting() {
+                self.shared.places.put_back(worker);
+            }
             return;
         };
         self.shared.places.fill(worker);
+        self.balance();
         let http3 = Http3::new(connection, &self.core);
         let conn = self.core.conns.get(slot);
         conn.phase = Phase::Http3;
@@ -234,8 +238,12 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Drives the connections that something has happened to.
     fn drive_dirty(&mut self, now: Instant) {
-        while let Some(slot) = self.core.quic.as_mut().and_then(|quic| quic.dirty.pop()) {
-            self.drive_quic(slot, now);
+        while let Some(quic) = &mut self.core.quic
+            && let Some(slot) = quic.dirty.pop()
+        {
+            if quic.places[slot as usize].is_some_and(|place| place.is_dirty) {
+                self.drive_quic(slot, now);
+            }
         }
     }
 
