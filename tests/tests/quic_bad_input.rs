@@ -24,10 +24,14 @@ struct Served {
 
 impl Served {
     fn start(io: Io, flags: &[&str]) -> Served {
+        Served::start_with(io, flags, |start| start)
+    }
+
+    fn start_with(io: Io, flags: &[&str], more: impl Fn(Start) -> Start) -> Served {
         let site = Folder::with("quic-bad", [("index.html", "home")]);
         let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
         let start = Start::site(site.path()).in_way(way).flags(&["--workers", "1"]);
-        Served { server: start.flags(flags).start(), _site: site }
+        Served { server: more(start.flags(flags)).start(), _site: site }
     }
 
     fn socket(&self) -> UdpSocket {
@@ -182,7 +186,8 @@ fn clients_that_leave_leave_nothing_behind() {
 #[test]
 fn clients_that_vanish_keep_nobody_waiting() {
     for io in BOTH {
-        let served = Served::start(io, &["--stats", "1"]);
+        // An end waits for what is not acknowledged, as long as it is given.
+        let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(1));
         for _ in 0..25 {
             (0..4).for_each(|way| vanish(&served, way));
             served.serves();
