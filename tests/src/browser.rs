@@ -5,6 +5,9 @@
 
 use crate::folder::Folder;
 use crate::peers::program;
+use crate::protocol::Protocol;
+use crate::server::Server;
+use crate::tls::key_hash;
 use crate::{PATIENCE, is_reached};
 use serde_json::{Value, json};
 use std::fs;
@@ -83,10 +86,32 @@ impl Browser {
     /// When it is not installed or does not start.
     #[track_caller]
     pub fn start() -> Browser {
+        Browser::start_with(&[])
+    }
+
+    /// Starts one with a fresh profile that trusts this server, and talks to it in the way the
+    /// server speaks: without being told it would try HTTP/3 only where certificates are from an
+    /// authority that everybody knows.
+    ///
+    /// # Panics
+    /// As [`Browser::start`] does.
+    #[track_caller]
+    pub fn trusting(server: &Server) -> Browser {
+        let certificate = server.certificate().expect("a server with a certificate");
+        let key = key_hash(&certificate);
+        let mut flags = vec![format!("--ignore-certificate-errors-spki-list={key}")];
+        if server.protocol() == Protocol::Http3 {
+            flags.push(format!("--origin-to-force-quic-on={}", server.address()));
+        }
+        Browser::start_with(&flags)
+    }
+
+    #[track_caller]
+    fn start_with(flags: &[String]) -> Browser {
         let profile = Folder::new("browser");
         let chromium = program("chromium", "chromium");
         let mut shell = program("sh", "dash");
-        shell.args(["-c", WITH_PIPES]).arg(chromium.get_program()).args(FLAGS);
+        shell.args(["-c", WITH_PIPES]).arg(chromium.get_program()).args(FLAGS).args(flags);
         shell.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = shell.spawn().expect("a shell");

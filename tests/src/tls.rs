@@ -111,6 +111,17 @@ impl Pair {
     }
 }
 
+/// The hash of a certificate's public key as browsers take it: SHA-256, in base64.
+#[track_caller]
+pub fn key_hash(certificate: &Path) -> String {
+    const PIPE: &str = "openssl x509 -pubkey -noout -in \"$0\" | openssl pkey -pubin -outform der |
+        openssl dgst -sha256 -binary | openssl base64";
+    let hash = stdout(program("sh", "dash").args(["-c", PIPE]).arg(certificate));
+    let hash = String::from_utf8(hash).expect("text").trim().to_owned();
+    assert_eq!(hash.len(), 44, "{hash}");
+    hash
+}
+
 /// An openssl command.
 #[track_caller]
 pub fn openssl(command: &str) -> Command {

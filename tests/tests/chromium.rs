@@ -4,7 +4,8 @@
 use pinion_tests::binary::source_root;
 use pinion_tests::browser::{Browser, Visit};
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Io, Matrix};
+use pinion_tests::matrix::{Form, Io, Matrix, Way};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start, build, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -32,6 +33,29 @@ fn listed() -> Vec<(String, String)> {
 
 #[test]
 fn every_page_of_the_example_site_loads_without_a_complaint() {
+    let mut browser = Browser::start();
+    for io in [Io::Epoll, Io::Uring] {
+        let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
+        loads(&mut browser, &server, "http/1.1");
+        server.stop();
+    }
+}
+
+#[test]
+fn every_page_of_the_example_site_loads_over_http2_and_http3() {
+    for (protocol, told) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
+        for io in [Io::Epoll, Io::Uring] {
+            let way = Way { protocol, io, form: Form::Folder };
+            let server = Start::site(&example()).in_way(way).start();
+            loads(&mut Browser::trusting(&server), &server, told);
+            server.stop();
+        }
+    }
+}
+
+/// Opens every page; all that is loaded comes by this protocol.
+#[track_caller]
+fn loads(browser: &mut Browser, server: &Server, protocol: &str) {
     let listed = listed();
     let is_page = |media_type: &str| media_type.starts_with("text/html");
     let pages = listed.iter().filter(|(_, media_type)| is_page(media_type));
@@ -40,22 +64,25 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
     let pages: Vec<&str> =
         pages.filter(|path| !path.ends_with(".html") && !path.ends_with("/index")).collect();
     assert!(pages.contains(&"/") && pages.contains(&"/guide/archives"), "{pages:?}");
-    let mut browser = Browser::start();
-    for io in [Io::Epoll, Io::Uring] {
-        let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
-        let mut loaded = BTreeSet::new();
-        for page in pages.iter().chain([&"/guide"]) {
-            let visit = browser.visit(&server.url(page));
-            assert!(visit.complaints.is_empty(), "{page} over {io:?}: {:#?}", visit.complaints);
-            is_styled_and_fits(&mut browser, page);
-            loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
-        }
-        // Together the pages use all there is beside them; for icons it asks at its leisure.
-        for (path, media_type) in &listed {
-            let is_expected = path.starts_with("/assets/") && !is_page(media_type);
-            assert!(!is_expected || loaded.contains(&server.url(path)), "nobody loads {path}");
-        }
-        server.stop();
+    let (mut loaded, mut came_by) = (BTreeSet::new(), BTreeSet::new());
+    for page in pages.iter().chain([&"/guide"]) {
+        let visit = browser.visit(&server.url(page));
+        assert!(visit.complaints.is_empty(), "{page} {protocol}: {:#?}", visit.complaints);
+        is_styled_and_fits(browser, page);
+        // What comes from the browser's own cache has no protocol.
+        let by = browser.evaluate(
+            "['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind))
+                .map(entry => entry.nextHopProtocol).filter(by => by)",
+        );
+        let by = by.as_array().expect("a list").iter();
+        came_by.extend(by.map(|by| by.as_str().unwrap_or_default().to_owned()));
+        loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
+    }
+    assert_eq!(Vec::from_iter(came_by), [protocol]);
+    // Together the pages use all there is beside them; for icons it asks at its leisure.
+    for (path, media_type) in &listed {
+        let is_expected = path.starts_with("/assets/") && !is_page(media_type);
+        assert!(!is_expected || loaded.contains(&server.url(path)), "nobody loads {path}");
     }
 }
 

@@ -112,7 +112,7 @@ fn more_cases() -> Result<()> {
 
 /// The black-box tests that take minutes.
 fn long_black_box() -> Result<()> {
-    let tests = ["h2_suites", "large", "stalls", "tls_bad_input", "tls_scanners"];
+    let tests = ["h2_suites", "large", "quic_bad_input", "stalls", "tls_bad_input", "tls_scanners"];
     let tests = tests.iter().flat_map(|test| ["--test", test]).collect::<Vec<_>>();
     let long = ["test", "--profile", "ci", "-p", "pinion-tests", "--features", "long"];
     cargo(&[&long[..], &tests].concat())
