@@ -67,7 +67,7 @@ fn session<A: App>(
     let config = core.settings.listeners[usize::from(conn.listener)].tls.as_ref();
     match input.first() {
         Some(&HANDSHAKE) => {
-            let session = config.and_then(TlsSession::new);
+            let session = config.and_then(|config| TlsSession::new(config, input));
             if session.is_none() {
                 core.overloaded(slot);
             }

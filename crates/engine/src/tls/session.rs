@@ -2,6 +2,7 @@
 //! writes the socket.
 
 use std::io::{self, BufRead as _, IoSlice, Write};
+use std::sync::Arc;
 
 use rustls::ServerConnection;
 
@@ -34,9 +35,10 @@ pub(crate) struct TlsSession {
 }
 
 impl TlsSession {
-    /// A session that waits for the peer's first bytes; `None` when there can be none.
-    pub(crate) fn new(config: &TlsConfig) -> Option<Box<Self>> {
-        let records = ServerConnection::new(config.0.clone()).ok()?;
+    /// A session with a peer whose first bytes are `input`, which are still to be
+    /// [taken](Self::take); `None` when there can be none.
+    pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Box<Self>> {
+        let records = ServerConnection::new(Arc::clone(config.suiting(input))).ok()?;
         Some(Box::new(Self { records, sealed_bytes: 0, handshake_bytes: 0, closed: false }))
     }
 
