@@ -23,7 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use session::{Fault, Inside, TlsSession};
+pub(crate) use session::{Brought, Inside, TlsSession};
 
 /// Fills `bytes` with randomness of the system.
 ///

@@ -29,7 +29,7 @@ use crate::settings::Protocols;
 const BOTH: Protocols = Protocols { http1: true, http2: true };
 
 /// A certificate and its key, as PEM.
-struct Made {
+pub(super) struct Made {
     cert: String,
     key: String,
 }
@@ -42,7 +42,7 @@ impl Made {
         Self { cert: certificate.pem(), key: pair.serialize_pem() }
     }
 
-    fn new(names: &[&str]) -> Self {
+    pub(super) fn new(names: &[&str]) -> Self {
         Self::with(&KeyPair::generate().expect("a key"), names)
     }
 
@@ -59,17 +59,21 @@ fn now() -> u64 {
     NOW.get()
 }
 
-fn tickets(keys: Vec<TicketKey>) -> Arc<Tickets> {
+pub(super) fn tickets(keys: Vec<TicketKey>) -> Arc<Tickets> {
     Arc::new(Tickets::at(keys, now).expect("random bytes"))
 }
 
-fn server(made: &[&Made], tickets: &Arc<Tickets>, ca: Option<&ClientAuthorities>) -> TlsConfig {
+pub(super) fn server(
+    made: &[&Made],
+    tickets: &Arc<Tickets>,
+    ca: Option<&ClientAuthorities>,
+) -> TlsConfig {
     let certificates: Vec<Certificate> = made.iter().map(|made| made.load()).collect();
     let store = Arc::new(CertificateStore::new(&certificates));
     TlsConfig::new(&store, tickets, BOTH, ca).expect("settings")
 }
 
-fn client(
+pub(super) fn client(
     trusted: &[&Made],
     versions: &[&'static SupportedProtocolVersion],
     provider: CryptoProvider,
