@@ -34,6 +34,39 @@ fn a_session_goes_on_at_every_worker() {
     }
 }
 
+/// What openssl offers by itself has AES-256 first; a client without instructions for AES does not.
+#[test]
+fn the_order_of_cipher_suites_tells_which_one_suits() {
+    const SHORT: &str = "TLS_AES_128_GCM_SHA256";
+    const LONG: &str = "TLS_AES_256_GCM_SHA384";
+    const CHACHA: &str = "TLS_CHACHA20_POLY1305_SHA256";
+    let files = Folder::new("suites");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let server = serve(&files, &pair, &[]);
+    let address = server.address_of("https");
+    let session = files.join("session").display().to_string();
+    for (offered, suite) in [
+        (vec![LONG, CHACHA, SHORT], SHORT),
+        (vec![LONG, SHORT], SHORT),
+        (vec![SHORT, LONG], SHORT),
+        (vec![CHACHA, SHORT, LONG], CHACHA),
+        (vec![LONG, CHACHA], LONG),
+        (vec![LONG], LONG),
+    ] {
+        let offered = offered.join(":");
+        let ask = |flags: [&str; 2]| {
+            let flags = ["-tls1_3", "-ciphersuites", &offered, flags[0], flags[1]];
+            s_client(&files, address, "a.test", &flags)
+        };
+        let first = ask(["-sess_out", &session]);
+        assert!(first.contains(&format!("New, TLSv1.3, Cipher is {suite}")), "{offered}: {first}");
+        let again = ask(["-sess_in", &session]);
+        let resumed = format!("Reused, TLSv1.3, Cipher is {suite}");
+        assert!(again.contains(&resumed), "{offered}: {again}");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_session_of_another_server_begins_anew() {
     let files = Folder::new("strangers");

@@ -118,6 +118,10 @@ pub(crate) struct Core {
     pub(crate) mappings: Mappings,
     /// Where bytes of external files are looked at before they are sent; no memory until then.
     pub(crate) external: Vec<u8>,
+    /// Where what arrives over TLS is opened; taken out meanwhile.
+    pub(crate) opening: Vec<u8>,
+    /// Where content becomes records of TLS, if no connection has it.
+    pub(crate) sealing: Vec<u8>,
     pub(crate) tails: Tails,
     /// Where the fields of a request stand; taken out while one is answered.
     pub(crate) heads: HeadStorage,
@@ -149,6 +153,8 @@ impl Core {
             wheel: Wheel::new(now.monotonic_ms),
             mappings: Mappings::default(),
             external: Vec::new(),
+            opening: Vec::new(),
+            sealing: Vec::new(),
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
             section: FieldSection::new(),

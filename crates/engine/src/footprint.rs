@@ -7,7 +7,7 @@ use crate::inbox;
 use crate::limits::{
     ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, DATAGRAM_BATCH,
     DATAGRAM_MAX_BYTES, EXTERNAL_READ_BYTES, HANDSHAKE_MAX_BYTES, QUIC_CONNECTION_WINDOW_BYTES,
-    WORKER_STACK_BYTES,
+    SEAL_MAX_BYTES, TLS_RECORD_MAX_BYTES, WORKER_STACK_BYTES,
 };
 use crate::output;
 use crate::server::Io;
@@ -19,7 +19,9 @@ pub const fn worker_bytes(io: Io) -> usize {
         Io::Epoll => epoll::WORKER_BYTES,
         Io::Uring => uring::WORKER_BYTES,
     };
-    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES + backend
+    // Where TLS opens what arrives, and where it seals; the records have their headers beside.
+    let tls = TLS_RECORD_MAX_BYTES + CHUNK_BYTES + SEAL_MAX_BYTES + 1024;
+    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES + backend + tls
 }
 
 /// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the
@@ -33,14 +35,13 @@ pub const fn connection_bytes(io: Io) -> usize {
 }
 
 /// Bytes of one connection's TLS at most, beside what it has encrypted, which counts as a buffer:
-/// keys and state, and a handshake or a record that is not whole, with the next read behind it. An
-/// idle connection has a third of that.
+/// keys and state, a handshake or a record that is not whole, and what answers a handshake. An idle
+/// connection has an eighth of that.
 pub const TLS_CONNECTION_BYTES: usize = {
     const STATE_BYTES: usize = 6 * 1024;
-    const READ_BYTES: usize = 4 * 1024;
-    const RECORD_MAX_BYTES: usize = (16 + 2) * 1024;
-    assert!(HANDSHAKE_MAX_BYTES <= RECORD_MAX_BYTES);
-    STATE_BYTES + RECORD_MAX_BYTES + READ_BYTES
+    const FLIGHT_BYTES: usize = 4 * 1024;
+    assert!(HANDSHAKE_MAX_BYTES <= TLS_RECORD_MAX_BYTES);
+    STATE_BYTES + TLS_RECORD_MAX_BYTES + FLIGHT_BYTES
 };
 
 /// Bytes of one connection of QUIC at most, beside what it has to send, which counts as a buffer:

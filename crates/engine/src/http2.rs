@@ -32,7 +32,7 @@ impl Http2 {
     pub(crate) fn pop(&mut self) -> Option<(u32, Stream)> {
         let (id, _) = self.session.each_own().next()?;
         let stream = self.session.reset(id, ErrorCode::Cancel, &mut Vec::new())?;
-        Some((id, stream))
+        Some((id, std::mem::take(stream)))
     }
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
         let mut control = std::mem::take(&mut core.control);
         let now_ms = core.now.monotonic_ms;
         let Some(http2) = core.conns.get(slot).http2() else { return input.len() };
-        let step = http2.session.step(&input[at..], &mut section, now_ms, &mut control);
+        let (rest, mut place) = (&input[at..], None);
+        let step = http2.session.step(rest, &mut section, &mut place, now_ms, &mut control);
         send(core, slot, &control);
         control.clear();
         core.control = control;
@@ -94,12 +95,12 @@ fn count(core: &mut Core, slot: Slot) {
 }
 
 /// Acts upon an event. False when it needs more input.
-fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Happened<'_, Stream>) -> bool {
+fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Happened<'_>) -> bool {
     match event {
         Happened::NeedMore => return false,
         // What can be sent now is, behind all of the input.
         Happened::Nothing | Happened::Opened | Happened::PeerLeaves { .. } => {}
-        Happened::Head { stream, head, end } => request::begin(app, core, slot, stream, &head, end),
+        Happened::Head { stream, head, end } => request::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { stream, refusal, form, end } => {
             request::refuse(app, core, slot, (stream, end), refusal, form);
         }
@@ -109,9 +110,12 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Happened<'_
         Happened::Trailers { stream, fields } => {
             request::trailers(app, core, slot, stream, fields);
         }
-        Happened::Reset { stream, own, by_peer, .. } => {
+        Happened::Reset { stream, by_peer, .. } => {
             let why = if by_peer { Gone::Peer } else { Gone::Refused };
-            lose(app, core, slot, (stream, own), why);
+            let own = core.conns.get(slot).http2().and_then(|http2| http2.session.left());
+            if let Some(own) = own.map(std::mem::take) {
+                lose(app, core, slot, (stream, own), why);
+            }
         }
         Happened::Fatal { .. } => {
             abandon(app, core, slot, Gone::Refused);
@@ -140,7 +144,10 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
 /// Ends a stream whose answer cannot be completed; gives back what was kept with it.
 pub(crate) fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
     let code = ErrorCode::InternalError;
-    with_control(core, slot, |http2, control| http2.session.reset(id, code, control)).flatten()
+    let act = |http2: &mut Http2, control: &mut Vec<u8>| {
+        http2.session.reset(id, code, control).map(std::mem::take)
+    };
+    with_control(core, slot, act).flatten()
 }
 
 /// Has the session write frames of the connection itself.

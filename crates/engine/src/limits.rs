@@ -89,6 +89,17 @@ pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 /// exchange, and a chain of certificates if it has one. The library would keep 64 KiB.
 pub const HANDSHAKE_MAX_BYTES: usize = 16 * 1024;
 
+/// Content of a full record of TLS (RFC 8446 §5.1).
+pub const RECORD_BYTES: usize = 16 * 1024;
+
+/// Content that is encrypted at once, before it is sent: enough for a send to be worth its call,
+/// and no more than the processor's caches hold.
+pub const SEAL_MAX_BYTES: usize = 4 * RECORD_BYTES;
+
+/// The longest record of TLS, its header included (RFC 5246 §6.2.3), and what is kept of one that
+/// is not whole.
+pub const TLS_RECORD_MAX_BYTES: usize = 5 + (16 + 2) * 1024;
+
 /// Milliseconds an idle keep-alive connection is kept (design §5).
 pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 

@@ -233,7 +233,7 @@ pub(crate) fn end<'f>(
 }
 
 /// Gives back what a stream that is no more has held.
-pub(crate) fn release(core: &mut Core, slot: Slot, stream: Stream) {
+pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) {
     let unread_bytes = stream.unread.len();
     let Core { conns, outputs, pool, mappings, .. } = core;
     let bytes = stream.give_back(outputs, pool, mappings);

@@ -15,36 +15,31 @@ use crate::core::Core;
 use crate::exchange::Stage;
 use crate::handover::{piece, why_failed};
 use crate::http1;
-use crate::limits::TURN_BYTES;
+use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
 use crate::preface;
 use crate::service::{self, Flush};
 use crate::shortage::is_shortage;
-use crate::tls::{Fault, TlsSession};
+use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 
 /// Takes bytes of the peer. True when they say that it will send no more.
 pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
     let Some(mut session) = session(app, core, slot, input) else { return false };
-    let mut rest = input;
-    while !rest.is_empty() && core.conns.get(slot).exchange.stage != Stage::Aborted {
-        if let Err(Fault) = session.take(&mut rest) {
-            faulty(core, slot);
-            break;
+    let mut buffer = std::mem::take(&mut core.opening);
+    let taken = session.take(input, &mut buffer, |brought| {
+        if core.conns.get(slot).exchange.stage == Stage::Aborted {
+            return;
         }
-        if core.conns.get(slot).phase == Phase::Handshake && !session.is_handshaking() {
-            preface::begin(app, core, slot, Some(session.inside()));
+        match brought {
+            Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
+            Brought::Content(opened) => service::take_in(app, core, slot, opened),
         }
-        loop {
-            let opened = session.opened();
-            if opened.is_empty() {
-                break;
-            }
-            let bytes = opened.len();
-            service::take_in(app, core, slot, opened);
-            session.used(bytes);
-        }
+    });
+    core.opening = buffer;
+    if taken.is_err() {
+        faulty(core, slot);
     }
     let is_ended = session.is_ended();
     core.conns.get(slot).tls = Some(session);
@@ -67,7 +62,7 @@ fn session<A: App>(
     let config = core.settings.listeners[usize::from(conn.listener)].tls.as_ref();
     match input.first() {
         Some(&HANDSHAKE) => {
-            let session = config.and_then(TlsSession::new);
+            let session = config.and_then(|config| TlsSession::new(config, input));
             if session.is_none() {
                 core.overloaded(slot);
             }
@@ -100,6 +95,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let Some(mut session) = conn.tls.take() else { return Flush::Empty };
         let flush = self.flush_session(slot, &mut session, turn_bytes);
+        if flush == Flush::Waits {
+            session.hold(&mut self.core.sealing);
+        }
         self.core.conns.get(slot).tls = Some(session);
         flush
     }
@@ -111,7 +109,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         turn_bytes: &mut usize,
     ) -> Flush {
         let Self { backend, app, core, .. } = self;
-        let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
+        let Core { worker, conns, outputs, pool, mappings, external, sealing, .. } = core;
         let conn = conns.get(slot);
         loop {
             if session.has_records() {
@@ -138,9 +136,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 continue;
             }
-            pool.release(session.emptied());
+            pool.release(session.emptied(sealing));
             if let Some(output) = outputs.get(conn.output) {
-                match seal(session, output, mappings, external) {
+                match seal(session, output, mappings, external, sealing) {
                     None => return Flush::Broken(Gone::Broken),
                     Some(0) => {
                         output.clear(pool, mappings);
@@ -177,31 +175,53 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 }
 
-/// Seals what is queued, as much as there is room for; 0 is all there was. `None` when it is not
-/// what it was when the archive was made, cannot be read, or cannot be sealed any more. Bytes of
-/// files are looked at in `buffer`.
+/// Seals what is queued, as much as is done at once, and says how much; 0 is all there was. `None`
+/// when it is not what it was when the archive was made, cannot be read, or cannot be sealed any
+/// more. Bytes of files, and those that are not in one place, are put in `buffer`.
 fn seal(
     session: &mut TlsSession,
     output: &Output,
     mappings: &Mappings,
     buffer: &mut Vec<u8>,
+    spare: &mut Vec<u8>,
 ) -> Option<usize> {
-    let bytes = match output.next(mappings, false) {
+    let next = output.next(mappings, false);
+    let content: &[u8] = match &next {
         Next::Nothing => return Some(0),
         Next::Changed | Next::File { .. } => return None,
-        Next::One(bytes) => session.seal(&[IoSlice::new(bytes)]),
-        Next::Memory { parts, .. } => session.seal(parts.as_slice()),
+        Next::One(bytes) => bytes,
+        Next::Memory { parts, .. } => match parts.as_slice() {
+            // It is as long as a record, or alone.
+            [first, ..] if first.len() >= RECORD_BYTES => first,
+            [only] => only,
+            parts => gathered(buffer, parts)?,
+        },
         Next::Read { file, offset, bytes } => {
-            let piece = piece(buffer, bytes)?;
-            file.read_exact_at(piece, offset).ok()?;
-            session.seal(&[IoSlice::new(piece)])
+            let piece = piece(buffer, *bytes)?;
+            file.read_exact_at(piece, *offset).ok()?;
+            piece
         }
         Next::External { file, range } => {
             let piece = piece(buffer, range.bytes)?;
-            file.read_unchanged(&range, piece).ok()?;
-            session.seal(&[IoSlice::new(piece)])
+            file.read_unchanged(range, piece).ok()?;
+            piece
         }
     };
+    let content = content.get(..SEAL_MAX_BYTES).unwrap_or(content);
     // A page that its file has lost reads as zeros here, where a send would fail.
-    (bytes > 0 && !output.is_damaged(mappings)).then_some(bytes)
+    let sealed = session.seal(content, spare) && !output.is_damaged(mappings);
+    sealed.then_some(content.len())
+}
+
+/// The front of the parts, in one place.
+fn gathered<'b>(buffer: &'b mut Vec<u8>, parts: &[IoSlice<'_>]) -> Option<&'b [u8]> {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let whole = piece(buffer, bytes as u64)?;
+    let mut room = &mut *whole;
+    for part in parts {
+        let (here, behind) = room.split_at_mut(part.len().min(room.len()));
+        here.copy_from_slice(part.get(..here.len())?);
+        room = behind;
+    }
+    Some(whole)
 }

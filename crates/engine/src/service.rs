@@ -342,7 +342,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// The kernel holds nothing of the slot any more.
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
-        let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
+        let Core { conns, outputs, pool, mappings, sealing, .. } = &mut self.core;
         let conn = conns.get(slot);
         let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.output) {
@@ -354,7 +354,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             pool.release(many.counted_bytes());
         }
         if let Some(mut session) = conn.tls.take() {
-            let sealed_bytes = session.emptied();
+            let sealed_bytes = session.emptied(sealing);
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
         }

@@ -1,12 +1,13 @@
 //! Content from the queues of streams into frames on the connection: the most urgent first, in
 //! turn, as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
-use super::{Http2, answer};
+use super::Http2;
 use crate::backend::Slot;
 use crate::conn::{Conn, Watch};
 use crate::core::Core;
 use crate::exchange::Stage;
 use crate::limits::FRAMED_MAX_BYTES;
+use crate::many::request;
 use pinion_http::h2::frame::FRAME_HEADER_BYTES;
 
 /// Makes frames of what waits. True when there were any.
@@ -62,26 +63,31 @@ fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
 
 /// Ends a stream whose answer is complete and all in frames.
 pub(crate) fn finish(core: &mut Core, slot: Slot, id: u32) {
-    let Some(http2) = core.conns.get(slot).http2() else { return };
-    let Some(stream) = http2.session.own(id) else { return };
-    let is_over = stream.state.stage == Stage::Done && core.outputs.bytes(stream.output) == 0;
+    let Core { conns, outputs, pool, mappings, .. } = core;
+    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return };
+    let Some(Http2 { session, queued_bytes, .. }) = many.http2() else { return };
+    let Some(stream) = session.own(id) else { return };
+    let is_over = stream.state.stage == Stage::Done && outputs.bytes(stream.output) == 0;
     if !is_over {
         return;
     }
     let trailers = stream.trailers.take();
     let room = 2 * FRAME_HEADER_BYTES + 64 + trailers.as_ref().map_or(0, Vec::len);
     let mut gone = None;
-    let wrote = answer::append(core, slot, room, |http2, out| {
+    let wrote = outputs.of(index).append(pool, room, |out| {
         if let Some(block) = trailers {
-            http2.session.trailers(id, out, |out| out.extend_from_slice(&block));
-        } else if !http2.session.is_ended(id) {
-            http2.session.data(id, 0, true, out);
+            session.trailers(id, out, |out| out.extend_from_slice(&block));
+        } else if !session.is_ended(id) {
+            session.data(id, 0, true, out);
         }
-        gone = http2.session.close(id, out);
+        gone = session.close(id, out);
     });
+    let mut unread_bytes = 0;
     if let Some(stream) = gone {
-        crate::many::release(core, slot, stream);
+        unread_bytes = stream.unread.len();
+        *queued_bytes -= stream.give_back(outputs, pool, mappings);
     }
+    request::consumed(core, slot, unread_bytes);
     if !wrote {
         core.overloaded(slot);
     }

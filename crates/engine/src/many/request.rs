@@ -27,37 +27,39 @@ pub(crate) fn begin<A: App>(
     head: &RequestHead<'_>,
     end: bool,
 ) {
-    let stream = Stream {
-        state: ExchangeState {
-            stage: Stage::Open,
-            open: true,
-            head_only: head.method == Method::Head,
-            expects_continue: head.expect_continue,
-            text_page: !end && prefers_text(head.values(KnownField::Accept)),
-            ..ExchangeState::default()
-        },
-        ended: end,
-        announced_bytes: Stream::announced(head.framing),
-        content_max_bytes: core.settings.limits.body_bytes,
-        ..Stream::default()
+    let state = ExchangeState {
+        stage: Stage::Open,
+        open: true,
+        head_only: head.method == Method::Head,
+        expects_continue: head.expect_continue,
+        text_page: !end && prefers_text(head.values(KnownField::Accept)),
+        ..ExchangeState::default()
     };
-    if open(core, slot, id, stream) {
+    let content_max_bytes = core.settings.limits.body_bytes;
+    let opened = open(core, slot, id, |stream| {
+        stream.begin(state);
+        stream.ended = end;
+        stream.announced_bytes = Stream::announced(head.framing);
+        stream.content_max_bytes = content_max_bytes;
+    });
+    if opened {
         app.exchange(Event::Head(head), &mut Exchange { core, slot, stream: id });
         after_event(app, core, slot, id);
     }
 }
 
-/// Puts a fresh stream in its place, and counts it.
-fn open(core: &mut Core, slot: Slot, id: u32, stream: Stream) -> bool {
+/// Begins a fresh stream, and counts it.
+#[inline]
+fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -> bool {
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.received();
     conn.begun += 1;
     let is_last = last_allowed.is_some_and(|last| conn.begun >= u64::from(last));
-    let Some(place) = conn.many.as_mut().and_then(|many| many.own(id)) else {
+    let Some(stream) = conn.many.as_mut().and_then(|many| many.own(id)) else {
         return false;
     };
-    *place = stream;
+    begin(stream);
     if is_last && core.ending == Ending::No {
         leave(core, slot);
     }
@@ -77,7 +79,11 @@ pub(crate) fn refuse<A: App>(
     let PageForm { head_only, text: text_page } = form;
     let state =
         ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
-    if open(core, slot, id, Stream { state, ended: end, ..Stream::default() }) {
+    let opened = open(core, slot, id, |stream| {
+        stream.begin(state);
+        stream.ended = end;
+    });
+    if opened {
         answer_page(app, core, slot, id, refusal.status());
     }
 }

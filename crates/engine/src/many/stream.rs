@@ -93,15 +93,29 @@ impl Stream {
         }
     }
 
+    /// Begins an exchange in place of one that has given back what it held.
+    #[inline]
+    pub(crate) fn begin(&mut self, state: ExchangeState) {
+        debug_assert!(self.output == NO_OUTPUT && self.unread.held_bytes() == 0);
+        debug_assert!(self.trailers.is_none() && self.unread_trailers.is_empty());
+        self.state = state;
+        self.ended = false;
+        self.announced_bytes = None;
+        self.came_bytes = 0;
+        self.content_max_bytes = 0;
+    }
+
     /// Gives back what it holds, and says how many bytes waited to be sent.
     pub(crate) fn give_back(
-        mut self,
+        &mut self,
         outputs: &mut Outputs,
         pool: &mut Pool,
         mappings: &mut Mappings,
     ) -> u64 {
-        self.unread.give_back(pool);
-        self.held.give_back(pool);
+        std::mem::take(&mut self.unread).give_back(pool);
+        std::mem::take(&mut self.held).give_back(pool);
+        self.trailers = None;
+        self.unread_trailers = Vec::new();
         let Some(output) = outputs.get(self.output) else { return 0 };
         let bytes = output.bytes;
         output.clear(pool, mappings);

@@ -52,7 +52,7 @@ impl QuicConfig {
     ///
     /// `None` when `tls` has no cipher suite that QUIC can use.
     pub fn new(tls: &TlsConfig, keys: QuicKeys, idle_ms: u64) -> Option<Self> {
-        let crypto = QuicServerConfig::try_from(Arc::clone(&tls.0)).ok()?;
+        let crypto = QuicServerConfig::try_from(Arc::clone(&tls.by_client)).ok()?;
         let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
         let mut server = ServerConfig::new(Arc::new(crypto), Arc::new(tokens));
         let mut transport = TransportConfig::default();

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
+use rustls::{CipherSuite, RootCertStore};
 use thiserror::Error;
 
 use super::TlsConfig;
 use super::certificates::{CertificateError, certificates, sha256};
+use super::hello::prefers_aes;
 use super::resolver::CertificateStore;
 use super::tickets::{Realm, Tickets};
 use crate::limits::TLS13_TICKETS;
@@ -68,9 +70,15 @@ impl TlsConfig {
         protocols: Protocols,
         clients: Option<&ClientAuthorities>,
     ) -> Result<Self, TlsError> {
-        let mut config = Self::common(store, tickets, clients)?;
-        config.alpn_protocols = alpn(protocols);
-        Ok(Self(Arc::new(config)))
+        let settings = |provider| -> Result<_, TlsError> {
+            let mut config = common(provider, store, tickets, clients)?;
+            config.alpn_protocols = alpn(protocols);
+            Ok(config)
+        };
+        let mut aes_first = settings(short_keys_first())?;
+        aes_first.ignore_client_order = true;
+        let by_client = Arc::new(settings(default_provider())?);
+        Ok(Self { by_client, aes_first: Arc::new(aes_first) })
     }
 
     /// Settings of a listener of QUIC: TLS 1.3 inside of it, and HTTP/3 inside of that (RFC 9114
@@ -83,34 +91,57 @@ impl TlsConfig {
         tickets: &Arc<Tickets>,
         clients: Option<&ClientAuthorities>,
     ) -> Result<Self, TlsError> {
-        let mut config = Self::common(store, tickets, clients)?;
+        let mut config = common(default_provider(), store, tickets, clients)?;
         config.alpn_protocols = vec![b"h3".to_vec()];
-        Ok(Self(Arc::new(config)))
+        let config = Arc::new(config);
+        Ok(Self { by_client: Arc::clone(&config), aes_first: config })
     }
 
-    fn common(
-        store: &Arc<CertificateStore>,
-        tickets: &Arc<Tickets>,
-        clients: Option<&ClientAuthorities>,
-    ) -> Result<rustls::ServerConfig, TlsError> {
-        // With X25519MLKEM768 in front. Of suites the client's order holds: it alone knows whether
-        // its machine has instructions for AES.
-        let builder = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()));
-        let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]);
-        let builder = builder.map_err(|error| TlsError::Library(error.to_string()))?;
-        let builder = match clients {
-            Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
-            None => builder.with_no_client_auth(),
-        };
-        let resolver = Arc::<CertificateStore>::clone(store);
-        let mut config = builder.with_cert_resolver(resolver);
-        // Sessions live in tickets, in the memory of clients.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        let realm = clients.map_or([0; 32], |clients| clients.sum);
-        config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
-        config.send_tls13_tickets = TLS13_TICKETS;
-        Ok(config)
+    /// The settings for a client whose first bytes are `input`. All clients of a kind get the same,
+    /// since a session goes on with the suite it had.
+    pub(crate) fn suiting(&self, input: &[u8]) -> &Arc<rustls::ServerConfig> {
+        if prefers_aes(input) { &self.aes_first } else { &self.by_client }
     }
+}
+
+/// Suites with AES-128 in front of those with AES-256: nobody breaks either, and SHA-384, which
+/// goes with the longer keys, is a good part of a handshake on processors without instructions for
+/// it.
+fn short_keys_first() -> CryptoProvider {
+    let mut provider = default_provider();
+    provider.cipher_suites.sort_by_key(|suite| {
+        !matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        )
+    });
+    provider
+}
+
+fn common(
+    provider: CryptoProvider,
+    store: &Arc<CertificateStore>,
+    tickets: &Arc<Tickets>,
+    clients: Option<&ClientAuthorities>,
+) -> Result<rustls::ServerConfig, TlsError> {
+    // With X25519MLKEM768 in front.
+    let builder = rustls::ServerConfig::builder_with_provider(Arc::new(provider));
+    let builder = builder.with_protocol_versions(&[&TLS13, &TLS12]);
+    let builder = builder.map_err(|error| TlsError::Library(error.to_string()))?;
+    let builder = match clients {
+        Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
+        None => builder.with_no_client_auth(),
+    };
+    let resolver = Arc::<CertificateStore>::clone(store);
+    let mut config = builder.with_cert_resolver(resolver);
+    // Sessions live in tickets, in the memory of clients.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    let realm = clients.map_or([0; 32], |clients| clients.sum);
+    config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
+    config.send_tls13_tickets = TLS13_TICKETS;
+    Ok(config)
 }
 
 /// By preference (RFC 7301).

@@ -6,6 +6,8 @@
 //! | [`resolver`] | which certificate a client gets; all of them are replaced at once |
 //! | [`tickets`] | session tickets: keys, their rotation, what they seal |
 //! | [`config`] | what the connections of a listener have in common |
+//! | `hello` | which cipher suites suit a client |
+//! | `session` | one connection |
 //!
 //! Bytes come in; what has a name in the file system is read by whoever calls.
 
@@ -14,13 +16,14 @@ pub mod config;
 pub mod resolver;
 pub mod tickets;
 
+mod hello;
 mod session;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use session::{Fault, Inside, TlsSession};
+pub(crate) use session::{Brought, Inside, TlsSession};
 
 /// Fills `bytes` with randomness of the system.
 ///
@@ -33,4 +36,9 @@ pub(crate) fn fill_random(bytes: &mut [u8]) {
 
 /// What the connections of a TLS listener have in common: certificates, protocols, tickets.
 #[derive(Debug, Clone)]
-pub struct TlsConfig(pub(crate) Arc<rustls::ServerConfig>);
+pub struct TlsConfig {
+    /// For clients whose order of cipher suites holds.
+    pub(crate) by_client: Arc<rustls::ServerConfig>,
+    /// For those that put AES first; the same but for the order of suites.
+    aes_first: Arc<rustls::ServerConfig>,
+}

@@ -29,7 +29,7 @@ use crate::settings::Protocols;
 const BOTH: Protocols = Protocols { http1: true, http2: true };
 
 /// A certificate and its key, as PEM.
-struct Made {
+pub(super) struct Made {
     cert: String,
     key: String,
 }
@@ -42,7 +42,7 @@ impl Made {
         Self { cert: certificate.pem(), key: pair.serialize_pem() }
     }
 
-    fn new(names: &[&str]) -> Self {
+    pub(super) fn new(names: &[&str]) -> Self {
         Self::with(&KeyPair::generate().expect("a key"), names)
     }
 
@@ -59,17 +59,21 @@ fn now() -> u64 {
     NOW.get()
 }
 
-fn tickets(keys: Vec<TicketKey>) -> Arc<Tickets> {
+pub(super) fn tickets(keys: Vec<TicketKey>) -> Arc<Tickets> {
     Arc::new(Tickets::at(keys, now).expect("random bytes"))
 }
 
-fn server(made: &[&Made], tickets: &Arc<Tickets>, ca: Option<&ClientAuthorities>) -> TlsConfig {
+pub(super) fn server(
+    made: &[&Made],
+    tickets: &Arc<Tickets>,
+    ca: Option<&ClientAuthorities>,
+) -> TlsConfig {
     let certificates: Vec<Certificate> = made.iter().map(|made| made.load()).collect();
     let store = Arc::new(CertificateStore::new(&certificates));
     TlsConfig::new(&store, tickets, BOTH, ca).expect("settings")
 }
 
-fn client(
+pub(super) fn client(
     trusted: &[&Made],
     versions: &[&'static SupportedProtocolVersion],
     provider: CryptoProvider,
@@ -103,9 +107,10 @@ fn connect(
 ) -> Result<(ClientConnection, ServerConnection), rustls::Error> {
     let name = name.to_owned().try_into().expect("a name");
     let mut client = ClientConnection::new(Arc::clone(client), name)?;
-    let mut server = ServerConnection::new(Arc::clone(&server.0))?;
-    while client.wants_write() || server.wants_write() {
-        let mut wire = Vec::new();
+    let mut wire = Vec::new();
+    client.write_tls(&mut wire).expect("memory");
+    let mut server = ServerConnection::new(Arc::clone(server.suiting(&wire)))?;
+    while !wire.is_empty() || client.wants_write() || server.wants_write() {
         while client.wants_write() {
             client.write_tls(&mut wire).expect("memory");
         }
@@ -114,7 +119,7 @@ fn connect(
             server.read_tls(&mut rest).expect("memory");
             server.process_new_packets()?;
         }
-        let mut wire = Vec::new();
+        wire.clear();
         while server.wants_write() {
             server.write_tls(&mut wire).expect("memory");
         }
@@ -123,6 +128,7 @@ fn connect(
             client.read_tls(&mut rest).expect("memory");
             client.process_new_packets()?;
         }
+        wire.clear();
     }
     assert!(!client.is_handshaking() && !server.is_handshaking());
     Ok((client, server))
@@ -161,6 +167,46 @@ fn keys_are_exchanged_with_a_post_quantum_part_when_the_client_can() {
     assert_eq!(group(default_provider()), Some(NamedGroup::X25519MLKEM768));
     let old = CryptoProvider { kx_groups: vec![kx_group::X25519], ..default_provider() };
     assert_eq!(group(old), Some(NamedGroup::X25519));
+}
+
+/// Short keys of AES unless the client has ChaCha20 first; what it has alone it gets.
+#[test]
+fn the_suite_is_the_cheapest_that_suits_the_client() {
+    use rustls::CipherSuite as S;
+    let made = Made::new(&["a.test"]);
+    let server = server(&[&made], &tickets(Vec::new()), None);
+    let (short, long, chacha) = (
+        S::TLS13_AES_128_GCM_SHA256,
+        S::TLS13_AES_256_GCM_SHA384,
+        S::TLS13_CHACHA20_POLY1305_SHA256,
+    );
+    let (short2, long2, chacha2) = (
+        S::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        S::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        S::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    );
+    for (version, offered, expected) in [
+        (&TLS13, &[long, chacha, short][..], short),
+        (&TLS13, &[long, short], short),
+        (&TLS13, &[long, chacha], long),
+        (&TLS13, &[chacha, short, long], chacha),
+        (&TLS13, &[chacha], chacha),
+        (&TLS12, &[long2, chacha2, short2], short2),
+        (&TLS12, &[chacha2, short2], chacha2),
+        (&TLS12, &[long2], long2),
+    ] {
+        let mut provider = default_provider();
+        let all = std::mem::take(&mut provider.cipher_suites);
+        let find = |suite: &S| all.iter().find(|known| known.suite() == *suite).copied();
+        provider.cipher_suites = offered.iter().filter_map(find).collect();
+        let client = client(&[&made], &[version], provider, None);
+        for expected_kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
+            let suite = client.negotiated_cipher_suite().map(|suite| suite.suite());
+            assert_eq!(suite, Some(expected), "{offered:?}");
+            assert_eq!(client.handshake_kind(), Some(expected_kind), "{offered:?}");
+        }
+    }
 }
 
 #[test]

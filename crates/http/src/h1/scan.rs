@@ -204,8 +204,21 @@ fn run_bytes<const FLOOR: u8>(text: &[u8]) -> usize {
         }
         rest = behind;
     }
+    // What is left of a longer text is looked at with bytes before it, which were found good.
+    if let Some(word) = text.last_chunk() {
+        let found = marks::<FLOOR>(u64::from_le_bytes(*word));
+        let bytes = text.len() - 8 + (found.trailing_zeros() / 8) as usize;
+        return bytes.min(text.len());
+    }
+    // Most short ones are good as a whole.
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        if marks::<FLOOR>(u64::from(first) << 32 | u64::from(last)) == 0 {
+            return text.len();
+        }
+    }
     let stop = |&byte: &u8| byte < FLOOR || byte == 0x7f;
-    text.len() - rest.len() + rest.iter().position(stop).unwrap_or(rest.len())
+    rest.iter().position(stop).unwrap_or(rest.len())
 }
 
 /// Sets the high bit of the lowest byte that is below `FLOOR` or DEL; bits above that one may be

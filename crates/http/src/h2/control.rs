@@ -11,7 +11,7 @@ use super::priority::Priority;
 use super::send::LEAVING_PING;
 use super::session::{Leaving, Phase, Session, Whereabouts};
 
-type Handled<S> = Result<Event<'static, S>, Fault>;
+type Handled = Result<Event<'static>, Fault>;
 
 impl<S: Default> Session<S> {
     /// A whole frame that is neither DATA nor part of a field block.
@@ -21,7 +21,7 @@ impl<S: Default> Session<S> {
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Handled<S> {
+    ) -> Handled {
         match header.kind {
             Kind::Settings => self.settings(header, payload, now_ms, out),
             Kind::WindowUpdate => self.window_update(header, payload, now_ms, out),
@@ -46,7 +46,7 @@ impl<S: Default> Session<S> {
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Handled<S> {
+    ) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -117,7 +117,7 @@ impl<S: Default> Session<S> {
     }
 
     /// From now on the client goes by our settings, and so do the windows of open streams.
-    fn settings_taken_up(&mut self, out: &mut Vec<u8>) -> Event<'static, S> {
+    fn settings_taken_up(&mut self, out: &mut Vec<u8>) -> Event<'static> {
         if !std::mem::replace(&mut self.acknowledged, true) {
             let window_max = self.settings.stream_window_max_bytes;
             let change = self.settings.stream_window_bytes as i32 - WINDOW_DEFAULT_BYTES as i32;
@@ -140,7 +140,7 @@ impl<S: Default> Session<S> {
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Handled<S> {
+    ) -> Handled {
         if payload.len() != 4 {
             return Err(ErrorCode::FrameSizeError.into());
         }
@@ -172,23 +172,23 @@ impl<S: Default> Session<S> {
     }
 
     /// RST_STREAM of the client (RFC 9113 §6.4).
-    fn reset_by_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+    fn reset_by_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
         if payload.len() != 4 {
             return Err(ErrorCode::FrameSizeError.into());
         }
         let stream = header.stream;
-        let Some(gone) = self.streams.remove(stream) else {
+        if self.streams.remove(stream).is_none() {
             return self.beside_open_streams(header, now_ms);
-        };
+        }
         self.budgets.spend(Budget::Resets, now_ms)?;
         let code = ErrorCode::of(number(payload));
-        Ok(Event::Reset { stream, code, by_peer: true, own: gone.own })
+        Ok(Event::Reset { stream, code, by_peer: true })
     }
 
     /// A frame that changes nothing when its stream is not open any more, and is an error when it
     /// never was.
     #[cold]
-    fn beside_open_streams(&mut self, header: &Header, now_ms: u64) -> Handled<S> {
+    fn beside_open_streams(&mut self, header: &Header, now_ms: u64) -> Handled {
         if self.whereabouts(header.stream) == Whereabouts::Idle {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -200,13 +200,7 @@ impl<S: Default> Session<S> {
     }
 
     /// RFC 9113 §6.7.
-    fn ping(
-        &mut self,
-        header: &Header,
-        payload: &[u8],
-        now_ms: u64,
-        out: &mut Vec<u8>,
-    ) -> Handled<S> {
+    fn ping(&mut self, header: &Header, payload: &[u8], now_ms: u64, out: &mut Vec<u8>) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -221,7 +215,7 @@ impl<S: Default> Session<S> {
     }
 
     /// GOAWAY of the client (RFC 9113 §6.8).
-    fn go_away_of_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+    fn go_away_of_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -243,7 +237,7 @@ impl<S: Default> Session<S> {
         payload: &[u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Handled<S> {
+    ) -> Handled {
         if header.stream == 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
@@ -269,7 +263,7 @@ impl<S: Default> Session<S> {
     }
 
     /// RFC 9218 §7.1.
-    fn priority_update(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled<S> {
+    fn priority_update(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
         let Some((_, value)) = payload.split_at_checked(4) else {
             return Err(ErrorCode::FrameSizeError.into());
         };

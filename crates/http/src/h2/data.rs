@@ -52,7 +52,7 @@ impl<S: Default> Session<S> {
         input: &'a [u8],
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a, S>, Fault> {
+    ) -> Result<Step<'a>, Fault> {
         let behind = input.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let (front, padding) = match (header.has(flag::PADDED), header.bytes, behind) {
             (false, ..) => (0, 0),
@@ -139,7 +139,7 @@ impl<S: Default> Session<S> {
         mut used: usize,
         input: &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Step<'a, S> {
+    ) -> Step<'a> {
         let rest = input.get(used..).unwrap_or_default();
         let (bytes, rest) = rest.split_at(rest.len().min(part.content as usize));
         part.content -= bytes.len() as u32;

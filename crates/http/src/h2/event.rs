@@ -7,18 +7,22 @@ use crate::h1::glance::PageForm;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 
+/// Where [`step`](super::session::Session::step) puts the head of a request: heads are large, so
+/// each is written once and not handed on by value. One that nothing stands in is `None`.
+pub type Place<'a> = Option<RequestHead<'a>>;
+
 /// How much of the input was used, and what it was.
 #[derive(Debug)]
-pub struct Step<'a, S> {
+pub struct Step<'a> {
     /// Bytes of the input that need not be given again.
     pub used: usize,
     /// What they were.
-    pub event: Event<'a, S>,
+    pub event: Event<'a>,
 }
 
 /// What happened. Streams that are named in an event are open, but for [`Event::Reset`].
 #[derive(Debug)]
-pub enum Event<'a, S> {
+pub enum Event<'a> {
     /// What is left of the input can only be used once there is more of it: at most
     /// [`INPUT_MAX_BYTES`](super::session::INPUT_MAX_BYTES) in all.
     NeedMore,
@@ -29,7 +33,7 @@ pub enum Event<'a, S> {
         /// Its stream.
         stream: u32,
         /// The request.
-        head: RequestHead<'a>,
+        head: &'a RequestHead<'a>,
         /// Nothing follows.
         end: bool,
     },
@@ -63,7 +67,8 @@ pub enum Event<'a, S> {
         fields: Fields<'a>,
     },
     /// A stream has ended before its answer. It is open no more; if it was this side that ended it,
-    /// for a fault of the client, that was written already.
+    /// for a fault of the client, that was written already. What was kept with it is
+    /// [left](super::session::Session::left).
     Reset {
         /// The stream.
         stream: u32,
@@ -71,8 +76,6 @@ pub enum Event<'a, S> {
         code: ErrorCode,
         /// Whether the client did it.
         by_peer: bool,
-        /// What was kept with it.
-        own: S,
     },
     /// A window was opened that had been shut: perhaps something can be sent.
     Opened,

@@ -7,7 +7,7 @@ use super::event::{Event, Fault};
 use super::frame::{ErrorCode, Header, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
 use super::priority::Priority;
-use super::session::{Session, Whereabouts};
+use super::session::{Room, Session, Whereabouts};
 use crate::binary_head::{self, Rejected};
 use crate::field::Fields;
 use crate::hpack::CompressionError;
@@ -36,10 +36,10 @@ impl<S: Default> Session<S> {
         &mut self,
         header: &Header,
         payload: &[u8],
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         // RFC 9113 §5.1.1: the streams of a client have odd numbers.
         if header.stream.is_multiple_of(2) {
             return Err(ErrorCode::ProtocolError.into());
@@ -47,7 +47,7 @@ impl<S: Default> Session<S> {
         let block = field_block(header, payload)?;
         let end = header.has(flag::END_STREAM);
         if header.has(flag::END_HEADERS) {
-            return self.section(header.stream, end, block, section, now_ms, out);
+            return self.section(header.stream, end, block, room, now_ms, out);
         }
         let stream = header.stream;
         self.gathering = Some(Gathering { stream, end, block: block.to_vec() });
@@ -60,10 +60,10 @@ impl<S: Default> Session<S> {
         &mut self,
         header: &Header,
         payload: &[u8],
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         let Some(mut gathering) = self.gathering.take() else {
             return Err(ErrorCode::ProtocolError.into());
         };
@@ -73,7 +73,7 @@ impl<S: Default> Session<S> {
         gathering.block.extend_from_slice(payload);
         if header.has(flag::END_HEADERS) {
             let Gathering { stream, end, block } = gathering;
-            return self.section(stream, end, &block, section, now_ms, out);
+            return self.section(stream, end, &block, room, now_ms, out);
         }
         if payload.len() < CONTINUATION_MIN_BYTES {
             self.budgets.spend(Budget::Trifles, now_ms)?;
@@ -90,11 +90,11 @@ impl<S: Default> Session<S> {
         stream: u32,
         end: bool,
         block: &[u8],
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
-        let fit = match self.decoder.decode(block, section, &self.settings.limits) {
+    ) -> Result<Event<'a>, Fault> {
+        let fit = match self.decoder.decode(block, room.0, &self.settings.limits) {
             Ok(fit) => fit,
             Err(CompressionError::Work) => return Err(Budget::Block.into()),
             Err(_) => return Err(ErrorCode::CompressionError.into()),
@@ -105,8 +105,8 @@ impl<S: Default> Session<S> {
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
             }
-            Whereabouts::Idle => self.request(stream, end, fit, section, now_ms, out),
-            Whereabouts::Open => self.received_trailers(stream, end, fit, section, now_ms, out),
+            Whereabouts::Idle => self.request(stream, end, fit, room, now_ms, out),
+            Whereabouts::Open => self.received_trailers(stream, end, fit, room.0, now_ms, out),
             Whereabouts::Ignored => {
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
@@ -126,10 +126,10 @@ impl<S: Default> Session<S> {
         stream: u32,
         end: bool,
         fit: Fit,
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         if stream > self.last_stream + 2 {
             self.skipped = (self.last_stream + 1, stream - 1);
         }
@@ -137,6 +137,7 @@ impl<S: Default> Session<S> {
         if self.streams.len() >= usize::from(self.settings.streams) {
             return self.refuse(stream, end, ErrorCode::RefusedStream, now_ms, out);
         }
+        let (section, place) = room;
         let fields: Fields<'a> = section.fields();
         let limits = &self.settings.limits;
         let head = match fit {
@@ -154,7 +155,7 @@ impl<S: Default> Session<S> {
             open.content_left = content_left;
         }
         match head {
-            Ok(head) => Ok(Event::Head { stream, head, end }),
+            Ok(head) => Ok(Event::Head { stream, head: place.insert(head), end }),
             Err(Rejected::Refused(refusal)) => {
                 let form = binary_head::page_form(&fields);
                 Ok(Event::HeadRefused { stream, refusal, form, end })
@@ -172,7 +173,7 @@ impl<S: Default> Session<S> {
         code: ErrorCode,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         self.budgets.spend(Budget::Resets, now_ms)?;
         self.forget_early_priority(stream);
         super::frame::reset_stream(out, stream, code);
@@ -192,7 +193,7 @@ impl<S: Default> Session<S> {
         section: &'a mut FieldSection,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         let Some(open) = self.streams.get_mut(stream) else { return Ok(Event::Nothing) };
         let malformed = !end
             || open.content_left.is_some_and(|left| left > 0)

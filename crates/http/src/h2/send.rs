@@ -4,6 +4,7 @@ use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX
 use super::limits::DRIBBLE_BYTES;
 use super::priority::Priority;
 use super::session::{Leaving, Phase, Session};
+use super::streams::Stream;
 use crate::hpack::encode;
 
 /// The PING whose answer tells that the client knows that this side leaves.
@@ -109,37 +110,36 @@ impl<S: Default> Session<S> {
     /// Takes away a stream whose answer is complete, after its last frame is in the way of the
     /// connection; gives back what was kept with it. A client that still sends is told that nobody
     /// reads it (RFC 9113 §8.1); one whose answer is not complete learns so by an error.
-    pub fn close(&mut self, stream: u32, out: &mut Vec<u8>) -> Option<S> {
+    ///
+    /// What it gives back is what is [left](Self::left) of the stream.
+    #[inline]
+    pub fn close(&mut self, stream: u32, out: &mut Vec<u8>) -> Option<&mut S> {
         let open = self.streams.get(stream)?;
-        match (open.ended, open.peer_ended) {
-            (false, _) => self.reset(stream, ErrorCode::InternalError, out),
-            (true, false) => {
-                self.budgets.answered();
-                // What the client has leave to send it may have sent already, and some take a reset
-                // behind a complete answer for an error.
-                let leave = open.receive_window.max(0) as u64;
-                if open.content_left.is_some_and(|left| left <= leave) {
-                    let gone = self.streams.remove(stream)?;
-                    self.ignore(stream, gone.receive_window);
-                    return Some(gone.own);
-                }
-                self.reset(stream, ErrorCode::NoError, out)
-            }
-            (true, true) => {
-                self.budgets.answered();
-                self.streams.remove(stream).map(|gone| gone.own)
-            }
+        if !open.ended {
+            return self.reset(stream, ErrorCode::InternalError, out);
         }
+        self.budgets.answered();
+        if !open.peer_ended {
+            // What the client has leave to send it may have sent already, and some take a reset
+            // behind a complete answer for an error.
+            let window = open.receive_window;
+            let leave = window.max(0) as u64;
+            if open.content_left.is_none_or(|left| left > leave) {
+                return self.reset(stream, ErrorCode::NoError, out);
+            }
+            self.ignore(stream, window);
+        }
+        self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
-    /// Ends a stream; gives back what was kept with it.
-    pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<S> {
-        let gone = self.streams.remove(stream)?;
+    /// Ends a stream; gives back what was kept with it, as [`close`](Self::close) does.
+    pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<&mut S> {
+        let &Stream { peer_ended, receive_window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
-        if !gone.peer_ended {
-            self.ignore(stream, gone.receive_window);
+        if !peer_ended {
+            self.ignore(stream, receive_window);
         }
-        Some(gone.own)
+        self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
     /// Gives an answer another priority than the client has asked for (RFC 9218 §8).

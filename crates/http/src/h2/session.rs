@@ -2,7 +2,7 @@
 
 use super::budget::{Budget, Budgets};
 use super::data::Part;
-use super::event::{Event, Fault, Step};
+use super::event::{Event, Fault, Place, Step};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, Kind, PREFACE, STREAM_MAX,
     TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
@@ -183,7 +183,8 @@ impl<S: Default> Session<S> {
     }
 
     /// Uses the front of the input, at most one frame of it. What is to be sent is appended to
-    /// `out`; `section` is where fields are decoded, and can be the same for all connections.
+    /// `out`; `section` is where fields are decoded, and can be the same for all connections; a
+    /// head is put in `place`, a fresh one for each step.
     ///
     /// [`Event::NeedMore`] comes with no bytes used, any other event with some.
     #[inline]
@@ -191,10 +192,11 @@ impl<S: Default> Session<S> {
         &mut self,
         input: &'a [u8],
         section: &'a mut FieldSection,
+        place: &'a mut Place<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Step<'a, S> {
-        match self.frame(input, section, now_ms, out) {
+    ) -> Step<'a> {
+        match self.frame(input, (section, place), now_ms, out) {
             Ok(step) => step,
             Err(fault) => {
                 let (code, budget) = match fault {
@@ -220,10 +222,17 @@ impl<S: Default> Session<S> {
         self.phase == Phase::Failed || (leaves && self.streams.len() == 0)
     }
 
-    /// What is kept with an open stream.
+    /// What is kept with an open stream. With one that has just begun it is the default, or what
+    /// was [left](Self::left) at its place.
     #[inline]
     pub fn own(&mut self, stream: u32) -> Option<&mut S> {
         self.streams.get_mut(stream).map(|stream| &mut stream.own)
+    }
+
+    /// What was kept with the stream that has gone last. It stays where it is until another one
+    /// begins there, which finds it as it is left; so the caller empties it.
+    pub fn left(&mut self) -> Option<&mut S> {
+        self.streams.left().map(|gone| &mut gone.own)
     }
 
     /// All open streams and what is kept with them, in no order.
@@ -252,10 +261,10 @@ impl<S: Default> Session<S> {
     fn frame<'a>(
         &mut self,
         input: &'a [u8],
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a, S>, Fault> {
+    ) -> Result<Step<'a>, Fault> {
         match self.phase {
             Phase::Open | Phase::First => {}
             Phase::Preface => return self.preface(input, now_ms),
@@ -272,8 +281,8 @@ impl<S: Default> Session<S> {
         let used = FRAME_HEADER_BYTES + header.bytes as usize;
         let Some(payload) = input.get(FRAME_HEADER_BYTES..used) else { return Ok(need_more()) };
         let event = match header.kind {
-            Kind::Headers => self.headers(&header, payload, section, now_ms, out),
-            Kind::Continuation => self.continuation(&header, payload, section, now_ms, out),
+            Kind::Headers => self.headers(&header, payload, room, now_ms, out),
+            Kind::Continuation => self.continuation(&header, payload, room, now_ms, out),
             _ => self.control(&header, payload, now_ms, out),
         }?;
         Ok(Step { used, event })
@@ -281,7 +290,7 @@ impl<S: Default> Session<S> {
 
     /// RFC 9113 §3.4.
     #[cold]
-    fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a, S>, Fault> {
+    fn preface<'a>(&mut self, input: &'a [u8], now_ms: u64) -> Result<Step<'a>, Fault> {
         if input.starts_with(PREFACE) {
             self.phase = Phase::First;
             self.budgets.begin(now_ms);
@@ -331,10 +340,10 @@ impl<S: Default> Session<S> {
     }
 
     /// Opens a stream for a request of the client.
+    #[inline]
     pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
-        let stream = Stream::new(id, self.peer.stream_window, self.first_receive_window());
-        self.streams.push(stream, priority);
-        self.streams.get_mut(id)
+        let windows = (self.peer.stream_window, self.first_receive_window());
+        self.streams.open(id, windows, priority)
     }
 
     /// What a client may send on a stream that begins.
@@ -355,10 +364,12 @@ impl<S: Default> Session<S> {
         code: ErrorCode,
         now_ms: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'a, S>, Fault> {
+    ) -> Result<Event<'a>, Fault> {
         self.budgets.spend(Budget::Resets, now_ms)?;
-        let own = self.reset(stream, code, out);
-        Ok(own.map_or(Event::Nothing, |own| Event::Reset { stream, code, by_peer: false, own }))
+        Ok(match self.reset(stream, code, out) {
+            Some(_) => Event::Reset { stream, code, by_peer: false },
+            None => Event::Nothing,
+        })
     }
 
     /// What still comes for this stream is to be passed over, as far as its window goes.
@@ -371,6 +382,9 @@ impl<S: Default> Session<S> {
         }
     }
 }
+
+/// Where the fields of a head are decoded, and where it is put.
+pub(super) type Room<'a> = (&'a mut FieldSection, &'a mut Place<'a>);
 
 /// What is known of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -386,6 +400,6 @@ pub(super) enum Whereabouts {
 
 /// A step that waits for the rest of a frame.
 #[inline]
-pub(super) fn need_more<'a, S>() -> Step<'a, S> {
+pub(super) fn need_more<'a>() -> Step<'a> {
     Step { used: 0, event: Event::NeedMore }
 }

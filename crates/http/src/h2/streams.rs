@@ -2,14 +2,17 @@
 //!
 //! Numbers only grow, so the entries stay sorted by being appended; 128 of them are 1 KiB, which is
 //! searched in seven steps and moved in one copy when one goes. What belongs to a stream stands
-//! elsewhere and is moved once at most.
+//! elsewhere and is never moved: a place that is free keeps what is in it for the next stream.
 
 use super::priority::Priority;
 
-/// One open stream.
-#[derive(Debug)]
+/// One open stream, or a free place.
+#[derive(Debug, Default)]
 pub(super) struct Stream<S> {
+    /// [`NO_STREAM`] when the place is free.
     id: u32,
+    /// The next free place, if this is one.
+    next_free: u16,
     /// Bytes of DATA that may be sent; below 0 after the client has made its windows smaller.
     pub(super) send_window: i32,
     /// Bytes of DATA that the client may send, as it knows by what was sent to it.
@@ -26,20 +29,11 @@ pub(super) struct Stream<S> {
     pub(super) own: S,
 }
 
-impl<S: Default> Stream<S> {
-    pub(super) fn new(id: u32, send_window: i32, receive_window: i32) -> Stream<S> {
-        Stream {
-            id,
-            send_window,
-            receive_window,
-            wanted: 0,
-            content_left: None,
-            peer_ended: false,
-            ended: false,
-            own: S::default(),
-        }
-    }
-}
+/// The number of the connection itself (RFC 9113 §5.1.1).
+const NO_STREAM: u32 = 0;
+
+/// No place is free; there are never so many.
+const NO_PLACE: u16 = u16::MAX;
 
 /// What is looked at to find a stream, and to find whose turn it is.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +53,8 @@ pub(super) struct Streams<S> {
     /// By their number.
     entries: Vec<Entry>,
     places: Vec<Stream<S>>,
+    /// The place that became free last.
+    free: u16,
     /// Entries that are ready.
     ready: u16,
     /// The stream that had the last turn.
@@ -67,7 +63,7 @@ pub(super) struct Streams<S> {
 
 impl<S> Streams<S> {
     pub(super) const fn new() -> Streams<S> {
-        Streams { entries: Vec::new(), places: Vec::new(), ready: 0, turn: 0 }
+        Streams { entries: Vec::new(), places: Vec::new(), free: NO_PLACE, ready: 0, turn: 0 }
     }
 
     #[inline]
@@ -75,13 +71,35 @@ impl<S> Streams<S> {
         self.entries.len()
     }
 
-    /// Adds a stream whose number is above all others.
-    pub(super) fn push(&mut self, stream: Stream<S>, priority: Priority) {
-        debug_assert!(self.entries.last().is_none_or(|last| last.id < stream.id), "not above");
+    /// Adds a stream whose number is above all others, with its windows for sending and receiving.
+    #[inline]
+    pub(super) fn open(
+        &mut self,
+        id: u32,
+        (send_window, receive_window): (i32, i32),
+        priority: Priority,
+    ) -> Option<&mut Stream<S>>
+    where
+        S: Default,
+    {
+        debug_assert!(self.entries.last().map_or(NO_STREAM, |last| last.id) < id, "not above");
+        if self.free == NO_PLACE {
+            self.free = self.places.len() as u16;
+            self.places.push(Stream { next_free: NO_PLACE, ..Stream::default() });
+        }
+        let place = self.free;
+        let stream = self.places.get_mut(usize::from(place))?;
+        self.free = stream.next_free;
         let Priority { urgency, incremental } = priority;
-        let place = self.places.len() as u16;
-        self.entries.push(Entry { id: stream.id, place, urgency, incremental, ready: false });
-        self.places.push(stream);
+        self.entries.push(Entry { id, place, urgency, incremental, ready: false });
+        stream.id = id;
+        stream.send_window = send_window;
+        stream.receive_window = receive_window;
+        stream.wanted = 0;
+        stream.content_left = None;
+        stream.peer_ended = false;
+        stream.ended = false;
+        Some(stream)
     }
 
     #[inline]
@@ -96,23 +114,32 @@ impl<S> Streams<S> {
         self.places.get_mut(usize::from(entry.place))
     }
 
-    /// Takes a stream out.
-    pub(super) fn remove(&mut self, id: u32) -> Option<Stream<S>> {
-        let entry = self.entries.remove(self.find(id)?);
+    /// Takes a stream out. What is left of it stands in a free place.
+    #[inline]
+    pub(super) fn remove(&mut self, id: u32) -> Option<&mut Stream<S>> {
+        let at = self.find(id)?;
+        // The usual one is the only one.
+        let entry = if at + 1 == self.entries.len() {
+            self.entries.pop()?
+        } else {
+            self.entries.remove(at)
+        };
         self.ready -= u16::from(entry.ready);
-        let place = usize::from(entry.place);
-        let stream = self.places.swap_remove(place);
-        // The last one has moved into its place.
-        let moved = self.places.get(place).and_then(|moved| self.find(moved.id));
-        if let Some(moved) = moved.and_then(|at| self.entries.get_mut(at)) {
-            moved.place = entry.place;
-        }
+        let stream = self.places.get_mut(usize::from(entry.place))?;
+        stream.id = NO_STREAM;
+        stream.next_free = std::mem::replace(&mut self.free, entry.place);
         Some(stream)
+    }
+
+    /// The stream that was taken out last, if none was added since then.
+    pub(super) fn left(&mut self) -> Option<&mut Stream<S>> {
+        self.places.get_mut(usize::from(self.free))
     }
 
     /// All streams, with their numbers, in no order.
     pub(super) fn each(&mut self) -> impl Iterator<Item = (u32, &mut Stream<S>)> {
-        self.places.iter_mut().map(|stream| (stream.id, stream))
+        let open = self.places.iter_mut().filter(|stream| stream.id != NO_STREAM);
+        open.map(|stream| (stream.id, stream))
     }
 
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
@@ -166,6 +193,7 @@ impl<S> Streams<S> {
         if self.entries.is_empty() {
             self.entries = Vec::new();
             self.places = Vec::new();
+            self.free = NO_PLACE;
         }
     }
 
@@ -221,9 +249,7 @@ mod tests {
     fn table(streams: &[(u32, u8, bool)]) -> Streams<u32> {
         let mut table = Streams::new();
         for &(id, urgency, incremental) in streams {
-            let mut stream = Stream::<u32>::new(id, 10, 10);
-            stream.own = id * 100;
-            table.push(stream, Priority { urgency, incremental });
+            table.open(id, (10, 10), Priority { urgency, incremental }).unwrap().own = id * 100;
             table.set_ready(id, true);
         }
         table

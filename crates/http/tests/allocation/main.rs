@@ -95,7 +95,9 @@ impl Connection {
     fn read(&mut self, wire: &[u8]) {
         let mut at = 0;
         while at < wire.len() {
-            let step = self.session.step(&wire[at..], &mut self.section, 0, &mut self.out);
+            let (rest, mut place) = (&wire[at..], None);
+            let Connection { session, section, out, .. } = self;
+            let step = session.step(rest, section, &mut place, 0, out);
             at += step.used;
             match step.event {
                 Event::Fatal { code, .. } => panic!("{code:?}"),

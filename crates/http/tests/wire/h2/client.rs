@@ -29,13 +29,13 @@ struct Server {
 }
 
 impl Server {
-    fn event(&mut self, event: &Event<'_, Echo>) {
+    fn event(&mut self, event: &Event<'_>) {
         let Server { session, out, .. } = self;
         match *event {
-            Event::Head { stream, ref head, end } => {
+            Event::Head { stream, head, end } => {
                 let fill = head.fields.get(b"x-fill").unwrap_or_default().to_vec();
                 assert_eq!(head.authority, Some(&b"a.example"[..]));
-                session.own(stream).unwrap().fill = fill;
+                *session.own(stream).unwrap() = Echo { fill, ..Echo::default() };
                 if head.target.path == b"/leave" {
                     session.go_away(out);
                 }
@@ -121,7 +121,8 @@ async fn serve(io: DuplexStream, settings: Settings) -> Vec<String> {
         input.extend_from_slice(&buffer[..bytes]);
         let mut at = 0;
         while at < input.len() {
-            let step = server.session.step(&input[at..], &mut section, 0, &mut server.out);
+            let (rest, mut place) = (&input[at..], None);
+            let step = server.session.step(rest, &mut section, &mut place, 0, &mut server.out);
             at += step.used;
             let waits = matches!(step.event, Event::NeedMore);
             server.event(&step.event);

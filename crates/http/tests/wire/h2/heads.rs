@@ -337,7 +337,8 @@ fn trailers() {
 fn a_head_is_what_the_event_has() {
     let mut peer = Peer::open();
     let bytes = headers(1, 0, &get_with(&[("content-length", "7"), ("x", "y")]));
-    let step = peer.session.step(&bytes, &mut peer.section, 0, &mut peer.out);
+    let mut place = None;
+    let step = peer.session.step(&bytes, &mut peer.section, &mut place, 0, &mut peer.out);
     let Event::Head { stream: 1, head, end: false } = step.event else { panic!() };
     assert_eq!((step.used, head.framing), (bytes.len(), Framing::Length(7)));
     assert_eq!(head.fields.get(b"X"), Some(&b"y"[..]));

@@ -135,8 +135,9 @@ impl Peer {
         let input = std::mem::take(&mut self.input);
         let (mut at, mut seen) = (0, Vec::new());
         loop {
-            let step =
-                self.session.step(&input[at..], &mut self.section, self.now_ms, &mut self.out);
+            let Peer { session, section, out, now_ms, .. } = self;
+            let (rest, mut place) = (&input[at..], None);
+            let step = session.step(rest, section, &mut place, *now_ms, out);
             let (used, waits) = (step.used, matches!(step.event, Event::NeedMore));
             let content = if let Event::Data { bytes, .. } = &step.event { bytes.len() } else { 0 };
             seen.extend(words(&step.event));
@@ -196,7 +197,7 @@ impl Peer {
 }
 
 /// An event in a few words; those that tell nothing in none.
-pub(super) fn words<S>(event: &Event<'_, S>) -> Option<String> {
+pub(super) fn words(event: &Event<'_>) -> Option<String> {
     let end = |end: &bool| if *end { " end" } else { "" };
     let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
     let all = |fields: &Fields<'_>| {

@@ -156,14 +156,15 @@ fn what_is_kept_comes_back() {
     let mut all: Vec<_> = peer.session.each_own().map(|(id, own)| (id, *own)).collect();
     all.sort_unstable();
     assert_eq!(all, [(1, 10), (3, 30), (5, 50), (7, 70)]);
-    assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), Some(30));
+    assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), Some(&mut 30));
     assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), None);
     assert!(peer.session.head(7, true, &mut peer.out, |_| ()));
-    assert_eq!(peer.session.close(7, &mut peer.out), Some(70));
+    assert_eq!(peer.session.close(7, &mut peer.out), Some(&mut 70));
     let mut step = |bytes: &[u8]| {
-        let step = peer.session.step(bytes, &mut peer.section, 0, &mut peer.out);
+        let mut place = None;
+        let step = peer.session.step(bytes, &mut peer.section, &mut place, 0, &mut peer.out);
         match step.event {
-            pinion_http::h2::event::Event::Reset { own, .. } => own,
+            pinion_http::h2::event::Event::Reset { .. } => *peer.session.left().unwrap(),
             other => panic!("{other:?}"),
         }
     };

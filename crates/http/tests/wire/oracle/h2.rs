@@ -76,7 +76,8 @@ fn run(bytes: &[u8], cut: usize) -> Run {
         input.extend_from_slice(part);
         let mut at = 0;
         while at < input.len() {
-            let step = server.session.step(&input[at..], &mut section, 1000, &mut server.out);
+            let (rest, mut place) = (&input[at..], None);
+            let step = server.session.step(rest, &mut section, &mut place, 1000, &mut server.out);
             at += step.used;
             assert!(at <= input.len());
             if matches!(step.event, Event::NeedMore) {
@@ -95,10 +96,10 @@ fn run(bytes: &[u8], cut: usize) -> Run {
 }
 
 impl Server {
-    fn event(&mut self, event: &Event<'_, u8>) {
+    fn event(&mut self, event: &Event<'_>) {
         let words = match *event {
             Event::NeedMore | Event::Nothing | Event::Opened => return,
-            Event::Head { stream, ref head, end } => {
+            Event::Head { stream, head, end } => {
                 self.begin(stream, end);
                 assert!(head.authority.is_some() && head.keep_alive);
                 format!("{stream} {head:?} {end}")

@@ -1,0 +1,225 @@
+//! A session and rustls' own client, in memory.
+
+use std::io::{Read as _, Write as _};
+
+use rustls::ClientConnection;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::version::{TLS12, TLS13};
+
+use super::*;
+use crate::limits::SEAL_MAX_BYTES;
+use crate::tls::tests::{Made, client, server, tickets};
+
+/// Both ends, and what the worker would have.
+struct Pair {
+    client: ClientConnection,
+    session: Box<TlsSession>,
+    buffer: Vec<u8>,
+    spare: Vec<u8>,
+    /// What the session has told.
+    begun: Vec<Inside>,
+    content: Vec<u8>,
+}
+
+impl Pair {
+    fn new(version: &'static rustls::SupportedProtocolVersion) -> Self {
+        let made = Made::new(&["a.test"]);
+        let config = server(&[&made], &tickets(Vec::new()), None);
+        let client = client(&[&made], &[version], default_provider(), None);
+        let client = ClientConnection::new(client, "a.test".try_into().unwrap()).unwrap();
+        Self {
+            client,
+            session: TlsSession::new(&config, &[]).unwrap(),
+            buffer: Vec::new(),
+            spare: Vec::new(),
+            begun: Vec::new(),
+            content: Vec::new(),
+        }
+    }
+
+    /// After a handshake.
+    fn open(version: &'static rustls::SupportedProtocolVersion) -> Self {
+        let mut pair = Self::new(version);
+        pair.talk(usize::MAX).unwrap();
+        assert_eq!(pair.begun, [Inside::Http2]);
+        pair
+    }
+
+    fn take(&mut self, input: &[u8]) -> Result<(), Fault> {
+        let Self { session, buffer, begun, content, .. } = self;
+        session.take(input, buffer, |brought| match brought {
+            Brought::Begun(inside) => begun.push(inside),
+            Brought::Content(bytes) => content.extend_from_slice(bytes),
+        })
+    }
+
+    /// What the client has to send.
+    fn from_client(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut wire).unwrap();
+        }
+        wire
+    }
+
+    /// What the session has to send, all of it.
+    fn from_session(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        if self.session.has_records() {
+            self.session.send(|parts| {
+                wire.extend_from_slice(&parts[0]);
+                Sending::Done(wire.len())
+            });
+        }
+        assert!(!self.session.has_records());
+        self.session.emptied(&mut self.spare);
+        wire
+    }
+
+    fn to_client(&mut self, mut wire: &[u8]) -> Vec<u8> {
+        let mut content = Vec::new();
+        while !wire.is_empty() {
+            self.client.read_tls(&mut wire).unwrap();
+            self.client.process_new_packets().unwrap();
+            let mut piece = [0; 20_000];
+            while let Ok(bytes @ 1..) = self.client.reader().read(&mut piece) {
+                content.extend_from_slice(&piece[..bytes]);
+            }
+        }
+        content
+    }
+
+    /// Until both have said what they have to, in pieces of `cut` bytes; what the client has read.
+    fn talk(&mut self, cut: usize) -> Result<Vec<u8>, Fault> {
+        let mut content = Vec::new();
+        loop {
+            let wire = self.from_client();
+            for piece in wire.chunks(cut.min(wire.len().max(1))) {
+                self.take(piece)?;
+            }
+            let back = self.from_session();
+            if wire.is_empty() && back.is_empty() {
+                return Ok(content);
+            }
+            content.extend(self.to_client(&back));
+        }
+    }
+}
+
+#[test]
+fn records_may_be_cut_anywhere() {
+    for version in [&TLS12, &TLS13] {
+        for cut in [1, 2, 3, 7, 100, 1000, usize::MAX] {
+            let mut pair = Pair::new(version);
+            // It goes out right behind the handshake, in the same bytes.
+            pair.client.writer().write_all(b"early").unwrap();
+            pair.talk(cut).unwrap();
+            assert_eq!((&pair.begun[..], &pair.content[..]), (&[Inside::Http2][..], &b"early"[..]));
+            let long: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
+            pair.client.set_buffer_limit(None);
+            pair.client.writer().write_all(&long).unwrap();
+            pair.talk(cut).unwrap();
+            assert!(pair.content[5..] == long, "{cut}");
+            assert!(pair.session.seal(b"answer", &mut pair.spare));
+            assert_eq!(pair.session.sealed_bytes(), 6);
+            assert_eq!(pair.talk(cut).unwrap(), b"answer");
+            pair.client.send_close_notify();
+            pair.talk(cut).unwrap();
+            assert!(pair.session.is_ended());
+            // An answer may still go out, and then the end of it.
+            assert!(pair.session.seal(b"last", &mut pair.spare) && pair.session.close());
+            assert!(!pair.session.close(), "once");
+            let wire = pair.from_session();
+            assert_eq!(pair.to_client(&wire), b"last");
+            assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
+        }
+    }
+}
+
+#[test]
+fn who_waits_has_no_buffer() {
+    for version in [&TLS12, &TLS13] {
+        let mut pair = Pair::open(version);
+        for bytes in [10, SEAL_MAX_BYTES] {
+            assert!(pair.session.seal(&vec![7; bytes], &mut pair.spare));
+            assert_eq!(pair.talk(usize::MAX).unwrap().len(), bytes);
+            pair.client.writer().write_all(&[7; 1000]).unwrap();
+            pair.talk(100).unwrap();
+            assert_eq!(pair.session.buffer_bytes(), 0, "{bytes}");
+        }
+        assert!(pair.spare.len() > SEAL_MAX_BYTES, "the worker has it");
+        // A record that is not whole is all there is.
+        pair.client.writer().write_all(&[7; 1000]).unwrap();
+        let wire = pair.from_client();
+        pair.take(&wire[..500]).unwrap();
+        assert_eq!(pair.session.buffer_bytes(), 500);
+    }
+}
+
+/// What is blocked must not hold what was made for more, since only its content is counted.
+#[test]
+fn who_is_blocked_holds_little() {
+    let mut pair = Pair::open(&TLS13);
+    pair.spare = vec![0; 70_000];
+    assert!(pair.session.seal(b"answer", &mut pair.spare));
+    assert!(pair.spare.is_empty());
+    assert!(matches!(pair.session.send(|_| Sending::Blocked), Sending::Blocked));
+    pair.session.hold(&mut pair.spare);
+    assert_eq!(pair.spare.len(), 70_000);
+    assert!(pair.session.buffer_bytes() < 100);
+    // A part of it leaves.
+    let mut first = Vec::new();
+    pair.session.send(|parts| {
+        first.extend_from_slice(&parts[0][..10]);
+        Sending::Done(10)
+    });
+    let rest = pair.from_session();
+    assert_eq!(pair.to_client(&[first, rest].concat()), b"answer");
+}
+
+/// RFC 8446 §4.6.3.
+#[test]
+fn keys_are_renewed() {
+    let mut pair = Pair::open(&TLS13);
+    pair.client.refresh_traffic_keys().unwrap();
+    pair.client.writer().write_all(b"under new keys").unwrap();
+    pair.talk(1).unwrap();
+    assert_eq!(pair.content, b"under new keys");
+    assert!(pair.session.seal(b"answer", &mut pair.spare));
+    assert_eq!(pair.talk(1).unwrap(), b"answer");
+}
+
+/// The answer to what breaks the rules is one alert, and then nothing.
+#[test]
+fn faults() {
+    for (begins, input) in [
+        (false, &b"\x16\x03\x01\0\x05\x14\0\0\x01!"[..]),
+        (false, b"\x16\x03\x01\xff\xff"),
+        (true, b"\x17\x03\x03\0\x20no one has sealed this, I fear..."),
+        (true, b"\x17\x03\x03\xff\xff"),
+        (true, b"\x16\x03\x03\0\x05hello"),
+    ] {
+        let mut pair = if begins { Pair::open(&TLS13) } else { Pair::new(&TLS13) };
+        assert_eq!(pair.take(input), Err(Fault), "{input:?}");
+        assert!(pair.session.has_records(), "{input:?}");
+        assert_eq!(pair.take(b"more"), Ok(()));
+        assert!(!pair.session.seal(b"content", &mut pair.spare));
+        let wire = pair.from_session();
+        assert!(!wire.is_empty() && wire.len() < 40, "{wire:?}");
+        assert!(!pair.session.close());
+        assert_eq!(pair.session.buffer_bytes(), 0);
+    }
+}
+
+/// A handshake that goes on and on is ended, whatever it is made of.
+#[test]
+fn a_handshake_has_its_limit() {
+    let mut pair = Pair::new(&TLS13);
+    let mut long = vec![1, 0, 0xff, 0];
+    long.resize(1000, 0);
+    let record = [&[22, 3, 1][..], &(long.len() as u16).to_be_bytes(), &long].concat();
+    pair.take(&record).unwrap();
+    let more = [&[22, 3, 1][..], &1000u16.to_be_bytes(), &[0; 1000]].concat();
+    let fault = (0..100).position(|_| pair.take(&more) == Err(Fault));
+    assert_eq!(fault, Some(HANDSHAKE_MAX_BYTES / more.len() - 1));
+}
