@@ -251,8 +251,8 @@ pub(crate) fn ask_opened(layout: &Layout, bytes: &[u8], request: &str) -> Respon
     ask_host(layout, bytes, request, "example.org")
 }
 
-/// Whether an archive has these field lines as they are. An error that a rule gives the content of a
-/// page has other ones than the page.
+/// Whether an archive has these field lines as they are. An error that a rule gives the content of
+/// a page has other ones than the page.
 fn is_brought(archive: &Archive<'_>, lines: &[u8]) -> bool {
     let mut blocks = (0..).map_while(|id| archive.shared(SharedId(id)).ok());
     blocks.any(|block| [block.full, block.without_type(), block.not_modified].contains(&lines))
