@@ -12,7 +12,8 @@ use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::{
-    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, QUIC_LAST_MS, QUIC_PING_MS, SEND_STALL_MS,
+    WINDOW_STALL_MS,
 };
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
@@ -65,6 +66,8 @@ pub(crate) enum Watch {
     Send,
     /// Content that the peer has no window for (RFC 9113 §6.9).
     Window,
+    /// The last answer of a connection of QUIC, whose client has to acknowledge it.
+    Last,
     /// An exchange on which nothing comes or goes: QUIC has to be kept alive (RFC 9000 §10.1.2).
     Quiet,
     /// What the peer still sends after our last answer.
@@ -83,6 +86,7 @@ impl Watch {
             Watch::Body | Watch::Discard => BODY_STALL_MS,
             Watch::Send => SEND_STALL_MS,
             Watch::Window => WINDOW_STALL_MS,
+            Watch::Last => QUIC_LAST_MS,
             Watch::Quiet => QUIC_PING_MS,
             Watch::Linger => LINGER_MS,
         }

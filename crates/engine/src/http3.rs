@@ -47,6 +47,10 @@ pub(crate) struct Http3 {
     control_out: Vec<u8>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
+    /// The client was told that this side leaves.
+    is_leaving: bool,
+    /// Acknowledgements that had come when they were last looked at.
+    acknowledgements: u64,
     /// The incremental stream that last had its turn.
     turn: u32,
     /// Bytes given to QUIC since it last held none.
@@ -72,6 +76,8 @@ impl Http3 {
             control: None,
             control_out,
             queued_bytes: 0,
+            is_leaving: false,
+            acknowledgements: 0,
             turn: 0,
             given_bytes: 0,
             send_window_bytes: QUIC_SEND_WINDOW_BYTES,
@@ -124,7 +130,10 @@ impl Http3 {
         match watch {
             _ if self.quic.is_handshaking() => Watch::Handshake,
             // The last of an answer is on its way.
-            Watch::Idle if self.is_unacknowledged() => Watch::Window,
+            Watch::Idle if self.is_unacknowledged() => match self.is_leaving {
+                true => Watch::Last,
+                false => Watch::Window,
+            },
             Watch::Nothing if self.streams.iter_mut().any(|open| open.own.is_begun()) => {
                 Watch::Head
             }
@@ -250,7 +259,8 @@ fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 /// Says that no further requests are taken; said again, that those on their way are not either.
 pub(crate) fn leave(core: &mut Core, slot: Slot) {
     let Some(http3) = core.conns.get(slot).http3() else { return };
-    let Http3 { session, control_out, .. } = http3;
+    let Http3 { session, control_out, is_leaving, .. } = http3;
+    *is_leaving = true;
     session.go_away(control_out);
     http3.write_control();
 }
@@ -277,6 +287,13 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
                 return true;
             }
             conn.progress = progress;
+        }
+        Watch::Last => {
+            let acknowledgements = http3.quic.stats().frame_rx.acks;
+            if acknowledgements == http3.acknowledgements {
+                return true;
+            }
+            http3.acknowledgements = acknowledgements;
         }
         _ => return true,
     }

@@ -230,6 +230,11 @@ pub(crate) const QUIC_SEND_MIN_BYTES: u64 = 32 * 1024;
 /// in a frame of HTTP/2.
 pub(crate) const QUIC_TURN_BYTES: u64 = 16 * 1024;
 
+/// How long a client that was told of the end may acknowledge nothing of its last answer, in
+/// milliseconds: it may be out of reach for a moment, but a server that stops does not wait for one
+/// that is gone.
+pub(crate) const QUIC_LAST_MS: u64 = 3_000;
+
 /// How long an open exchange may be quiet before QUIC shows the client that the server is still
 /// there, in milliseconds: half of the shortest patience that is common, 30 seconds.
 pub(crate) const QUIC_PING_MS: u64 = 15_000;

@@ -409,7 +409,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     return self.cut(slot, Gone::Stalled);
                 }
             }
-            Watch::Quiet => {}
+            Watch::Last | Watch::Quiet => {}
             Watch::Window => http2::stalled(&mut self.app, &mut self.core, slot, watch),
             Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
