@@ -74,7 +74,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
         control.clear();
         core.control = control;
         at += step.used;
-        let goes_on = happened(app, core, slot, step.event);
+        let goes_on = happened(app, core, slot, &step.event);
         core.section = section;
         if !goes_on {
             count(core, slot);
@@ -95,8 +95,8 @@ fn count(core: &mut Core, slot: Slot) {
 }
 
 /// Acts upon an event. False when it needs more input.
-fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Happened<'_>) -> bool {
-    match event {
+fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'_>) -> bool {
+    match *event {
         Happened::NeedMore => return false,
         // What can be sent now is, behind all of the input.
         Happened::Nothing | Happened::Opened | Happened::PeerLeaves { .. } => {}

@@ -210,7 +210,9 @@ impl TlsSession {
     pub(crate) fn seal(&mut self, content: &[u8], spare: &mut Vec<u8>) -> bool {
         self.wire.borrow(spare);
         let sealed = self.write(|mut traffic, wire| {
-            wire.append(|room| traffic.encrypt(content, room).map_err(missing_to_encrypt))
+            wire.append(|room| {
+                traffic.encrypt(content, room).map_err(|error| missing_to_encrypt(&error))
+            })
         });
         if sealed {
             self.sealed_bytes += content.len();
@@ -292,7 +294,9 @@ impl TlsSession {
             return false;
         }
         self.write(|mut traffic, wire| {
-            wire.append(|room| traffic.queue_close_notify(room).map_err(missing_to_encrypt))
+            wire.append(|room| {
+                traffic.queue_close_notify(room).map_err(|error| missing_to_encrypt(&error))
+            })
         });
         self.has_records()
     }
@@ -375,9 +379,9 @@ fn missing(error: InsufficientSizeError) -> usize {
     error.required_size
 }
 
-fn missing_to_encrypt(error: EncryptError) -> Option<usize> {
+fn missing_to_encrypt(error: &EncryptError) -> Option<usize> {
     match error {
-        EncryptError::InsufficientSize(error) => Some(missing(error)),
+        EncryptError::InsufficientSize(error) => Some(missing(*error)),
         EncryptError::EncryptExhausted => None,
     }
 }

@@ -54,7 +54,7 @@ impl Pair {
     }
 
     /// What the client has to send.
-    fn from_client(&mut self) -> Vec<u8> {
+    fn client_says(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
             self.client.write_tls(&mut wire).unwrap();
@@ -63,7 +63,7 @@ impl Pair {
     }
 
     /// What the session has to send, all of it.
-    fn from_session(&mut self) -> Vec<u8> {
+    fn session_says(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         if self.session.has_records() {
             self.session.send(|parts| {
@@ -76,7 +76,7 @@ impl Pair {
         wire
     }
 
-    fn to_client(&mut self, mut wire: &[u8]) -> Vec<u8> {
+    fn client_reads(&mut self, mut wire: &[u8]) -> Vec<u8> {
         let mut content = Vec::new();
         while !wire.is_empty() {
             self.client.read_tls(&mut wire).unwrap();
@@ -93,15 +93,15 @@ impl Pair {
     fn talk(&mut self, cut: usize) -> Result<Vec<u8>, Fault> {
         let mut content = Vec::new();
         loop {
-            let wire = self.from_client();
+            let wire = self.client_says();
             for piece in wire.chunks(cut.min(wire.len().max(1))) {
                 self.take(piece)?;
             }
-            let back = self.from_session();
+            let back = self.session_says();
             if wire.is_empty() && back.is_empty() {
                 return Ok(content);
             }
-            content.extend(self.to_client(&back));
+            content.extend(self.client_reads(&back));
         }
     }
 }
@@ -129,8 +129,8 @@ fn records_may_be_cut_anywhere() {
             // An answer may still go out, and then the end of it.
             assert!(pair.session.seal(b"last", &mut pair.spare) && pair.session.close());
             assert!(!pair.session.close(), "once");
-            let wire = pair.from_session();
-            assert_eq!(pair.to_client(&wire), b"last");
+            let wire = pair.session_says();
+            assert_eq!(pair.client_reads(&wire), b"last");
             assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
         }
     }
@@ -150,7 +150,7 @@ fn who_waits_has_no_buffer() {
         assert!(pair.spare.len() > SEAL_MAX_BYTES, "the worker has it");
         // A record that is not whole is all there is.
         pair.client.writer().write_all(&[7; 1000]).unwrap();
-        let wire = pair.from_client();
+        let wire = pair.client_says();
         pair.take(&wire[..500]).unwrap();
         assert_eq!(pair.session.buffer_bytes(), 500);
     }
@@ -173,8 +173,8 @@ fn who_is_blocked_holds_little() {
         first.extend_from_slice(&parts[0][..10]);
         Sending::Done(10)
     });
-    let rest = pair.from_session();
-    assert_eq!(pair.to_client(&[first, rest].concat()), b"answer");
+    let rest = pair.session_says();
+    assert_eq!(pair.client_reads(&[first, rest].concat()), b"answer");
 }
 
 /// RFC 8446 §4.6.3.
@@ -204,7 +204,7 @@ fn faults() {
         assert!(pair.session.has_records(), "{input:?}");
         assert_eq!(pair.take(b"more"), Ok(()));
         assert!(!pair.session.seal(b"content", &mut pair.spare));
-        let wire = pair.from_session();
+        let wire = pair.session_says();
         assert!(!wire.is_empty() && wire.len() < 40, "{wire:?}");
         assert!(!pair.session.close());
         assert_eq!(pair.session.buffer_bytes(), 0);
