@@ -175,13 +175,22 @@ fn flags_that_would_do_nothing_are_refused() {
     let site = site.display().to_string();
     for (flags, why) in [
         (&["--redirect-http", "0"][..], "--redirect-http has no effect without --tls; add it"),
-        (&["--cert", &cert], "--cert has no effect without --tls; add it"),
+        (&["--cert", &cert], "--cert has no effect without --tls or --quic; add it"),
         (&["--tls", "0", "--key", &cert], "--key has no effect without --cert; add it"),
         (
             &["--tls", "0", "--canonical-host", "a"],
             "--canonical-host has no effect without --redirect-http; add it",
         ),
-        (&["--hsts", "1y"], "--hsts has no effect without --tls; add it"),
+        (
+            &["--quic", "127.0.0.1:0", "--protocols", "h1,h2"],
+            "--protocols: leaves nothing to speak at quic; add h3",
+        ),
+        (
+            &["--tls", "0", "--protocols", "h3"],
+            "--protocols: leaves nothing to speak at tls; add h1 or h2",
+        ),
+        (&["--alt-svc", "off"], "--alt-svc has no effect without --tls; add it"),
+        (&["--hsts", "1y"], "--hsts has no effect without --tls or --quic; add it"),
         (
             &["--tls", "0", "--cert", &cert, "--tls-self", "p256"],
             "--tls-self has no effect with --cert; leave out one of them",
