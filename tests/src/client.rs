@@ -5,11 +5,15 @@
 //! | [`wire`] | a stream of bytes to a server, plain or encrypted |
 //! | [`http1`] | one HTTP/1 connection: bytes in, answers out |
 //! | [`http2`] | one HTTP/2 connection: requests in, answers out |
-//!
-//! A client of HTTP/3 joins here when the server has a listener for it.
+//! | [`quic`] | one QUIC connection: streams of bytes |
+//! | [`http3`] | one HTTP/3 connection: requests in, answers out |
+//! | [`qpack`] | field sections of HTTP/3 |
 
 pub mod http1;
 pub mod http2;
+pub mod http3;
+pub mod qpack;
+pub mod quic;
 pub mod wire;
 
 use crate::protocol::Protocol;
@@ -17,6 +21,7 @@ use crate::request::Request;
 use crate::response::Response;
 pub use http1::{Connection, ask_unix};
 use http2::Http2;
+use http3::Http3;
 use std::io;
 use wire::Peer;
 
@@ -27,6 +32,8 @@ pub enum Client {
     Http1(Connection),
     /// HTTP/2.
     Http2(Box<Http2>),
+    /// HTTP/3.
+    Http3(Http3),
 }
 
 /// Why no answer came.
@@ -70,7 +77,7 @@ impl Client {
             Protocol::Http2 | Protocol::Http2Clear => {
                 Client::Http2(Box::new(Http2::try_open(peer)?))
             }
-            Protocol::Http3 => return Err(io::Error::other("no client speaks HTTP/3 yet")),
+            Protocol::Http3 => Client::Http3(Http3::try_open(peer)?),
         })
     }
 
@@ -82,6 +89,7 @@ impl Client {
         let socket = match self {
             Client::Http1(connection) => connection.stream(),
             Client::Http2(connection) => connection.socket(),
+            Client::Http3(connection) => return connection.quic().local_port(),
         };
         socket.local_addr().expect("a connection").port()
     }
@@ -114,6 +122,7 @@ impl Client {
                 connection.try_receive(request.is_head())
             }
             Client::Http2(connection) => connection.try_exchange(request),
+            Client::Http3(connection) => connection.try_exchange(request),
         }
     }
 }

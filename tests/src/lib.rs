@@ -17,6 +17,7 @@
 //! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
+//! | [`relay`] | a way to a server that can be closed |
 //! | [`tls`] | certificates made by openssl, and its client |
 //! | [`browser`] | Chromium, and what it complains about |
 //!
@@ -36,6 +37,7 @@ pub mod load;
 pub mod matrix;
 pub mod peers;
 pub mod protocol;
+pub mod relay;
 pub mod request;
 pub mod response;
 pub mod seccomp;

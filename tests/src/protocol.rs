@@ -18,8 +18,13 @@ pub enum Protocol {
 impl Protocol {
     /// Those that the server speaks in this version. A protocol that comes is added here, and every
     /// case that does not say otherwise is run over it.
-    pub const SPOKEN: &[Protocol] =
-        &[Protocol::Http1, Protocol::Http1Tls, Protocol::Http2, Protocol::Http2Clear];
+    pub const SPOKEN: &[Protocol] = &[
+        Protocol::Http1,
+        Protocol::Http1Tls,
+        Protocol::Http2,
+        Protocol::Http2Clear,
+        Protocol::Http3,
+    ];
 
     /// The protocol of this word.
     ///

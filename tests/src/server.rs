@@ -128,11 +128,16 @@ impl Start {
             }
         };
         command.args(["serve", "--grace", &self.grace_seconds.to_string()]);
-        let state = self.protocol.is_encrypted().then(|| Folder::new("state"));
-        match &state {
-            Some(state) => command.args(["--tls", "127.0.0.1:0", "--state"]).arg(state.path()),
-            None => command.args(["--listen", "127.0.0.1:0"]),
+        let listener = match self.protocol {
+            Protocol::Http1 | Protocol::Http2Clear => "--listen",
+            Protocol::Http1Tls | Protocol::Http2 => "--tls",
+            Protocol::Http3 => "--quic",
         };
+        command.args([listener, "127.0.0.1:0"]);
+        let state = self.protocol.is_encrypted().then(|| Folder::new("state"));
+        if let Some(state) = &state {
+            command.arg("--state").arg(state.path());
+        }
         command.args(&self.arguments);
         if let Some(folder) = self.folder {
             command.current_dir(folder);
@@ -354,8 +359,8 @@ impl Server {
             let said = self.stderr.all();
             let url = format!("listening {}://", self.protocol.scheme());
             let url = said.iter().find_map(|line| line.strip_prefix(&url));
-            if let Some(url) = url {
-                return Some(url.trim_end_matches('/').parse().expect("an address"));
+            if let Some((address, _)) = url.and_then(|url| url.split_once('/')) {
+                return Some(address.parse().expect("an address"));
             }
             assert!(!ended, "pinion ended at once:\n{}", said.join("\n"));
             None

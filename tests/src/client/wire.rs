@@ -1,5 +1,6 @@
 //! A stream of bytes to a server, plain or encrypted.
 
+use super::quic;
 use crate::PATIENCE;
 use crate::protocol::Protocol;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -19,12 +20,14 @@ pub struct Peer {
     /// For what is encrypted. Shared by all connections, so that later ones resume the session of
     /// earlier ones as those of browsers do.
     tls: Option<Arc<ClientConfig>>,
+    /// For HTTP/3, made of that.
+    quic: Option<quinn::ClientConfig>,
 }
 
 impl Peer {
     /// One that speaks HTTP/1 over TCP.
     pub fn plain(address: SocketAddr) -> Peer {
-        Peer { address, protocol: Protocol::Http1, tls: None }
+        Peer { address, protocol: Protocol::Http1, tls: None, quic: None }
     }
 
     /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
@@ -34,7 +37,15 @@ impl Peer {
     /// When the file has none.
     pub fn new(address: SocketAddr, protocol: Protocol, certificate: Option<&Path>) -> Peer {
         let tls = certificate.filter(|_| protocol.is_encrypted());
-        Peer { address, protocol, tls: tls.map(|file| Arc::new(trusting(file, protocol))) }
+        let tls = tls.map(|file| Arc::new(trusting(file, protocol)));
+        let quic = tls.as_ref().filter(|_| protocol == Protocol::Http3).map(quic::config);
+        Peer { address, protocol, tls, quic }
+    }
+
+    /// The same behind another address.
+    #[must_use]
+    pub fn at(&self, address: SocketAddr) -> Peer {
+        Peer { address, ..self.clone() }
     }
 
     /// Its address.
@@ -45,6 +56,11 @@ impl Peer {
     /// What it speaks.
     pub fn protocol(&self) -> Protocol {
         self.protocol
+    }
+
+    /// How to talk QUIC with it.
+    pub(super) fn quic(&self) -> Option<&quinn::ClientConfig> {
+        self.quic.as_ref()
     }
 }
 

@@ -227,7 +227,11 @@ impl Session {
             }
             Kind::PriorityUpdate => self.priority_update(payload),
             // RFC 9114 §7.2.3, RFC 9218 §7.2: no push was ever promised.
-            Kind::CancelPush | Kind::PushPriorityUpdate => Err(ErrorCode::IdError.into()),
+            Kind::CancelPush => number(payload).and(Err(ErrorCode::IdError.into())),
+            Kind::PushPriorityUpdate => {
+                let push = varint::read(&mut &*payload);
+                Err(push.map_or(ErrorCode::FrameError, |_| ErrorCode::IdError).into())
+            }
             _ => Err(ErrorCode::FrameUnexpected.into()),
         }
     }

@@ -100,13 +100,15 @@ fn pushes() {
 /// RFC 9114 §7.1: "additional bytes after the identified fields", or an end before theirs.
 #[test]
 fn payloads_of_a_wrong_length() {
-    for kind in [GOAWAY, MAX_PUSH_ID] {
+    for kind in [GOAWAY, MAX_PUSH_ID, CANCEL_PUSH] {
         for payload in [&b""[..], b"\x40", b"\0\0", b"\xc0\0\0\0\0\0\0"] {
             assert_eq!(behind_settings(&[&frame(kind, payload)]), [FRAME], "{payload:?}");
         }
     }
-    for payload in [&b""[..], b"\x40", b"\x80\0\0"] {
-        assert_eq!(behind_settings(&[&frame(PRIORITY_UPDATE, payload)]), [FRAME]);
+    for kind in [PRIORITY_UPDATE, PUSH_PRIORITY_UPDATE] {
+        for payload in [&b""[..], b"\x40", b"\x80\0\0"] {
+            assert_eq!(behind_settings(&[&frame(kind, payload)]), [FRAME], "{payload:?}");
+        }
     }
 }
 

@@ -1,0 +1,328 @@
+//! One HTTP/3 connection (RFC 9114): requests in, one after the other, answers out.
+//!
+//! QUIC is quinn's. Frames and field sections are made and read here, so that a request can be as
+//! wrong as a case wants it, and nothing that a server does wrong is forgiven.
+
+use super::Broken;
+use super::qpack;
+use super::quic::{Quic, at_once, frame, integer, leave_alone, take_frame, take_integer, wait};
+use super::wire::Peer;
+use crate::law;
+use crate::protocol::Protocol;
+use crate::request::Request;
+use crate::response::{Response, from_section};
+use quinn::{ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+/// Types of frames (§7.2).
+pub mod kind {
+    /// DATA
+    pub const DATA: u64 = 0x0;
+    /// HEADERS
+    pub const HEADERS: u64 = 0x1;
+    /// CANCEL_PUSH
+    pub const CANCEL_PUSH: u64 = 0x3;
+    /// SETTINGS
+    pub const SETTINGS: u64 = 0x4;
+    /// PUSH_PROMISE
+    pub const PUSH_PROMISE: u64 = 0x5;
+    /// GOAWAY
+    pub const GOAWAY: u64 = 0x7;
+    /// MAX_PUSH_ID
+    pub const MAX_PUSH_ID: u64 = 0xd;
+    /// Those of HTTP/2 that have no meaning, and must not be sent (§7.2.8).
+    pub const RESERVED: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
+}
+
+/// Types of unidirectional streams (§6.2, RFC 9204 §4.2).
+pub mod stream {
+    /// Control
+    pub const CONTROL: u64 = 0x0;
+    /// Push
+    pub const PUSH: u64 = 0x1;
+    /// QPACK encoder
+    pub const ENCODER: u64 = 0x2;
+    /// QPACK decoder
+    pub const DECODER: u64 = 0x3;
+}
+
+/// H3_NO_ERROR (§8.1).
+const NO_ERROR: u64 = 0x100;
+/// H3_REQUEST_CANCELLED: the rest of a request is not sent, because its answer is whole.
+const REQUEST_CANCELLED: u32 = 0x10c;
+
+/// A connection, and what the server has said about it.
+#[derive(Debug)]
+pub struct Http3 {
+    heard: Arc<Mutex<Heard>>,
+    quic: Quic,
+    /// Goes last: it must not end while the connection lives (§6.2.1).
+    _control: SendStream,
+}
+
+/// What came on the server's control stream, and what was wrong on any of its own streams.
+#[derive(Debug, Default)]
+struct Heard {
+    has_control: bool,
+    settings: Option<Vec<(u64, u64)>>,
+    go_away: Option<u64>,
+    wrong: Option<&'static str>,
+}
+
+impl Http3 {
+    /// Connects, and says what a client begins with (§6.2.1).
+    ///
+    /// # Errors
+    /// What QUIC says, or TLS.
+    pub fn try_open(peer: &Peer) -> io::Result<Http3> {
+        let quic = Quic::open(peer)?;
+        let mut control = wait(quic.connection().open_uni())??;
+        let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
+        wait(control.write_all(&settings))??;
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        leave_alone(listen(quic.connection().clone(), Arc::clone(&heard)));
+        Ok(Http3 { heard, quic, _control: control })
+    }
+
+    /// What carries it.
+    pub fn quic(&self) -> &Quic {
+        &self.quic
+    }
+
+    /// Sends as much of a request as the server takes, and reads its answer, which is held against
+    /// the law.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_exchange(&self, request: &Request) -> Result<Response, Broken> {
+        let section = request.section(Protocol::Http3.scheme());
+        let mut bytes = frame(kind::HEADERS, &qpack::encode(&section));
+        for piece in request.content().chunks(16 * 1024) {
+            bytes.extend(frame(kind::DATA, piece));
+        }
+        let connection = self.quic.connection().clone();
+        let mut answer = Answer::new(request.is_head());
+        let (answer, outcome) = at_once(async move {
+            let outcome = exchange(&connection, &bytes, &mut answer).await;
+            (answer, outcome)
+        })?;
+        if let Some(wrong) = self.heard.lock().expect("no panic under the lock").wrong {
+            return Err(malformed(wrong));
+        }
+        outcome?;
+        let mut response = answer.head.ok_or_else(|| malformed("§4.1: no head"))?;
+        response.body = answer.body;
+        law::check(&response, answer.to_head);
+        Ok(response)
+    }
+}
+
+/// Sends a request and reads its answer at the same time: either may wait for the other.
+async fn exchange(
+    connection: &quinn::Connection,
+    request: &[u8],
+    answer: &mut Answer,
+) -> Result<(), Broken> {
+    let opened = connection.open_bi().await;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
+    let outcome = {
+        let mut sending = pin!(send(&mut sender, request));
+        let mut receiving = pin!(receive(&mut receiver, answer));
+        let mut is_sent = false;
+        poll_fn(|context| {
+            if !is_sent {
+                is_sent = sending.as_mut().poll(context).is_ready();
+            }
+            match receiving.as_mut().poll(context) {
+                Poll::Ready(outcome) => Poll::Ready(outcome),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    };
+    let _sent_already = sender.reset(VarInt::from_u32(REQUEST_CANCELLED));
+    outcome
+}
+
+/// As much as the server takes: that it stops the request is told by the answer (§4.1.1).
+async fn send(sender: &mut SendStream, request: &[u8]) {
+    match sender.write_all(request).await {
+        Ok(()) => sender.finish().expect("it was not finished before"),
+        Err(WriteError::Stopped(_) | WriteError::ConnectionLost(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn receive(receiver: &mut RecvStream, answer: &mut Answer) -> Result<(), Broken> {
+    loop {
+        match receiver.read_chunk(usize::MAX, true).await {
+            Ok(Some(chunk)) => answer.take(&chunk.bytes)?,
+            Ok(None) if answer.held.is_empty() => return Ok(()),
+            Ok(None) => return Err(malformed("§7.1: a frame that is cut")),
+            Err(ReadError::Reset(code)) => return Err(Broken::GivenUp(code.into())),
+            Err(ReadError::ConnectionLost(error)) => return Err(lost(error, answer)),
+            Err(error) => return Err(Broken::Failed(error.into())),
+        }
+    }
+}
+
+/// Why there is no connection any more.
+fn lost(error: ConnectionError, answer: &Answer) -> Broken {
+    let has_begun = answer.head.is_some() || !answer.held.is_empty();
+    match error {
+        ConnectionError::ApplicationClosed(closed) => match closed.error_code.into_inner() {
+            NO_ERROR if has_begun => Broken::Short(format!("{} bytes", answer.body.len())),
+            NO_ERROR => Broken::Closed,
+            code => Broken::GivenUp(code),
+        },
+        other => Broken::Failed(other.into()),
+    }
+}
+
+/// What has come of an answer.
+#[derive(Debug)]
+struct Answer {
+    to_head: bool,
+    head: Option<Response>,
+    body: Vec<u8>,
+    has_trailers: bool,
+    /// A frame that is not whole.
+    held: Vec<u8>,
+}
+
+impl Answer {
+    fn new(to_head: bool) -> Answer {
+        Answer { to_head, head: None, body: Vec::new(), has_trailers: false, held: Vec::new() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.held.extend_from_slice(bytes);
+        while let Some((kind, payload)) = take_frame(&mut self.held) {
+            match kind {
+                kind::DATA | kind::HEADERS if self.has_trailers => {
+                    return Err(malformed("§4.1: nothing comes behind trailers"));
+                }
+                kind::DATA if !self.has_final_head() => {
+                    return Err(malformed("§4.1: content before the head of an answer"));
+                }
+                kind::DATA => self.body.extend_from_slice(&payload),
+                kind::HEADERS => self.take_headers(&payload)?,
+                _ if is_known(kind) => return Err(malformed("§7.2: a frame with no place there")),
+                // §9: frames of an unknown kind are ignored.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_headers(&mut self, block: &[u8]) -> Result<(), Broken> {
+        let section = qpack::decode(block).map_err(|error| malformed(&error))?;
+        if self.has_final_head() {
+            self.has_trailers = true;
+            return Ok(());
+        }
+        let head = from_section(section, Protocol::Http3).map_err(Broken::Malformed)?;
+        if head.status < 200 {
+            law::check(&head, self.to_head);
+        }
+        self.head = Some(head);
+        Ok(())
+    }
+
+    fn has_final_head(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.status >= 200)
+    }
+}
+
+/// Whether a type of frames has a meaning, or is forbidden.
+fn is_known(kind: u64) -> bool {
+    kind <= kind::GOAWAY || kind == kind::MAX_PUSH_ID || kind::RESERVED.contains(&kind)
+}
+
+/// Follows the streams that the server opens.
+async fn listen(connection: quinn::Connection, heard: Arc<Mutex<Heard>>) {
+    while let Ok(stream) = connection.accept_uni().await {
+        leave_alone(follow(stream, Arc::clone(&heard)));
+    }
+}
+
+async fn follow(mut stream: RecvStream, heard: Arc<Mutex<Heard>>) {
+    let (mut held, mut of_kind) = (Vec::new(), None);
+    loop {
+        let read = stream.read_chunk(usize::MAX, true).await;
+        let mut heard = heard.lock().expect("no panic under the lock");
+        match (read, of_kind) {
+            (Ok(Some(chunk)), _) => held.extend_from_slice(&chunk.bytes),
+            (Ok(None) | Err(ReadError::Reset(_)), Some(_)) => {
+                heard.wrong = Some("§6.2.1: a critical stream ends");
+                return;
+            }
+            _ => return,
+        }
+        if of_kind.is_none() {
+            let mut rest = held.as_slice();
+            let Some(kind) = take_integer(&mut rest) else { continue };
+            held = rest.to_vec();
+            match kind {
+                stream::CONTROL | stream::ENCODER | stream::DECODER => of_kind = Some(kind),
+                stream::PUSH => heard.wrong = Some("§4.6: nobody lets it push"),
+                // §6.2.3: of no meaning.
+                _ => return,
+            }
+            if kind == stream::CONTROL && std::mem::replace(&mut heard.has_control, true) {
+                heard.wrong = Some("§6.2.1: a second control stream");
+            }
+        }
+        while of_kind == Some(stream::CONTROL)
+            && let Some((kind, payload)) = take_frame(&mut held)
+        {
+            let taken = heard.control_frame(kind, &payload);
+            heard.wrong = heard.wrong.or(taken.err());
+        }
+    }
+}
+
+impl Heard {
+    fn control_frame(&mut self, kind: u64, payload: &[u8]) -> Result<(), &'static str> {
+        if (kind == kind::SETTINGS) == self.settings.is_some() {
+            return Err("§7.2.4: settings come first, and once");
+        }
+        match kind {
+            kind::SETTINGS => {
+                self.settings = Some(settings(payload)?);
+                Ok(())
+            }
+            kind::GOAWAY => {
+                let id = take_integer(&mut &*payload).ok_or("§7.2.6: GOAWAY")?;
+                let is_right = id % 4 == 0 && self.go_away.is_none_or(|before| id <= before);
+                self.go_away = Some(id);
+                is_right.then_some(()).ok_or("§5.2: a stream of a request, and none behind it")
+            }
+            _ if is_known(kind) => Err("§7.2: a frame that no server sends there"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// §7.2.4.
+fn settings(mut payload: &[u8]) -> Result<Vec<(u64, u64)>, &'static str> {
+    let mut settings: Vec<(u64, u64)> = Vec::new();
+    while !payload.is_empty() {
+        let name = take_integer(&mut payload).ok_or("§7.2.4: settings that are cut")?;
+        let value = take_integer(&mut payload).ok_or("§7.2.4: settings that are cut")?;
+        if matches!(name, 0x0 | 0x2..=0x5) || settings.iter().any(|(before, _)| *before == name) {
+            return Err("§7.2.4.1: a setting that is forbidden, or comes twice");
+        }
+        settings.push((name, value));
+    }
+    Ok(settings)
+}
+
+fn malformed(what: &str) -> Broken {
+    Broken::Malformed(what.to_owned())
+}

@@ -1,0 +1,208 @@
+//! A QUIC connection (RFC 9000), by quinn: streams for the client of HTTP/3, and for cases about
+//! the bytes on them.
+
+use super::wire::Peer;
+use crate::PATIENCE;
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, Connection, Endpoint, IdleTimeout, TransportConfig, VarInt};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, LazyLock};
+use tokio::runtime::{Builder, Runtime};
+
+/// How much the server may send before it hears more, on a stream and on the connection: little, so
+/// that every large answer waits for it.
+const WINDOW_BYTES: u32 = 65_535;
+
+/// Drives the connections of all tests of a process, also while nobody waits for one of them.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(1).enable_all().build().expect("a runtime")
+});
+
+/// A connection on a socket of its own. It is closed with `H3_NO_ERROR` when it goes.
+#[derive(Debug)]
+pub struct Quic {
+    endpoint: Endpoint,
+    connection: Connection,
+}
+
+impl Quic {
+    /// Connects and shakes hands.
+    ///
+    /// # Errors
+    /// What QUIC says, or TLS.
+    pub fn open(peer: &Peer) -> io::Result<Quic> {
+        let config = peer.quic().ok_or_else(|| io::Error::other("no peer of QUIC"))?;
+        let _context = RUNTIME.enter();
+        let endpoint = Endpoint::client(any_port(peer.address()))?;
+        let connecting = endpoint.connect_with(config.clone(), peer.address(), "localhost");
+        let connection = wait(connecting.map_err(io::Error::other)?)?;
+        Ok(Quic { endpoint, connection: connection? })
+    }
+
+    /// The connection, for what a client of HTTP/3 has no need of.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The client's own port.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn local_port(&self) -> u16 {
+        self.endpoint.local_addr().expect("a socket").port()
+    }
+
+    /// Goes on from another port.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn move_on(&self) -> io::Result<()> {
+        let _context = RUNTIME.enter();
+        self.endpoint.rebind(UdpSocket::bind(any_port(self.connection.remote_address()))?)
+    }
+}
+
+impl Drop for Quic {
+    fn drop(&mut self) {
+        self.connection.close(VarInt::from_u32(0x100), b"");
+    }
+}
+
+/// Any port of this host from which the address can be reached.
+fn any_port(peer: SocketAddr) -> SocketAddr {
+    match peer {
+        SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::LOCALHOST, 0).into(),
+    }
+}
+
+/// What QUIC needs beside TLS.
+pub(super) fn config(tls: &Arc<rustls::ClientConfig>) -> ClientConfig {
+    let crypto = QuicClientConfig::try_from(Arc::clone(tls)).expect("a cipher suite for QUIC");
+    let mut transport = TransportConfig::default();
+    let patience = IdleTimeout::try_from(PATIENCE).expect("not too long");
+    transport.max_idle_timeout(Some(patience));
+    transport.stream_receive_window(WINDOW_BYTES.into()).receive_window(WINDOW_BYTES.into());
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    config
+}
+
+/// Waits for what a future comes to.
+///
+/// # Errors
+/// It takes too long.
+pub fn wait<F: Future>(future: F) -> io::Result<F::Output> {
+    let patient = async { tokio::time::timeout(PATIENCE, future).await };
+    RUNTIME.block_on(patient).map_err(|_| io::ErrorKind::TimedOut.into())
+}
+
+/// Runs a future where connections are driven: what it does without waiting leaves together.
+///
+/// # Errors
+/// It takes too long.
+pub fn at_once<F>(future: F) -> io::Result<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    wait(RUNTIME.spawn(future)).map(|done| done.expect("no panic"))
+}
+
+/// The datagram that a client begins with.
+///
+/// # Panics
+/// When it sends none.
+pub fn first_datagram(peer: &Peer) -> Vec<u8> {
+    let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    sink.set_read_timeout(Some(PATIENCE)).expect("set");
+    let peer = peer.at(sink.local_addr().expect("an address"));
+    let _context = RUNTIME.enter();
+    let endpoint = Endpoint::client(any_port(peer.address())).expect("a port");
+    let config = peer.quic().expect("a peer of QUIC").clone();
+    let _connecting = endpoint.connect_with(config, peer.address(), "localhost").expect("begun");
+    let mut bytes = vec![0; 2000];
+    let count = sink.recv(&mut bytes).expect("a datagram");
+    bytes.truncate(count);
+    bytes
+}
+
+/// Has a future go on by itself.
+pub fn leave_alone(future: impl Future<Output = ()> + Send + 'static) {
+    RUNTIME.spawn(future);
+}
+
+/// An integer of variable length (§16), in as few bytes as it needs.
+///
+/// # Panics
+/// When it has more than 62 bits.
+pub fn integer(value: u64) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let (skipped, form) = match value {
+        0..0x40 => (7, 0),
+        0x40..0x4000 => (6, 0x40),
+        0x4000..0x4000_0000 => (4, 0x80),
+        0x4000_0000..0x4000_0000_0000_0000 => (0, 0xc0),
+        _ => panic!("{value} has more than 62 bits"),
+    };
+    let mut bytes = bytes[skipped..].to_vec();
+    bytes[0] |= form;
+    bytes
+}
+
+/// Takes such an integer off the front; nothing when it is not whole.
+pub fn take_integer(rest: &mut &[u8]) -> Option<u64> {
+    let first = *rest.first()?;
+    let (bytes, behind) = rest.split_at_checked(1 << (first >> 6))?;
+    *rest = behind;
+    let front = u64::from(first & 0x3f);
+    Some(bytes[1..].iter().fold(front, |value, &byte| value << 8 | u64::from(byte)))
+}
+
+/// A frame of HTTP/3 (RFC 9114 §7.1).
+pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
+    [&integer(kind)[..], &integer(payload.len() as u64), payload].concat()
+}
+
+/// Takes a frame off the front: its type and its payload; nothing when it is not whole.
+pub fn take_frame(held: &mut Vec<u8>) -> Option<(u64, Vec<u8>)> {
+    let mut rest = held.as_slice();
+    let kind = take_integer(&mut rest)?;
+    let bytes = usize::try_from(take_integer(&mut rest)?).ok()?;
+    let payload = rest.get(..bytes)?.to_vec();
+    let used = held.len() - rest.len() + bytes;
+    held.drain(..used);
+    Some((kind, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_those_of_the_standard() {
+        // RFC 9000 §A.1.
+        for (value, bytes) in [
+            (151_288_809_941_952_652, &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..]),
+            (494_878_333, &[0x9d, 0x7f, 0x3e, 0x7d]),
+            (15_293, &[0x7b, 0xbd]),
+            (37, &[0x25]),
+        ] {
+            assert_eq!(integer(value), bytes);
+            assert_eq!(take_integer(&mut &*bytes), Some(value));
+        }
+        assert_eq!(take_integer(&mut &b"\x40\x25"[..]), Some(37));
+        assert_eq!(take_integer(&mut &b"\x40"[..]), None);
+    }
+
+    #[test]
+    fn a_frame_is_taken_when_it_is_whole() {
+        let mut held = frame(0x4242, b"payload");
+        held.pop();
+        assert_eq!(take_frame(&mut held), None);
+        held.extend_from_slice(b"d!");
+        assert_eq!(take_frame(&mut held), Some((0x4242, b"payload".to_vec())));
+        assert_eq!(held, b"!");
+    }
+}
