@@ -40,6 +40,15 @@ pub fn go_program(name: &str) -> Command {
     below_target(&format!("go/bin/{name}"))
 }
 
+/// A program that the test command installs from crates.io.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn crate_program(name: &str) -> Command {
+    below_target(&format!("tools/bin/{name}"))
+}
+
 #[track_caller]
 fn below_target(path: &str) -> Command {
     let target = profile_folder();

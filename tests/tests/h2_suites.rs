@@ -1,10 +1,10 @@
-//! HTTP/2 as programs of others speak it: h2spec, which breaks each rule in turn, and the clients
-//! curl, nghttp and h2load.
+//! HTTP/2 as programs of others speak it: h2spec and httpwg, which break each rule in turn, and the
+//! clients curl, nghttp and h2load.
 #![forbid(unsafe_code)]
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{go_program, output, output_within, program, stdout};
+use pinion_tests::peers::{crate_program, go_program, output, output_within, program, stdout};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::Pair;
 use std::net::SocketAddr;
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// Cases of h2spec, all of them.
 const CASES: u32 = 146;
+
+/// Cases of httpwg, all of them.
+const HTTPWG_CASES: u32 = 107;
 
 /// A server of one backend that speaks HTTP/2 with TLS and without.
 struct Served {
@@ -78,6 +81,42 @@ fn h2spec_finds_nothing() {
 #[test]
 fn h2spec_finds_nothing_in_many_rounds() {
     every_case_of_h2spec(20);
+}
+
+/// What httpwg says in the end, and all it says. It speaks HTTP/2 without TLS alone.
+fn httpwg(address: SocketAddr) -> (bool, String) {
+    let mut command = crate_program("httpwg");
+    // Of answers that come later than usual, and no connection is quiet for longer.
+    command.args(["--connect-timeout", "5000", "--frame-timeout", "5000", "--address"]);
+    let output = output_within(command.arg(address.to_string()), Duration::from_secs(300));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let all = format!("{HTTPWG_CASES}/{HTTPWG_CASES}");
+    (output.status.success() && text.contains(&all), text)
+}
+
+#[track_caller]
+fn every_case_of_httpwg(times: u32) {
+    for io in Io::BOTH {
+        // It sends what breaks a stream in more than one piece, and takes no answer in between.
+        let slow = ["--dummy", "--dummy-delay", "1000", "--protocols", "h2"];
+        let served = Served::start(io, &slow);
+        for round in 0..times {
+            let (is_right, text) = httpwg(served.server.address_of("http"));
+            assert!(is_right, "over {io:?}, round {round}\n{text}");
+        }
+        served.server.stop();
+    }
+}
+
+#[test]
+fn httpwg_finds_nothing() {
+    every_case_of_httpwg(1);
+}
+
+#[cfg(feature = "long")]
+#[test]
+fn httpwg_finds_nothing_in_many_rounds() {
+    every_case_of_httpwg(20);
 }
 
 /// h2load asks for so many, over ten connections with ten streams each, and counts.

@@ -5,6 +5,8 @@ use pinion_tests::folder::Folder;
 use pinion_tests::peers::stdout;
 use pinion_tests::server::{Server, Start, run};
 use pinion_tests::tls::{curl, openssl};
+use pinion_tests::wait_for;
+use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -102,6 +104,37 @@ fn one_that_ends_soon_is_made_anew() {
         .expect("openssl");
     assert!(until.success(), "it is valid for a month and more");
     assert_eq!(mode(&file), 0o600);
+    server.stop();
+}
+
+/// A server that runs for longer than a certificate is good looks at it each day, and at SIGHUP.
+#[test]
+fn a_running_server_makes_one_that_ends_soon_anew() {
+    let (site, state) = (site(), Folder::new("renewed-running"));
+    let server = serve(&site, state.path(), &[]);
+    let (file, first) = told(&server);
+    let short = pinion_tests::tls::Pair::new(&state, "short", &["localhost"]);
+    let both = file.with_extension("pem");
+    fs::copy(short.bundled(), state.join("tls/next")).expect("copied");
+    fs::rename(state.join("tls/next"), &both).expect("renamed");
+    let lines = server.lines().len();
+    server.signal(Signal::HUP);
+    // The one that took its place may be seen before the signal is; it is not the last one.
+    let is_new = || {
+        let told = server.lines().split_off(lines);
+        let last = told.iter().rfind(|line| line.starts_with("self-signed certificate "))?;
+        let until = openssl("x509")
+            .args(["-noout", "-checkend", "2592000", "-in"])
+            .arg(&file)
+            .output()
+            .expect("openssl");
+        (until.status.success() && !last.ends_with(&first)).then_some(())
+    };
+    wait_for("a certificate that is good for long", is_new);
+    // Whoever trusts the new one is served, with no start in between.
+    wait_for("an answer", || curl(&server, "localhost", "/", &file, &[]).ok());
+    let trusts_short = curl(&server, "localhost", "/", &short.cert, &[]);
+    assert!(trusts_short.is_err(), "{trusts_short:?}");
     server.stop();
 }
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod components;
+mod crates;
 mod debian;
 mod dist;
 mod fuzz;

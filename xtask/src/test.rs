@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{dist, fuzz, go, node, process, python, tidy};
+use crate::{crates, dist, fuzz, go, node, process, python, tidy};
 use anyhow::{Context, Result, bail, ensure};
 use std::time::Instant;
 
@@ -90,7 +90,8 @@ fn needs() -> Result<()> {
     debian::install(NEEDS)?;
     python::install()?;
     node::install()?;
-    go::install()
+    go::install()?;
+    crates::install()
 }
 
 /// Clippy over everything. The profile is that of the tests, so that both share what they can.
@@ -112,7 +113,16 @@ fn more_cases() -> Result<()> {
 
 /// The black-box tests that take minutes.
 fn long_black_box() -> Result<()> {
-    let tests = ["h2_suites", "large", "quic_bad_input", "stalls", "tls_bad_input", "tls_scanners"];
+    let tests = [
+        "floods",
+        "h2_suites",
+        "large",
+        "quic_bad_input",
+        "stalls",
+        "tls_bad_input",
+        "tls_mutations",
+        "tls_scanners",
+    ];
     let tests = tests.iter().flat_map(|test| ["--test", test]).collect::<Vec<_>>();
     let long = ["test", "--profile", "ci", "-p", "pinion-tests", "--features", "long"];
     cargo(&[&long[..], &tests].concat())

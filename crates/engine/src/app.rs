@@ -133,6 +133,13 @@ pub trait App {
         let _not_asked = (connection, answer);
     }
 
+    /// A connection ends because its client made work without end: it was told
+    /// `ENHANCE_YOUR_CALM` (RFC 9113 §10.5) or `H3_EXCESSIVE_LOAD` (RFC 9114 §10.5).
+    #[cold]
+    fn flooded(&mut self, connection: Address) {
+        let _not_asked = connection;
+    }
+
     /// The kernel has taken everything that was queued on a connection so far.
     #[inline]
     fn sent(&mut self, connection: Address) {

@@ -117,7 +117,10 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
                 lose(app, core, slot, (stream, own), why);
             }
         }
-        Happened::Fatal { .. } => {
+        Happened::Fatal { budget, .. } => {
+            if budget.is_some() {
+                app.flooded(core.address(slot));
+            }
             abandon(app, core, slot, Gone::Refused);
             core.conns.get(slot).end(true);
         }

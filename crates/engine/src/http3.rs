@@ -303,6 +303,9 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
 /// Ends the connection with an error.
 #[cold]
 fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
+    if fatal.budget.is_some() {
+        app.flooded(core.address(slot));
+    }
     close(core, slot, fatal.code);
     many::abandon(app, core, slot, Gone::Refused);
 }

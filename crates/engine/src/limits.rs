@@ -188,8 +188,12 @@ pub const WORKER_STACK_BYTES: usize = 1024 * 1024;
 pub(crate) const DATAGRAM_BATCHES_PER_PASS: usize = 8;
 
 /// Handshakes of QUIC in progress on one worker from which on newcomers prove their address first:
-/// more than a busy site has, and few enough for a flood of forged addresses to cost little.
+/// more than a busy site has, and few enough for a flood of forged addresses to cost little, …
 pub(crate) const QUIC_RETRY_HANDSHAKES: usize = 256;
+
+/// … or fewer: on all workers together one in so many of the places for connections, so that who is
+/// not there takes none from those who are.
+pub(crate) const QUIC_UNPROVEN_DIVISOR: usize = 8;
 
 /// Datagrams, or runs of them, received in one call: they share its cost, and each has a buffer.
 pub(crate) const DATAGRAM_BATCH: usize = 8;

@@ -7,7 +7,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::limits::{ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS};
+use crate::limits::{
+    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, QUIC_RETRY_HANDSHAKES,
+    QUIC_UNPROVEN_DIVISOR,
+};
 
 /// See the module's head.
 pub(crate) struct Places {
@@ -31,6 +34,11 @@ impl Places {
     pub(crate) fn new(all: usize, workers: usize) -> Self {
         let workers = (0..workers).map(|_| Share::default()).collect();
         Self { all, taken: AtomicUsize::new(0), workers }
+    }
+
+    /// Handshakes of QUIC in progress on one worker from which on newcomers prove their address.
+    pub(crate) fn unproven_max(&self) -> usize {
+        QUIC_RETRY_HANDSHAKES.min(self.all / QUIC_UNPROVEN_DIVISOR / self.workers.len())
     }
 
     /// Takes a place into the worker's hand, unless it has one; false when there is none.
@@ -129,6 +137,15 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handshakes_of_nobody_leave_most_places() {
+        assert_eq!(Places::new(100_000, 4).unproven_max(), QUIC_RETRY_HANDSHAKES);
+        for (all, workers) in [(200, 2), (1000, 4), (7, 2), (10, 16)] {
+            let places = Places::new(all, workers);
+            assert!(places.unproven_max() * workers <= all / QUIC_UNPROVEN_DIVISOR);
+        }
+    }
 
     #[test]
     fn a_place_goes_from_the_store_to_a_hand_to_a_connection_and_back() {

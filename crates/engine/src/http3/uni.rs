@@ -36,7 +36,7 @@ fn read_all(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
             }
             Err(ReadError::Reset(_)) => {
                 let (_, state) = http3.unis.swap_remove(at);
-                http3.session.uni_reset(&state)?;
+                http3.session.uni_reset(&state, now_ms)?;
             }
             Err(ReadError::Blocked) => return Ok(()),
         }

@@ -21,7 +21,7 @@ use crate::drain::Ending;
 use crate::exchange::Stage;
 use crate::http3::{self, Http3};
 use crate::inbox::Poster;
-use crate::limits::{DATAGRAM_BATCHES_PER_PASS, QUIC_RETRY_HANDSHAKES};
+use crate::limits::DATAGRAM_BATCHES_PER_PASS;
 use crate::many::{self, Many};
 use crate::worker::Worker;
 
@@ -204,7 +204,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming, now: Instant) {
         let worker = self.core.worker;
         let unproven = !incoming.remote_address_validated();
-        if unproven && quic.handshakes >= QUIC_RETRY_HANDSHAKES {
+        if unproven && quic.handshakes >= self.shared.places.unproven_max() {
             return quic.doors[door].retry(incoming);
         }
         let goes_on = !matches!(self.core.ending, Ending::Finishing { .. });

@@ -214,7 +214,8 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// GOAWAY of the client (RFC 9113 §6.8).
+    /// GOAWAY of the client (RFC 9113 §6.8), who may go on with what is no request: a code that is
+    /// unknown "MUST NOT trigger any special behavior" (§7), and neither does any other one.
     fn go_away_of_peer(&mut self, header: &Header, payload: &[u8], now_ms: u64) -> Handled {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
@@ -226,7 +227,6 @@ impl<S: Default> Session<S> {
             return Err(ErrorCode::FrameSizeError.into());
         }
         self.budgets.spend(Budget::Trifles, now_ms)?;
-        self.peer_leaves = true;
         Ok(Event::PeerLeaves { code: ErrorCode::of(number(code)) })
     }
 

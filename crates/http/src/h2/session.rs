@@ -84,8 +84,6 @@ pub struct Session<S> {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
     pub(super) leaving: Leaving,
-    /// The client has sent GOAWAY.
-    pub(super) peer_leaves: bool,
     /// The client has taken our settings up.
     pub(super) acknowledged: bool,
     pub(super) peer: Peer,
@@ -134,7 +132,6 @@ impl<S: Default> Session<S> {
             },
             phase: Phase::Preface,
             leaving: Leaving::No,
-            peer_leaves: false,
             acknowledged: false,
             peer: Peer {
                 stream_window: WINDOW_DEFAULT_BYTES as i32,
@@ -215,10 +212,11 @@ impl<S: Default> Session<S> {
         self.streams.len()
     }
 
-    /// Whether the connection has come to its end: one of the sides leaves, and no stream is open.
+    /// Whether the connection has come to its end: it has failed, or this side has said that it
+    /// leaves, and no stream is open. A client that says so ends it by itself.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        let leaves = self.peer_leaves || self.leaving == Leaving::Final;
+        let leaves = self.leaving == Leaving::Final;
         self.phase == Phase::Failed || (leaves && self.streams.len() == 0)
     }
 

@@ -87,7 +87,7 @@ impl Session {
             State::Stopped => nothing(bytes.len()),
         };
         if fin && step.used == bytes.len() {
-            self.uni_reset(state)?;
+            self.uni_reset(state, now_ms)?;
             return Ok(UniStep { event: UniEvent::End, ..step });
         }
         Ok(step)
@@ -96,11 +96,13 @@ impl Session {
     /// A unidirectional stream was reset by the client.
     ///
     /// # Errors
-    /// It is one that must not end before the connection (RFC 9114 §6.2.1, RFC 9204 §4.2).
-    pub fn uni_reset(&mut self, state: &UniState) -> Result<(), Fatal> {
+    /// It is one that must not end before the connection (RFC 9114 §6.2.1, RFC 9204 §4.2). Or there
+    /// was too much of that.
+    pub fn uni_reset(&mut self, state: &UniState, now_ms: u64) -> Result<(), Fatal> {
         match state.0 {
-            // RFC 9114 §6.2: a stream may end before its type has come.
-            State::Begin(..) | State::Stopped => Ok(()),
+            // RFC 9114 §6.2: a stream may end before its type has come. Nothing has counted it yet.
+            State::Begin(..) => Ok(self.budgets.spend(Budget::Trifles, now_ms)?),
+            State::Stopped => Ok(()),
             State::Control | State::Encoder | State::Decoder(_) => {
                 Err(ErrorCode::ClosedCriticalStream.into())
             }

@@ -15,4 +15,5 @@ mod h3;
 mod heads;
 mod oracle;
 mod properties;
+mod qpack;
 mod smuggling;

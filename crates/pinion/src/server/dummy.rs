@@ -71,6 +71,10 @@ impl App for DummyApp {
         self.journal.engine_answered(connection, answer);
     }
 
+    fn flooded(&mut self, _connection: Address) {
+        self.journal.flooded();
+    }
+
     #[inline]
     fn sent(&mut self, connection: Address) {
         self.journal.left(connection, 0);

@@ -84,6 +84,14 @@ impl Journal {
         }
     }
 
+    /// A connection ends for the work without end that its client made.
+    #[cold]
+    pub(crate) fn flooded(&self) {
+        if let Some(counts) = &self.counts {
+            counts.add_flood();
+        }
+    }
+
     /// The engine has answered by itself: nobody could read a request.
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         self.counted(answer.status, answer.body_bytes);

@@ -25,21 +25,31 @@ pub(crate) struct Counts {
     /// By the first digit of the status, from 2 on.
     answers: [AtomicU64; 4],
     content_bytes: AtomicU64,
+    /// Connections that were ended for the work without end that their clients made.
+    floods: AtomicU64,
+}
+
+/// With one writer there is nothing to lose between the two halves.
+#[inline]
+fn raise(count: &AtomicU64, by: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
 impl Counts {
     /// An answer stands in the queue.
     #[inline]
     pub(crate) fn add(&self, status: u16, content_bytes: u64) {
-        // With one writer there is nothing to lose between the two halves.
-        let raise = |count: &AtomicU64, by| {
-            count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
-        };
         let class = usize::from(status / 100).checked_sub(2);
         if let Some(answers) = class.and_then(|class| self.answers.get(class)) {
             raise(answers, 1);
         }
         raise(&self.content_bytes, content_bytes);
+    }
+
+    /// A flood was ended.
+    #[cold]
+    pub(crate) fn add_flood(&self) {
+        raise(&self.floods, 1);
     }
 }
 
@@ -62,6 +72,7 @@ impl Tally {
                 *of_all += of_one.load(Ordering::Relaxed);
             }
             sum.content_bytes += counts.content_bytes.load(Ordering::Relaxed);
+            sum.floods += counts.floods.load(Ordering::Relaxed);
         }
         sum
     }
@@ -72,6 +83,7 @@ impl Tally {
 struct Sum {
     answers: [u64; 4],
     content_bytes: u64,
+    floods: u64,
 }
 
 /// Everything at one time.
@@ -151,11 +163,13 @@ fn line(now: &Sample, last: &Sample) -> String {
     let bytes = (now.sum.content_bytes, last.sum.content_bytes);
     let _fits = write!(
         text,
-        "; content {} ({}/s); {} connections; CPU {} user, {} system; memory {}; switches {}/s, \
-         {}/s forced; faults {}/s, {}/s from disk; disk read {}/s, written {}/s",
+        "; content {} ({}/s); {} connections; {} floods ended; CPU {} user, {} system; \
+         memory {}; switches {}/s, {}/s forced; faults {}/s, {}/s from disk; \
+         disk read {}/s, written {}/s",
         size(bytes.0),
         size_rate(bytes.0, bytes.1),
         count(now.connections as u64),
+        count(now.sum.floods),
         percent(usage.user, before.user),
         percent(usage.system, before.system),
         size(usage.memory_bytes),
@@ -182,7 +196,9 @@ mod tests {
         }
         two.add(200, 100);
         two.add(101, 0);
-        assert_eq!(tally.sum(), Sum { answers: [3, 1, 1, 1], content_bytes: 117 });
+        one.add_flood();
+        (0..2).for_each(|_| two.add_flood());
+        assert_eq!(tally.sum(), Sum { answers: [3, 1, 1, 1], content_bytes: 117, floods: 3 });
     }
 
     #[test]
@@ -198,15 +214,16 @@ mod tests {
             read_bytes: 4096,
             written_bytes: 0,
         };
-        let sum = Sum { answers: [1200, 3, 2, 0], content_bytes: 1 << 20 };
+        let sum = Sum { answers: [1200, 3, 2, 0], content_bytes: 1 << 20, floods: 1500 };
         let last = Sample { at: Duration::from_secs(1), usage, ..Sample::default() };
         let usage = Usage { user: Duration::from_millis(600), switches: 40, ..usage };
         let now = Sample { at: Duration::from_secs(3), sum, usage, connections: 7 };
         assert_eq!(
             line(&now, &last),
             "stats after 3 s: 1 205 answers (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
-             1.00 MiB (512 KiB/s); 7 connections; CPU 5.0 % user, 0.0 % system; memory 5.00 MiB; \
-             switches 10/s, 0/s forced; faults 0/s, 0/s from disk; disk read 0 B/s, written 0 B/s"
+             1.00 MiB (512 KiB/s); 7 connections; 1 500 floods ended; CPU 5.0 % user, 0.0 % \
+             system; memory 5.00 MiB; switches 10/s, 0/s forced; faults 0/s, 0/s from disk; disk \
+             read 0 B/s, written 0 B/s"
         );
         // Nothing is divided by nothing, and nothing goes backwards.
         assert!(line(&last, &now).contains("0 answers (0/s)"));

@@ -84,6 +84,20 @@ fn skipped_bytes() {
     assert!((4 * 1021..4 * 1023).contains(&all.0), "{all:?}");
 }
 
+/// Streams that end, or are reset, before anybody knows what they are.
+#[test]
+fn streams_of_no_type() {
+    let mut peer = Peer::new();
+    let all = until_the_end(|| peer.uni(&mut UniState::default(), b"", true));
+    assert_eq!(all, (1024, TRIFLES.to_owned()));
+    let mut peer = Peer::new();
+    let all = until_the_end(|| {
+        let reset = peer.session.uni_reset(&UniState::default(), peer.now_ms);
+        reset.err().map(|fatal| failure(&fatal.into())).into_iter().collect()
+    });
+    assert_eq!(all, (1024, TRIFLES.to_owned()));
+}
+
 /// Streams that are opened while this side leaves.
 #[test]
 fn streams_behind_go_away() {

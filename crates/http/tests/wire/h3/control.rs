@@ -132,7 +132,7 @@ fn critical_streams_stay() {
         let mut peer = Peer::new();
         let mut state = UniState::default();
         assert!(peer.uni(&mut state, &[kind], false).is_empty());
-        assert!(peer.session.uni_reset(&state).is_err());
+        assert!(peer.session.uni_reset(&state, 0).is_err());
         assert_eq!(peer.uni(&mut state, b"", true), [CLOSED]);
         assert_eq!(peer.uni(&mut UniState::default(), &[kind], true), [CREATION]);
         let whole = Peer::new().uni(&mut UniState::default(), &[kind], true);
@@ -162,13 +162,13 @@ fn unknown_streams() {
         let mut state = UniState::default();
         let bytes = [&number(kind)[..], &[0xff; 100]].concat();
         assert_eq!(peer.uni(&mut state, &bytes, false), ["stop"]);
-        assert!(peer.session.uni_reset(&state).is_ok());
+        assert!(peer.session.uni_reset(&state, 0).is_ok());
         assert_eq!(peer.uni(&mut state, b"more", true), ["end"]);
     }
     // A stream that ends before its type has come.
     let mut state = UniState::default();
     assert!(peer.uni(&mut state, b"\x40", false).is_empty());
-    assert!(peer.session.uni_reset(&state).is_ok());
+    assert!(peer.session.uni_reset(&state, 0).is_ok());
     assert_eq!(peer.uni(&mut state, b"", true), ["end"]);
 }
 

