@@ -98,7 +98,7 @@ fn httpwg(address: SocketAddr) -> (bool, String) {
 fn every_case_of_httpwg(times: u32) {
     for io in Io::BOTH {
         // It sends what breaks a stream in more than one piece, and takes no answer in between.
-        let slow = ["--dummy", "--dummy-delay", "1000", "--protocols", "h2"];
+        let slow = ["--dummy", "--dummy-delay", "1s", "--protocols", "h2"];
         let served = Served::start(io, &slow);
         for round in 0..times {
             let (is_right, text) = httpwg(served.server.address_of("http"));
