@@ -188,7 +188,8 @@ fn place_of(flight: &[u8], at: usize) -> Place {
 
 /// Places to be tried: every few, by a step that is no divisor of anything, and all heads.
 fn places(flight: &[u8]) -> impl Iterator<Item = usize> {
-    (0..flight.len()).filter(|&at| at % STEP == 0 || place_of(flight, at) != Place::Sealed)
+    let is_head = |at| place_of(flight, at) != Place::Sealed;
+    (0..flight.len()).filter(move |&at| at.is_multiple_of(STEP) || is_head(at))
 }
 
 #[test]

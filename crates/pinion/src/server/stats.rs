@@ -163,8 +163,8 @@ fn line(now: &Sample, last: &Sample) -> String {
     let bytes = (now.sum.content_bytes, last.sum.content_bytes);
     let _fits = write!(
         text,
-        "; content {} ({}/s); {} connections; {} floods ended; CPU {} user, {} system; memory {}; switches {}/s, \
-         {}/s forced; faults {}/s, {}/s from disk; disk read {}/s, written {}/s",
+        "; content {} ({}/s); {} connections; {} floods ended; CPU {} user, {} system; memory {}; \
+         switches {}/s, {}/s forced; faults {}/s, {}/s from disk; disk read {}/s, written {}/s",
         size(bytes.0),
         size_rate(bytes.0, bytes.1),
         count(now.connections as u64),
@@ -221,7 +221,8 @@ mod tests {
             line(&now, &last),
             "stats after 3 s: 1 205 answers (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
              1.00 MiB (512 KiB/s); 7 connections; 1 500 floods ended; CPU 5.0 % user, 0.0 % \
-             system; memory 5.00 MiB; switches 10/s, 0/s forced; faults 0/s, 0/s from disk; disk read 0 B/s, written 0 B/s"
+             system; memory 5.00 MiB; switches 10/s, 0/s forced; faults 0/s, 0/s from disk; \
+             disk read 0 B/s, written 0 B/s"
         );
         // Nothing is divided by nothing, and nothing goes backwards.
         assert!(line(&last, &now).contains("0 answers (0/s)"));
