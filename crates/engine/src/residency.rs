@@ -2,21 +2,22 @@
 //!
 //! A server that builds a folder at its start runs the compressors once and then never again, yet
 //! the heap they used and the pages of their code would stay resident for its whole life (measured:
-//! 2.6 of 7.4 MiB). After [`release`] only what serving touches comes back.
+//! 2.6 of 7.4 MiB); so would the relocations and tables that only a start reads. After [`release`]
+//! only what serving touches comes back.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-/// Gives free heap memory back to the system, and the pages of program code that were read from the
-/// program's file: for a start, because workers that run would all fault them in again. Code that
-/// is needed again is mapped again from the page cache, without reading the disk while the system
-/// has memory to spare. Never fails: what cannot be given back stays.
+/// Gives free heap memory back to the system, and the pages of code and constants that were read
+/// from the program's file: for a start, because workers that run would all fault them in again.
+/// What is needed again is mapped again from the page cache, without reading the disk while the
+/// system has memory to spare. Never fails: what cannot be given back stays.
 pub fn release() {
     release_heap();
-    // SAFETY: `drop_code` matches the signature that is asked for, does not unwind, and gets no
+    // SAFETY: `drop_pages` matches the signature that is asked for, does not unwind, and gets no
     // data; the loader's list of objects is valid while it runs.
     unsafe {
-        libc::dl_iterate_phdr(Some(drop_code), ptr::null_mut());
+        libc::dl_iterate_phdr(Some(drop_pages), ptr::null_mut());
     }
 }
 
@@ -33,17 +34,17 @@ pub fn release_heap() {
 #[cfg(not(target_env = "gnu"))]
 pub fn release_heap() {}
 
-/// Drops the resident pages of the executable segments of one loaded object. Segments that can be
-/// written, or that relocations were written to, are not executable and stay as they are.
+/// Drops the resident pages of the segments of one loaded object that cannot be written. What
+/// relocations are written to lies in segments that can (the part that is protected later too), and
+/// stays as it is.
 ///
 /// # Safety
 /// `info` points to a description of a loaded object, as `dl_iterate_phdr` gives it.
-unsafe extern "C" fn drop_code(
+unsafe extern "C" fn drop_pages(
     info: *mut libc::dl_phdr_info,
     _size: libc::size_t,
     _data: *mut c_void,
 ) -> c_int {
-    const READ_EXECUTE: u32 = libc::PF_R | libc::PF_X;
     let page_bytes = rustix::param::page_size();
     // SAFETY: valid as this function's condition says.
     let object = unsafe { &*info };
@@ -51,16 +52,18 @@ unsafe extern "C" fn drop_code(
     let headers =
         unsafe { std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)) };
     for header in headers {
-        if header.p_type != libc::PT_LOAD || header.p_flags != READ_EXECUTE || header.p_filesz == 0
-        {
+        let is_dropped = header.p_type == libc::PT_LOAD
+            && header.p_flags & libc::PF_W == 0
+            && header.p_filesz > 0;
+        if !is_dropped {
             continue;
         }
         let first = (object.dlpi_addr + header.p_vaddr) as usize;
         let start = first / page_bytes * page_bytes;
         let bytes = first - start + header.p_filesz as usize;
-        // SAFETY: the pages are a private mapping of a file that nothing has written to (they are
-        // not writable and position-independent code has no relocations in them), so what is
-        // mapped again is what was there.
+        // SAFETY: the pages are a private mapping of a file that nothing has written to (the
+        // segment is not writable, and position-independent code has no relocations in such), so
+        // what is mapped again is what was there.
         unsafe {
             libc::madvise(start as *mut c_void, bytes, libc::MADV_DONTNEED);
         }
