@@ -111,9 +111,23 @@ fn one_that_ends_soon_is_made_anew() {
 #[test]
 fn a_running_server_makes_one_that_ends_soon_anew() {
     let (site, state) = (site(), Folder::new("renewed-running"));
-    let server = serve(&site, state.path(), &[]);
+    renews_a_short_one(serve(&site, state.path(), &[]), &state);
+}
+
+#[test]
+fn one_with_a_configuration_does_too() {
+    let state = Folder::with("renewed-configured", [("site/index.html", "home")]);
+    let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
+    state.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
+    let folder = state.path().display().to_string();
+    let start = Start::site(&state.join("pinion.toml")).flags(&["--state", &folder]);
+    renews_a_short_one(start.start(), &state);
+}
+
+#[track_caller]
+fn renews_a_short_one(server: Server, state: &Folder) {
     let (file, first) = told(&server);
-    let short = pinion_tests::tls::Pair::new(&state, "short", &["localhost"]);
+    let short = pinion_tests::tls::Pair::new(state, "short", &["localhost"]);
     let both = file.with_extension("pem");
     fs::copy(short.bundled(), state.join("tls/next")).expect("copied");
     fs::rename(state.join("tls/next"), &both).expect("renamed");

@@ -54,6 +54,9 @@ pub const QUIC_CONNECTION_BYTES: usize = {
 /// Bytes of one worker where QUIC is spoken: what datagrams are received in.
 pub const QUIC_WORKER_BYTES: usize = DATAGRAM_BATCH * DATAGRAM_MAX_BYTES;
 
+/// Bytes of one socket of QUIC: what is being sent, and what the kernel had no room for.
+pub const QUIC_SOCKET_BYTES: usize = 2 * DATAGRAM_MAX_BYTES;
+
 /// Places for connections in the tables of all workers. A table never shrinks, and every worker may
 /// once have had as many as balance allows it.
 pub const fn table_places(connections: usize, workers: usize) -> usize {

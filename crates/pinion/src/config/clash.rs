@@ -85,6 +85,11 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
             faults.push(Fault::at(file, section.place_of(last.row()), message));
         }
     }
+    if let Some((key, address, place)) = address_of(section)
+        && let Some(why) = kinds.iter().find_map(|kind| kind.cannot_be_at(&address))
+    {
+        faults.push(Fault::at(file, place, format!("{key}: {address}: {why}")));
+    }
     if section.is_written("client-ca") && !kinds.iter().any(|kind| kind.is_secured()) {
         let place = section.place_of("client-ca");
         faults.push(Fault::at(file, place, "client-ca: has no effect without tls or quic"));

@@ -74,7 +74,7 @@ impl Table {
             Self::Site => "A site; there is at least one",
             Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
             Self::Certificate => "A certificate for TLS",
-            Self::Tls => "What all TLS listeners have in common",
+            Self::Tls => "What all encrypted listeners have in common",
             Self::Server => "The whole server",
             Self::Limits => "What the server takes at most",
             Self::Log => "The access log of all sites",

@@ -94,8 +94,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Refuse clients without a certificate from these authorities",
-        long: "A PEM file with one certificate or more. For every TLS listener as a flag, for one \
-               as a key.",
+        long: "A PEM file with one certificate or more. For every encrypted listener as a flag, \
+               for one as a key.",
     },
     Directive {
         name: "protocols",

@@ -55,6 +55,8 @@ pub(crate) struct Capacity {
     pub(crate) tls: bool,
     /// … or over QUIC.
     pub(crate) quic: bool,
+    /// Sockets of QUIC.
+    pub(crate) datagram_sockets: u64,
 }
 
 /// What there is at start that the capacity depends on.
@@ -68,6 +70,8 @@ pub(crate) struct Load {
     pub(crate) external_files: usize,
     /// A configuration file can be read again; that has a thread of its own.
     pub(crate) configured: bool,
+    /// Sockets of QUIC: each listener has one for each worker.
+    pub(crate) datagram_sockets: usize,
 }
 
 impl Capacity {
@@ -76,11 +80,11 @@ impl Capacity {
     /// # Errors
     /// A budget that is too small for so many workers.
     pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load) -> Result<Self, Failure> {
-        let Load { workers, sites, external_files, configured } = load;
+        let Load { workers, sites, external_files, configured, datagram_sockets } = load;
         // Twice: while a reload is taken up, the old state of a folder is still being served.
         let of_sites =
             2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
-        let descriptors = descriptors.saturating_sub(of_sites);
+        let descriptors = descriptors.saturating_sub(of_sites + datagram_sockets as u64);
         let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
         let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
         let connections = wanted.min(possible);
@@ -106,7 +110,8 @@ impl Capacity {
             + u64::from(configured)
             + u64::from(serve.stats.is_some())
             + u64::from(tls);
-        Ok(Self { connections, buffer_bytes, asked, threads, tls, quic })
+        let datagram_sockets = datagram_sockets as u64;
+        Ok(Self { connections, buffer_bytes, asked, threads, tls, quic, datagram_sockets })
     }
 
     /// The most memory the server can use beside the archives, while no other one is loaded.
@@ -125,6 +130,7 @@ impl Capacity {
             worker += footprint::QUIC_WORKER_BYTES;
         }
         heap_bytes += workers * worker as u64;
+        heap_bytes += self.datagram_sockets * footprint::QUIC_SOCKET_BYTES as u64;
         heap_bytes += places * connection as u64;
         let secured = match (self.quic, self.tls) {
             (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),
@@ -162,7 +168,8 @@ mod tests {
         *serve
     }
 
-    const ONE_SITE: Load = Load { workers: 2, sites: 1, external_files: 0, configured: false };
+    const ONE_SITE: Load =
+        Load { workers: 2, sites: 1, external_files: 0, configured: false, datagram_sockets: 0 };
 
     fn capacity_of(serve: &Serve, descriptors: u64) -> Capacity {
         let Ok(capacity) = Capacity::new(serve, descriptors, ONE_SITE) else { panic!("{serve:?}") };
@@ -207,6 +214,18 @@ mod tests {
         let Ok(many) = Capacity::new(&serve, 1024, load) else { panic!("{load:?}") };
         assert_eq!(one.connections - many.connections, 10 * SITE_DESCRIPTORS + 2 * 3);
         assert_eq!(many.threads - one.threads, 10 * SITE_THREADS + 1);
+    }
+
+    #[test]
+    fn sockets_of_quic_are_descriptors_and_hold_buffers() {
+        let serve = serve("pinion serve --quic 127.0.0.1:443");
+        let one = capacity_of(&serve, 1024);
+        let load = Load { datagram_sockets: 32, ..ONE_SITE };
+        let Ok(many) = Capacity::new(&serve, 1024, load) else { panic!("{load:?}") };
+        assert_eq!(one.connections - many.connections, 32);
+        let sockets = Capacity { datagram_sockets: 8, ..one };
+        let more = sockets.bound_bytes(1, Io::Epoll, false) - one.bound_bytes(1, Io::Epoll, false);
+        assert_eq!(more, 9 * footprint::QUIC_SOCKET_BYTES as u64);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::tls::{Keeper, Wish};
 use crate::directives::{self, Change, Directive, Level};
 use crate::failure::Failure;
 use crate::plan::{ConfigFile, Plan};
-use crate::settings::{Certificates, Listen, ListenKind, Serve};
+use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
 use pinion_engine::stderr;
@@ -123,8 +123,8 @@ impl Renewer {
         if let Some(certificates) = &self.certificates {
             certificates.ask(match &serve.tls.certificates {
                 Certificates::Files(files) => Wish::Files(files.clone()),
-                // Without TLS listeners it is these that need a start.
-                Certificates::SelfSigned { .. } if !serve.has(ListenKind::Tls) => Wish::Reload,
+                // Without encrypted listeners it is these that need a start.
+                Certificates::SelfSigned { .. } if !serve.encrypts() => Wish::Reload,
                 Certificates::SelfSigned { .. } => Wish::NoFiles,
             });
         }
@@ -162,14 +162,10 @@ impl Started {
 
 /// What the same address has another value of. All values together may be the same as before: one
 /// that moves from a listener to another.
-fn moved(started: &[Listen], now: &[Listen]) -> impl Iterator<Item = &'static str> {
-    let by_place = |listen: &[Listen]| {
-        let mut listen = listen.to_vec();
-        listen.sort_by_cached_key(|listen| (listen.kind.row(), listen.address.to_string()));
-        listen
-    };
-    let pairs = by_place(started).into_iter().zip(by_place(now));
-    let pairs = pairs.filter(|(one, two)| one.kind == two.kind && one.address == two.address);
+fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &'static str> + 'l {
+    let same = |one: &Listen, two: &Listen| one.kind == two.kind && one.address == two.address;
+    let pairs =
+        started.iter().filter_map(move |one| Some((one, now.iter().find(|two| same(one, two))?)));
     pairs.flat_map(|(one, two)| {
         let client_ca = (one.client_ca != two.client_ca).then_some("client-ca");
         client_ca.into_iter().chain((one.protocols != two.protocols).then_some("protocols"))
@@ -181,7 +177,7 @@ mod tests {
     use super::*;
     use crate::address::Address;
     use crate::directives::verbs::Verb;
-    use crate::settings::Spoken;
+    use crate::settings::{ListenKind, Spoken};
 
     #[test]
     fn what_needs_a_start_is_named_by_its_key() {
@@ -215,6 +211,9 @@ mod tests {
         assert_eq!(waiting(&ca), ["[[listen]] client-ca"]);
         let both = [tls(1, None, one), tls(2, Some("ca"), all)];
         assert_eq!(waiting(&both), ["[[listen]] client-ca", "[[listen]] protocols"]);
+        // One more, that stands before.
+        let more = [tls(0, None, all), tls(1, None, all), tls(2, None, one)];
+        assert_eq!(waiting(&more), ["[[listen]] client-ca"]);
         // Of another address there is nothing to compare with; that it is another one is told.
         assert!(waiting(&[tls(3, None, one), tls(2, None, one)]).is_empty());
     }

@@ -17,7 +17,6 @@ use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
-use pinion_engine::quic::config::QuicKeys;
 use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
@@ -37,11 +36,9 @@ pub(crate) struct Kit {
     pub(crate) listeners: Vec<Bound>,
     /// Those of QUIC.
     pub(crate) quic: Vec<BoundQuic>,
-    /// … and its keys.
-    pub(crate) quic_keys: QuicKeys,
     /// The files of those that are Unix sockets.
     pub(crate) files: SocketFiles,
-    /// What encrypts; none without TLS listeners.
+    /// What encrypts; none without listeners that do.
     pub(crate) tls: Option<Tls>,
     /// The open log.
     pub(crate) log: Option<Output>,
@@ -75,6 +72,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         sites: sites.len(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
         configured: config.is_some(),
+        datagram_sockets: quic.iter().map(|bound| bound.sockets.len()).sum(),
     };
     let capacity = Capacity::new(&settings, descriptors, load)?;
     Ok(Kit {
@@ -84,7 +82,6 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         signals,
         listeners,
         quic,
-        quic_keys: QuicKeys::random(),
         files,
         tls,
         log,

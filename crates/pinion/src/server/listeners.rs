@@ -65,7 +65,7 @@ pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<
 pub(crate) struct BoundQuic {
     /// The sockets.
     pub(crate) sockets: Vec<OwnedFd>,
-    /// What a client asks for.
+    /// What a client asks for, and how.
     pub(crate) url: String,
     /// What clients find there.
     pub(crate) listen: Listen,
@@ -78,23 +78,7 @@ pub(crate) struct BoundQuic {
 pub(crate) fn bind_quic(listeners: &[Listen], workers: usize) -> Result<Vec<BoundQuic>, Failure> {
     let mut bound = Vec::new();
     for listen in listeners.iter().filter(|listen| listen.kind == ListenKind::Quic) {
-        let addresses = match &listen.address {
-            Address::Any { port } => vec![(Ipv6Addr::UNSPECIFIED, *port).into()],
-            Address::Ip(ip) => vec![*ip],
-            Address::Name { host, port } => {
-                let found = (host.as_str(), *port).to_socket_addrs();
-                found.map_err(|error| cannot_listen(listen, &error))?.collect()
-            }
-            Address::Unix(_) | Address::Inherited(_) => {
-                let address = &listen.address;
-                return Err(Failure::usage(format!(
-                    "--quic {address}: HTTP/3 needs UDP; give an address and a port, like :443"
-                )));
-            }
-        };
-        for address in addresses {
-            let sockets = udp(address, workers).map_err(|error| cannot_listen(listen, &error))?;
-            let authority = sockets.first().and_then(local_address).unwrap_or(address);
+        for (sockets, authority) in bind_ip(listen, |address| udp(address, workers))? {
             let url = format!("https://{authority}/ (HTTP/3)");
             bound.push(BoundQuic { sockets, url, listen: listen.clone() });
         }
@@ -102,26 +86,30 @@ pub(crate) fn bind_quic(listeners: &[Listen], workers: usize) -> Result<Vec<Boun
     Ok(bound)
 }
 
-/// IPv4 alone where the kernel has no IPv6.
-fn udp(address: SocketAddr, workers: usize) -> io::Result<Vec<OwnedFd>> {
-    match bind_udp(address, workers) {
-        Err(error) if no_such_family(&error) && address.ip().is_unspecified() => {
-            bind_udp((Ipv4Addr::UNSPECIFIED, address.port()).into(), workers)
+/// Binds one address of TCP; a host name may have several.
+fn bind(listen: &Listen, files: &SocketFiles) -> Result<Vec<Socket>, Failure> {
+    match &listen.address {
+        Address::Unix(path) => {
+            let bound = unix(path, files).map_err(|error| cannot_listen(listen, &error))?;
+            Ok(vec![bound])
         }
-        bound => bound,
+        _ => bind_ip(listen, tcp),
     }
 }
 
-/// Binds one address; a host name may have several.
-fn bind(listen: &Listen, files: &SocketFiles) -> Result<Vec<Socket>, Failure> {
-    match &listen.address {
-        Address::Any { port } => bind_any(*port).map(|bound| vec![bound]),
-        Address::Ip(ip) => tcp(*ip).map(|bound| vec![bound]),
-        Address::Name { host, port } => return bind_name(listen, host, *port),
-        Address::Unix(path) => unix(path, files).map(|bound| vec![bound]),
-        Address::Inherited(_) => return Err(inherited(listen)),
-    }
-    .map_err(|error| cannot_listen(listen, &error))
+/// Binds every address that has a port and is meant by `listen`.
+fn bind_ip<S>(
+    listen: &Listen,
+    bind: impl Fn(SocketAddr) -> io::Result<S>,
+) -> Result<Vec<S>, Failure> {
+    let bound = match &listen.address {
+        Address::Any { port } => bind_any(*port, bind),
+        Address::Ip(ip) => bind(*ip),
+        Address::Name { host, port } => return bind_name(listen, host, *port, bind),
+        // Those of QUIC were refused where they were read.
+        Address::Unix(_) | Address::Inherited(_) => return Err(inherited(listen)),
+    };
+    Ok(vec![bound.map_err(|error| cannot_listen(listen, &error))?])
 }
 
 fn inherited(Listen { address, kind, .. }: &Listen) -> Failure {
@@ -134,16 +122,21 @@ fn inherited(Listen { address, kind, .. }: &Listen) -> Failure {
 
 /// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
 /// kernel has no IPv6.
-fn bind_any(port: u16) -> io::Result<Socket> {
-    match tcp((Ipv6Addr::UNSPECIFIED, port).into()) {
-        Err(error) if no_such_family(&error) => tcp((Ipv4Addr::UNSPECIFIED, port).into()),
+fn bind_any<S>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<S>) -> io::Result<S> {
+    match bind((Ipv6Addr::UNSPECIFIED, port).into()) {
+        Err(error) if no_such_family(&error) => bind((Ipv4Addr::UNSPECIFIED, port).into()),
         bound => bound,
     }
 }
 
 /// Every address the name has here. Those that this machine lacks (`localhost` is often both
 /// 127.0.0.1 and ::1 without IPv6) are left out as long as one remains.
-fn bind_name(listen: &Listen, host: &str, port: u16) -> Result<Vec<Socket>, Failure> {
+fn bind_name<S>(
+    listen: &Listen,
+    host: &str,
+    port: u16,
+    bind: impl Fn(SocketAddr) -> io::Result<S>,
+) -> Result<Vec<S>, Failure> {
     let Listen { address, kind, .. } = listen;
     let flag = kind.row();
     let found = (host, port).to_socket_addrs();
@@ -156,7 +149,7 @@ fn bind_name(listen: &Listen, host: &str, port: u16) -> Result<Vec<Socket>, Fail
             continue;
         }
         seen.push(ip);
-        match tcp(ip) {
+        match bind(ip) {
             Ok(socket) => bound.push(socket),
             Err(error) if no_such_family(&error) => missing = Some(error),
             Err(error) => return Err(cannot_listen(listen, &error)),
@@ -173,6 +166,13 @@ fn tcp(address: SocketAddr) -> io::Result<Socket> {
     let socket = bind_tcp(address)?;
     let authority = local_address(&socket).unwrap_or(address).to_string();
     Ok((socket, authority))
+}
+
+/// One socket for each worker.
+fn udp(address: SocketAddr, workers: usize) -> io::Result<(Vec<OwnedFd>, String)> {
+    let sockets = bind_udp(address, workers)?;
+    let authority = sockets.first().and_then(local_address).unwrap_or(address).to_string();
+    Ok((sockets, authority))
 }
 
 fn unix(path: &Path, files: &SocketFiles) -> io::Result<Socket> {
@@ -241,6 +241,16 @@ mod tests {
         Listen { address: Address::parse(text).expect("an address"), ..Listen::UNCONFIGURED }
     }
 
+    /// URLs of a listener of QUIC, or why there is none.
+    fn quic(text: &str) -> Result<Vec<String>, String> {
+        let listen = Listen { kind: ListenKind::Quic, ..http(text) };
+        match bind_quic(&[listen], 2) {
+            Ok(bound) => Ok(bound.into_iter().map(|bound| bound.url).collect()),
+            Err(Failure::Failed(error)) => Err(error.to_string()),
+            Err(other) => panic!("{text}: {other:?}"),
+        }
+    }
+
     fn bound(text: &str) -> Result<Vec<Bound>, Failure> {
         bind_all(&[http(text)], &SocketFiles::default())
     }
@@ -272,6 +282,23 @@ mod tests {
     fn a_name_listens_on_what_it_stands_for() {
         let bound = bound("localhost:0").expect("bound");
         assert!(bound.iter().all(|bound| bound.url.starts_with("http://")));
+        let urls = quic("localhost:0").expect("bound");
+        assert!(!urls.is_empty() && urls.iter().all(|url| url.starts_with("https://")));
+    }
+
+    #[test]
+    fn an_address_that_this_machine_lacks_is_left_out_of_a_name() {
+        let lacked = || io::Error::from(ErrorKind::AddrNotAvailable);
+        let one = |address: SocketAddr| match address.port() {
+            0 => Ok(address),
+            _ => Err(lacked()),
+        };
+        let bound = bind_name(&http("localhost:0"), "localhost", 0, one).expect("bound");
+        let mut once = bound.clone();
+        once.dedup();
+        assert_eq!(bound, once);
+        let none = bind_name(&http("localhost:1"), "localhost", 1, one);
+        assert!(matches!(none, Err(Failure::Failed(e)) if e.to_string().contains("no such addr")));
     }
 
     #[test]
@@ -287,6 +314,8 @@ mod tests {
         assert!(refusal("192.0.2.1:0").contains("this machine has no such address"));
         assert!(refusal("unix:/no/such/folder/x.sock").contains("does not exist"));
         assert!(refusal("no-such-host.invalid:80").contains("no such host"));
+        let unknown = quic("no-such-host.invalid:80").expect_err("no such host");
+        assert!(unknown.contains("--quic") && unknown.contains("no such host"), "{unknown}");
         assert!(matches!(bound("fd:web"), Err(Failure::Usage(_))));
         let denied = io::Error::from(ErrorKind::PermissionDenied);
         let low = cannot_listen(&http("80"), &denied);

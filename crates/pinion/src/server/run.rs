@@ -41,7 +41,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         signals,
         listeners,
         quic,
-        quic_keys,
         files,
         tls,
         log,
@@ -59,8 +58,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
     let leads = leads(tls.as_ref(), &listeners);
-    let engine =
-        engine_kit(&settings, listeners, (quic, &quic_keys), tls.as_ref(), io, workers, &capacity)?;
+    let engine = engine_kit(&settings, listeners, quic, tls.as_ref(), io, workers, &capacity)?;
     let keeper = tls.map(Keeper::start).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
@@ -124,7 +122,7 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
 fn engine_kit(
     settings: &Serve,
     bound: Vec<Bound>,
-    (quic, quic_keys): (Vec<BoundQuic>, &QuicKeys),
+    quic: Vec<BoundQuic>,
     tls: Option<&Tls>,
     io: Io,
     workers: usize,
@@ -142,10 +140,11 @@ fn engine_kit(
         let settings = ListenerSettings { protocol, fields, tls };
         listeners.push(Listener { socket: Arc::new(socket), settings });
     }
+    let keys = QuicKeys::random();
     let mut doors = Vec::new();
     for BoundQuic { sockets, listen, .. } in quic {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
-        let config = QuicConfig::new(&tls, quic_keys.clone(), Settings::default().idle_ms);
+        let config = QuicConfig::new(&tls, keys.clone(), Settings::default().idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields(settings, true);

@@ -27,7 +27,7 @@ pub(crate) struct Tls {
     /// What has to be made anew before its time is over.
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     store: Arc<CertificateStore>,
-    /// What the connections of each TLS listener have in common.
+    /// What the connections of each encrypted listener have in common.
     configs: Vec<(Listen, TlsConfig)>,
     /// Where redirects lead; none without a listener that redirects.
     leads_to: Option<CanonicalHost>,
@@ -86,7 +86,7 @@ impl Tls {
     }
 }
 
-/// Of every TLS listener. A ticket of one is good at another with the same authorities.
+/// Of every encrypted listener. A ticket of one is good at another with the same authorities.
 fn configs(
     settings: &Serve,
     store: &Arc<CertificateStore>,

@@ -131,7 +131,7 @@ impl Serve {
             listen.extend(tls::listeners(low)?);
         }
         if listen.is_empty() {
-            listen.push(Listen::UNCONFIGURED);
+            listen.push(tls::unwritten_listener(low)?);
         }
         Ok(Self {
             low: low.clone(),
@@ -296,6 +296,16 @@ mod tests {
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
         assert!(!site.content.no_security_fields && site.content_flag().is_none());
+    }
+
+    /// Also where nothing says where to listen.
+    #[test]
+    fn what_clients_may_speak_holds_for_the_listener_of_nobody() {
+        let serve = served("pinion serve --protocols h1");
+        assert!(serve.listen.iter().all(|listen| !listen.protocols.tcp.http2), "{serve:?}");
+        let refused = settings("pinion serve --protocols h3").err();
+        let reason = refused.and_then(|failure| failure.reason()).expect("a usage error");
+        assert!(reason.contains("nothing to speak at listen"), "{reason}");
     }
 
     #[test]

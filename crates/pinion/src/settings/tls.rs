@@ -47,7 +47,7 @@ pub(crate) enum ListenKind {
 pub(crate) const LISTEN_KINDS: [ListenKind; 4] =
     [ListenKind::Http, ListenKind::Tls, ListenKind::Quic, ListenKind::Redirect];
 
-/// What all TLS listeners have in common, and what leads to them.
+/// What all encrypted listeners have in common, and what leads to them.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsSettings {
     /// What clients get; the first is for those that ask for no host.
@@ -130,6 +130,12 @@ impl ListenKind {
         matches!(self, Self::Tls | Self::Quic)
     }
 
+    /// Why nothing of this kind can be at an address; `None` when it can.
+    pub(crate) fn cannot_be_at(self, address: &Address) -> Option<&'static str> {
+        let is_misplaced = self == Self::Quic && matches!(address, Address::Unix(_));
+        is_misplaced.then_some("HTTP/3 needs UDP; give an address and a port, like :443")
+    }
+
     /// The row of an address of this kind.
     pub(crate) fn row(self) -> &'static str {
         match self {
@@ -184,20 +190,33 @@ impl TlsSettings {
 /// The addresses of one command line, or of one table of a file.
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
-    let protocols = single(low, "protocols", values::protocols)?;
-    let protocols = protocols.unwrap_or(Spoken::ALL);
     let mut listeners = Vec::new();
     for kind in LISTEN_KINDS {
         for text in low.values(kind.row()) {
             let address = read(row(kind.row()), text, Address::parse)?;
-            let client_ca = client_ca.clone().filter(|_| kind.is_secured());
-            if let Some(why) = protocols.silent_at(kind) {
-                return Err(Failure::usage(format!("--protocols: {why}")));
+            if let Some(why) = kind.cannot_be_at(&address) {
+                return Err(Failure::usage(format!("--{} {address}: {why}", kind.row())));
             }
+            let client_ca = client_ca.clone().filter(|_| kind.is_secured());
+            let protocols = spoken(low, kind)?;
             listeners.push(Listen { address, kind, protocols, client_ca });
         }
     }
     Ok(listeners)
+}
+
+/// Where a server listens when no listener of any kind is written down.
+pub(super) fn unwritten_listener(low: &Low) -> Result<Listen, Failure> {
+    Ok(Listen { protocols: spoken(low, ListenKind::Http)?, ..Listen::UNCONFIGURED })
+}
+
+/// What clients may speak at a listener of a kind.
+fn spoken(low: &Low, kind: ListenKind) -> Result<Spoken, Failure> {
+    let protocols = single(low, "protocols", values::protocols)?.unwrap_or(Spoken::ALL);
+    match protocols.silent_at(kind) {
+        Some(why) => Err(Failure::usage(format!("--protocols: {why}"))),
+        None => Ok(protocols),
+    }
 }
 
 /// What would be taken in silence and do nothing: its row, and why. Rows are named by `named`.

@@ -98,6 +98,28 @@ fn what_has_no_effect_is_told_once() {
 }
 
 #[test]
+fn a_listener_has_something_to_speak_and_a_port_to_speak_at() {
+    let folder = Folder::with_site();
+    let silent = "protocols: leaves nothing to speak at";
+    for (listen, expected) in [
+        (
+            "quic = \"unix:x\"",
+            "pinion.toml:4:8: quic: unix:x: HTTP/3 needs UDP; give an address \
+                              and a port, like :443"
+                .to_owned(),
+        ),
+        ("quic = \":1\"\nprotocols = [\"h1\"]", format!("pinion.toml:5:13: {silent} quic; add h3")),
+        (
+            "tls = \":1\"\nprotocols = [\"h3\"]",
+            format!("pinion.toml:5:13: {silent} tls; add h1 or h2"),
+        ),
+    ] {
+        folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n[[listen]]\n{listen}\n"));
+        says(&folder, &[&expected]);
+    }
+}
+
+#[test]
 fn no_flag_lets_those_in_whom_the_file_keeps_out() {
     let folder = Folder::with_site();
     let listen = "[[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n";

@@ -97,6 +97,7 @@ impl Kept {
                              stay: a restart is needed for a self-signed one"
                         ));
                     }
+                    self.renew_own();
                     self.take_up(|_| true);
                 }
                 None => self.follow(),
