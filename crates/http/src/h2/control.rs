@@ -177,10 +177,12 @@ impl<S: Default> Session<S> {
             return Err(ErrorCode::FrameSizeError.into());
         }
         let stream = header.stream;
-        if self.streams.remove(stream).is_none() {
+        if self.streams.get(stream).is_none() {
             return self.beside_open_streams(header, now_ms);
         }
+        // Before it is taken out: what ends the connection leaves it to who ends all open streams.
         self.budgets.spend(Budget::Resets, now_ms)?;
+        self.streams.remove(stream);
         let code = ErrorCode::of(number(payload));
         Ok(Event::Reset { stream, code, by_peer: true })
     }
