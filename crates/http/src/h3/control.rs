@@ -281,7 +281,8 @@ fn settings(mut payload: &[u8]) -> Result<(), Fatal> {
         if setting::is_forbidden(name) {
             return Err(ErrorCode::SettingsError.into());
         }
-        // "The same setting identifier MUST NOT occur more than once": of those that are defined.
+        // "The same setting identifier MUST NOT occur more than once": of those below 64, where all
+        // stand that an RFC defines.
         let bit = u32::try_from(name).ok().and_then(|name| 1u64.checked_shl(name)).unwrap_or(0);
         if seen & bit != 0 {
             return Err(ErrorCode::SettingsError.into());
