@@ -86,6 +86,11 @@ impl Compressed {
         lines
     }
 
+    /// The section in its form for HTTP/3.
+    pub(crate) fn of_qpack(self) -> Vec<u8> {
+        self.qpack
+    }
+
     pub(crate) fn qpack(&mut self) -> u64 {
         let section = &mut self.section;
         let fit = qpack::decoder::decode(black_box(&self.qpack), section, &Limits::default());

@@ -2,10 +2,10 @@
 //!
 //! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
 //! or `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or
-//! does one thing alone (see `compressed.rs`). It prints nanoseconds per request and a hash of what
-//! it made, so that no work can be left out. A case is a site and a request, see [`CASES`]. Under
-//! `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not depend on
-//! what else the machine does; docs/profiling.md has the commands.
+//! does one thing alone (see `compressed.rs`, `http3.rs`). It prints nanoseconds per request and a
+//! hash of what it made, so that no work can be left out. A case is a site and a request, see
+//! [`CASES`]. Under `valgrind --tool=callgrind` with few rounds it gives instruction counts, which
+//! do not depend on what else the machine does; docs/profiling.md has the commands.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -25,8 +25,10 @@ use pinion_http::{hpack, qpack};
 use pinion_site::{Pieces, Work, answer};
 
 mod compressed;
+mod http3;
 
 use compressed::Compressed;
+use http3::Http3;
 
 const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
@@ -52,6 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out: Vec::new(),
         storage: HeadStorage::new(),
         compressed: Compressed::new(),
+        http3: Http3::new(),
     };
     let run = match station.as_str() {
         "parse" => |bench: &mut Bench<'_>| bench.parse(),
@@ -62,6 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "hpack" => |bench: &mut Bench<'_>| bench.compressed.again(),
         "hpack-literal" => |bench: &mut Bench<'_>| bench.compressed.literal(),
         "qpack" => |bench: &mut Bench<'_>| bench.compressed.qpack(),
+        "h3" => |bench: &mut Bench<'_>| bench.http3.request(),
         "render" => |bench: &mut Bench<'_>| bench.compressed.render(),
         other => return Err(format!("no station {other}").into()),
     };
@@ -116,6 +120,7 @@ struct Bench<'a> {
     out: Vec<u8>,
     storage: HeadStorage,
     compressed: Compressed,
+    http3: Http3,
 }
 
 impl Bench<'_> {

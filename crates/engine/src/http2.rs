@@ -99,7 +99,7 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
     match *event {
         Happened::NeedMore => return false,
         // What can be sent now is, behind all of the input.
-        Happened::Nothing | Happened::Opened | Happened::PeerLeaves { .. } => {}
+        Happened::Nothing | Happened::Opened => {}
         Happened::Head { stream, head, end } => request::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { stream, refusal, form, end } => {
             request::refuse(app, core, slot, (stream, end), refusal, form);

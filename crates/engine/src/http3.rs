@@ -57,7 +57,7 @@ pub(crate) struct Http3 {
     given_bytes: u64,
     /// Bytes that QUIC may hold.
     send_window_bytes: u64,
-    /// Bytes that QUIC holds, as far as they are counted against the budget for buffers.
+    /// Bytes of QUIC and of the session that are counted against the budget for buffers.
     pub(crate) counted_bytes: usize,
 }
 
@@ -173,11 +173,12 @@ fn number(stream: StreamId) -> u32 {
     (stream.index() as u32).wrapping_add(1)
 }
 
-/// Counts what QUIC holds against the budget for buffers.
+/// Counts what QUIC holds, and what the session takes by the work of its client, against the budget
+/// for buffers.
 pub(crate) fn count(core: &mut Core, slot: Slot) {
     let Core { conns, pool, .. } = core;
     let Some(http3) = conns.get(slot).http3() else { return };
-    let bytes = http3.weigh();
+    let bytes = http3.weigh() + http3.session.memory_bytes();
     if bytes != http3.counted_bytes {
         pool.count(bytes);
         pool.release(std::mem::replace(&mut http3.counted_bytes, bytes));

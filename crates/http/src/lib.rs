@@ -8,6 +8,8 @@
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
+//! | cheap frames of a client | [`budget`] | whether it has had too many of them |
+//! | `Priority`, PRIORITY_UPDATE | [`priority`] | which answer goes first |
 //! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
@@ -26,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary_head;
+pub mod budget;
 pub mod coding;
 pub mod conditional;
 pub mod date;
@@ -36,12 +39,14 @@ pub mod h2;
 pub mod h3;
 pub mod host;
 pub mod hpack;
+mod leaving;
 pub mod limits;
 pub mod media;
 pub mod method;
 pub mod negotiate;
 pub mod page;
 pub mod prepared;
+pub mod priority;
 pub mod qpack;
 pub mod range;
 pub mod refusal;

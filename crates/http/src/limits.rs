@@ -1,4 +1,8 @@
-//! Every limit of the protocol, unit last in the name, the reason beside the value.
+//! Every limit of the protocol, unit last in the name, the reason beside the value. What a client
+//! can cause with few bytes has a [`Budget`](crate::budget::Budget), which work worth doing fills
+//! again.
+
+use crate::budget::Row;
 
 /// Most bytes of a request head, request line and blank line included: twice what browsers with
 /// heavy cookies send, and small enough to be the size of one input buffer.
@@ -52,6 +56,40 @@ pub const TABLE_MAX_BYTES: usize = 16 * 1024;
 /// bounds the work for a block: 64 entries of a table of 4096 bytes. Who sends honest requests is
 /// not over the limits.
 pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
+
+/// Streams a client of HTTP/2 or HTTP/3 may have open at once: browsers use up to 100, and a stream
+/// costs little.
+pub const STREAMS_MAX: u16 = 128;
+
+/// Streams that ended without an answer: by a reset (CVE-2023-44487, the rapid reset), or by a
+/// fault of the client that made this side end them (CVE-2025-8671, made you reset), or refused
+/// because too many were open. A browser that leaves a page ends all its streams at once, and may
+/// do so twice.
+pub(crate) const RESETS: Row = Row {
+    burst: 2 * STREAMS_MAX,
+    data_max: 0,
+    per_second: 8,
+    per_answer: 1,
+    per_data: 0,
+    per_kib: 0,
+};
+
+/// SETTINGS and PING, which must be answered (CVE-2019-9512, CVE-2019-9515). Some clients measure
+/// round trips by PING while content flows.
+pub(crate) const REPLIES: Row =
+    Row { burst: 128, data_max: 128, per_second: 16, per_answer: 2, per_data: 1, per_kib: 0 };
+
+/// Frames that change nothing: empty DATA and short CONTINUATION (CVE-2019-9518), PRIORITY,
+/// PRIORITY_UPDATE (CVE-2019-9513), unknown types, frames for streams that have ended; with HTTP/3
+/// all of the control stream, and streams that nobody reads.
+pub(crate) const TRIFLES: Row =
+    Row { burst: 1024, data_max: 0, per_second: 32, per_answer: 8, per_data: 0, per_kib: 0 };
+
+/// WINDOW_UPDATE. Clients send one or two for each DATA frame they get, or for each 4 KiB they have
+/// read of it (Go), and some one for each request. Those for DATA come when it was read, perhaps
+/// long after all of it was sent, so what is earned by it adds up.
+pub(crate) const WINDOWS: Row =
+    Row { burst: 1024, data_max: u16::MAX, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };
 
 /// The limits a listener may set; none can be raised above the constant that sizes its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

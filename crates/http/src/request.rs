@@ -2,6 +2,7 @@
 
 use crate::field::{Fields, Known, KnownField, Values};
 use crate::method::Method;
+use crate::section::FieldSection;
 use crate::target::Target;
 use crate::version::Version;
 
@@ -34,6 +35,13 @@ pub struct RequestHead<'h> {
     /// never when there is none.
     pub expect_continue: bool,
 }
+
+/// Where a step of a binary protocol puts a head: heads are large, so each is written once and not
+/// handed on by value. One that nothing stands in is `None`.
+pub type Place<'a> = Option<RequestHead<'a>>;
+
+/// Where the fields of a head are decoded, and where it is put.
+pub(crate) type Room<'a> = (&'a mut FieldSection, &'a mut Place<'a>);
 
 impl<'h> RequestHead<'h> {
     /// The value of the first line of a known field.

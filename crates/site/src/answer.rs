@@ -109,6 +109,9 @@ fn sound<'x>(
     }
 }
 
+/// What every error has, once.
+pub(crate) const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";
+
 /// The content of an entry with another status. A rule may give an error the content of a page that
 /// may be kept for a while; an error may not (docs/rules.md).
 fn page<'x>(
@@ -126,12 +129,11 @@ fn page<'x>(
     for line in answer.shared.h1.split_inclusive(|&byte| byte == b'\n') {
         let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        if is("Cache-Control") {
-            text.extend_from_slice(b"Cache-Control: no-store\r\n");
-        } else if !is("Expires") && !is("Accept-Ranges") {
+        if !["Cache-Control", "Expires", "Accept-Ranges"].into_iter().any(is) {
             text.extend_from_slice(line);
         }
     }
+    text.extend_from_slice(NEVER_STORED);
     Ok(Prepared { shared: SharedFields::h1(text), ..answer })
 }
 

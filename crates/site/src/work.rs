@@ -1,19 +1,22 @@
 //! The room a request is answered in.
 
 use pinion_archive::layout::VARIANT_PREFIX;
-use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::limits::TARGET_MAX_BYTES as ARCHIVE_TARGET_MAX_BYTES;
+use pinion_archive::limits::{PATH_MAX_BYTES, SHARED_VARIANT_MAX_BYTES};
 use pinion_archive::{Damage, Scratch};
 use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
+use crate::answer::NEVER_STORED;
 use crate::template::LOCATION_MAX_BYTES;
 
 /// What the text of one answer may need: a decoded path of the longest target with every byte
-/// escaped, and a slash; or where a rule leads, with literals of the greatest length.
+/// escaped, and a slash; or where a rule leads, with literals of the greatest length; or the field
+/// lines of a page that is the content of an error.
 const TEXT_CAPACITY_BYTES: usize = LOCATION_MAX_BYTES + ARCHIVE_TARGET_MAX_BYTES + 1;
 
 const _: () = assert!(TEXT_CAPACITY_BYTES > 3 * TARGET_MAX_BYTES + 1);
+const _: () = assert!(TEXT_CAPACITY_BYTES >= SHARED_VARIANT_MAX_BYTES + NEVER_STORED.len());
 
 /// Buffers for one request at a time, kept from one to the next; one per worker.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub struct Work {
     pub(crate) key: Vec<u8>,
     /// The record that answers.
     pub(crate) scratch: Scratch,
-    /// A location, or the headings of a multipart body.
+    /// A location, the headings of a multipart body, or the field lines of an error.
     pub(crate) text: Vec<u8>,
     pub(crate) damage: Option<Damage>,
 }

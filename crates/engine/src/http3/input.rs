@@ -141,12 +141,14 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
     let mut at = 0;
     loop {
         let mut section = std::mem::take(&mut core.section);
+        let mut place = None;
         let step = match core.conns.get(slot).http3() {
             Some(Http3 { session, streams, .. }) => match streams.get(number(id)) {
                 Some(Open { request, own, fin, .. })
                     if !request.is_ended() && own.takes_input() =>
                 {
-                    Some(request.step(&input[at..], *fin, session, &mut section, now_ms))
+                    let rest = &input[at..];
+                    Some(request.step(rest, *fin, session, &mut section, &mut place, now_ms))
                 }
                 Some(open) => {
                     if open.request.is_ended() {
@@ -208,7 +210,7 @@ fn happened<A: App>(
     match *event {
         Happened::NeedMore => return false,
         Happened::Nothing => {}
-        Happened::Head { ref head, end } => request::begin(app, core, slot, stream, head, end),
+        Happened::Head { head, end } => request::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { refusal, form, end } => {
             request::refuse(app, core, slot, (stream, end), refusal, form);
         }

@@ -57,7 +57,7 @@ fn take(
         let step = session.uni(state, bytes, fin, now_ms)?;
         bytes = bytes.get(step.used..).unwrap_or_default();
         match step.event {
-            UniEvent::Nothing | UniEvent::PeerLeaves | UniEvent::End => {}
+            UniEvent::Nothing | UniEvent::End => {}
             UniEvent::Priority { stream, priority } => {
                 let open =
                     StreamId::from(quinn_proto::VarInt::from_u64(stream).unwrap_or_default());

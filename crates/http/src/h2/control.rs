@@ -1,15 +1,16 @@
 //! The frames beside requests and their content (RFC 9113 §6.3 to §6.9, RFC 9218 §7.1).
 
-use super::budget::Budget;
 use super::data::renew;
 use super::event::{Event, Fault};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
     TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, flag, number, setting,
 };
-use super::priority::Priority;
 use super::send::LEAVING_PING;
-use super::session::{Leaving, Phase, Session, Whereabouts};
+use super::session::{Phase, Session, Whereabouts};
+use crate::budget::Budget;
+use crate::leaving::Leaving;
+use crate::priority::Priority;
 
 type Handled = Result<Event<'static>, Fault>;
 
@@ -177,10 +178,12 @@ impl<S: Default> Session<S> {
             return Err(ErrorCode::FrameSizeError.into());
         }
         let stream = header.stream;
-        if self.streams.remove(stream).is_none() {
+        if self.streams.get(stream).is_none() {
             return self.beside_open_streams(header, now_ms);
         }
+        // Before it is taken out: what ends the connection leaves it to who ends all open streams.
         self.budgets.spend(Budget::Resets, now_ms)?;
+        self.streams.remove(stream);
         let code = ErrorCode::of(number(payload));
         Ok(Event::Reset { stream, code, by_peer: true })
     }
@@ -220,14 +223,12 @@ impl<S: Default> Session<S> {
         if header.stream != 0 {
             return Err(ErrorCode::ProtocolError.into());
         }
-        let [_, _, _, _, code @ ..] = payload else {
-            return Err(ErrorCode::FrameSizeError.into());
-        };
-        if code.len() < 4 {
+        // The last stream and the code.
+        if payload.len() < 8 {
             return Err(ErrorCode::FrameSizeError.into());
         }
         self.budgets.spend(Budget::Trifles, now_ms)?;
-        Ok(Event::PeerLeaves { code: ErrorCode::of(number(code)) })
+        Ok(Event::Nothing)
     }
 
     /// PRIORITY, which means nothing any more (RFC 9113 §5.3.2, §6.3).
@@ -276,36 +277,18 @@ impl<S: Default> Session<S> {
         let priority = Priority::parse(value);
         match self.whereabouts(stream) {
             Whereabouts::Open => self.streams.set_priority(stream, priority),
-            Whereabouts::Idle => self.keep_early_priority(stream, priority)?,
+            Whereabouts::Idle => {
+                // RFC 9218 §7.1: streams that are prioritized in idle state, and active ones,
+                // together "MUST NOT exceed" what may be open.
+                let open_max = usize::from(self.settings.streams);
+                let early_max = open_max.saturating_sub(self.streams.len());
+                if !self.early.set(stream, priority, early_max) {
+                    return Err(ErrorCode::ProtocolError.into());
+                }
+            }
             Whereabouts::Ignored | Whereabouts::Closed => {}
         }
         Ok(Event::Nothing)
-    }
-
-    /// Keeps a priority that has come ahead of its stream.
-    fn keep_early_priority(&mut self, stream: u32, priority: Priority) -> Result<(), ErrorCode> {
-        if let Some(entry) = self.early.iter_mut().find(|(id, _)| *id == stream) {
-            entry.1 = priority;
-            return Ok(());
-        }
-        // RFC 9218 §7.1: streams that are prioritized in idle state, and active ones, together
-        // "MUST NOT exceed" what may be open.
-        if self.early.len() + self.streams.len() >= usize::from(self.settings.streams) {
-            return Err(ErrorCode::ProtocolError);
-        }
-        self.early.push((stream, priority));
-        Ok(())
-    }
-
-    /// The priority that came ahead of a stream which begins now. Those of lower numbers are for
-    /// streams that will never begin.
-    pub(super) fn forget_early_priority(&mut self, stream: u32) -> Option<Priority> {
-        if self.early.is_empty() {
-            return None;
-        }
-        let priority = self.early.iter().find(|(id, _)| *id == stream).map(|entry| entry.1);
-        self.early.retain(|(id, _)| *id > stream);
-        priority
     }
 }
 

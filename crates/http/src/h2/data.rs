@@ -1,10 +1,10 @@
 //! DATA (RFC 9113 §6.1) and the windows of what the client sends (§5.2, §6.9).
 
-use super::budget::Budget;
 use super::event::{Event, Fault, Step};
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, flag};
 use super::session::{Session, Whereabouts, need_more};
 use super::streams::Stream;
+use crate::budget::Budget;
 
 /// What is to come of a DATA frame. Its length was taken from the windows when it began.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,11 @@
 //! What a client did, in one step.
 
-use super::budget::Budget;
 use super::frame::ErrorCode;
+use crate::budget::Budget;
 use crate::field::Fields;
 use crate::h1::glance::PageForm;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
-
-/// Where [`step`](super::session::Session::step) puts the head of a request: heads are large, so
-/// each is written once and not handed on by value. One that nothing stands in is `None`.
-pub type Place<'a> = Option<RequestHead<'a>>;
 
 /// How much of the input was used, and what it was.
 #[derive(Debug)]
@@ -79,11 +75,6 @@ pub enum Event<'a> {
     },
     /// A window was opened that had been shut: perhaps something can be sent.
     Opened,
-    /// The client will have no more requests, and says why.
-    PeerLeaves {
-        /// Why.
-        code: ErrorCode,
-    },
     /// The connection is over: what was written is to be sent, then it closes. Input is ignored
     /// from now on.
     Fatal {

@@ -1,17 +1,18 @@
 //! HEADERS and CONTINUATION (RFC 9113 §6.2, §6.10): the beginning of a stream, or the end of its
 //! content.
 
-use super::budget::Budget;
 use super::control::depends_on_itself;
 use super::event::{Event, Fault};
 use super::frame::{ErrorCode, Header, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
-use super::priority::Priority;
-use super::session::{Room, Session, Whereabouts};
+use super::session::{Session, Whereabouts};
 use crate::binary_head::{self, Rejected};
+use crate::budget::Budget;
 use crate::field::Fields;
 use crate::hpack::CompressionError;
+use crate::priority::Priority;
 use crate::refusal::Refusal;
+use crate::request::Room;
 use crate::section::{FieldSection, Fit};
 use crate::version::Version;
 
@@ -148,7 +149,8 @@ impl<S: Default> Session<S> {
         if head.as_ref().err() == Some(&Rejected::Malformed) {
             return self.refuse(stream, end, ErrorCode::ProtocolError, now_ms, out);
         }
-        let priority = self.first_priority(stream, &fields);
+        // RFC 9218 §7: a frame that came ahead of the request wins.
+        let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&fields));
         let content_left = head.as_ref().ok().and_then(binary_head::content_length);
         if let Some(open) = self.open_stream(stream, priority) {
             open.peer_ended = end;
@@ -175,7 +177,7 @@ impl<S: Default> Session<S> {
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, Fault> {
         self.budgets.spend(Budget::Resets, now_ms)?;
-        self.forget_early_priority(stream);
+        self.early.take(stream);
         super::frame::reset_stream(out, stream, code);
         if !end {
             self.ignore(stream, self.first_receive_window());
@@ -210,16 +212,6 @@ impl<S: Default> Session<S> {
             Fit::TooLarge | Fit::TooMany => ErrorCode::EnhanceYourCalm,
         };
         self.stream_error(stream, code, now_ms, out)
-    }
-
-    /// How urgent a request is that begins: a frame that came ahead of it wins (RFC 9218 §7).
-    #[inline]
-    fn first_priority(&mut self, stream: u32, fields: &Fields<'_>) -> Priority {
-        let mut priority = Priority::default();
-        for value in fields.all(b"priority") {
-            priority.read(value);
-        }
-        self.forget_early_priority(stream).unwrap_or(priority)
     }
 }
 

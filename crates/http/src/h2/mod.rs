@@ -11,18 +11,16 @@
 //! answers goes as [`room`](session::Session::room) allows, in the order of
 //! [`next_ready`](session::Session::next_ready).
 //!
-//! A client that makes work without end runs out of one of its [budgets](budget::Budget). All of
-//! this rests on the caller on one point: while much of what the session has written waits to be
-//! sent, it must not be given more input.
+//! A client that makes work without end runs out of one of its [budgets](crate::budget::Budget).
+//! All of this rests on the caller on one point: while much of what the session has written waits
+//! to be sent, it must not be given more input.
 
-pub mod budget;
 mod control;
 mod data;
 pub mod event;
 pub mod frame;
 mod heads;
 pub mod limits;
-pub mod priority;
 mod send;
 pub mod session;
 mod streams;

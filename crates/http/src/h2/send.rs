@@ -2,10 +2,11 @@
 
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX, flag};
 use super::limits::DRIBBLE_BYTES;
-use super::priority::Priority;
-use super::session::{Leaving, Phase, Session};
+use super::session::{Phase, Session};
 use super::streams::Stream;
 use crate::hpack::encode;
+use crate::leaving::Leaving;
+use crate::priority::Priority;
 
 /// The PING whose answer tells that the client knows that this side leaves.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving.";

@@ -1,18 +1,20 @@
 //! One connection.
 
-use super::budget::{Budget, Budgets};
 use super::data::Part;
-use super::event::{Event, Fault, Place, Step};
+use super::event::{Event, Fault, Step};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, Kind, PREFACE, STREAM_MAX,
     TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
 };
 use super::heads::Gathering;
 use super::limits;
-use super::priority::Priority;
 use super::streams::{Stream, Streams};
+use crate::budget::{Budget, Budgets};
 use crate::hpack::decoder::Decoder;
-use crate::limits::Limits;
+use crate::leaving::Leaving;
+use crate::limits::{Limits, STREAMS_MAX};
+use crate::priority::{EarlyPriorities, Priority};
+use crate::request::{Place, Room};
 use crate::section::FieldSection;
 
 /// Input that a step may need at once: the longest frame that is accepted.
@@ -21,7 +23,7 @@ pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as u
 /// What a listener may set.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Streams open at once; at most [`limits::STREAMS_MAX`] of them are of use.
+    /// Streams open at once; at most [`STREAMS_MAX`] of them are of use.
     pub streams: u16,
     /// See [`limits::STREAM_WINDOW_BYTES`].
     pub stream_window_bytes: u32,
@@ -36,7 +38,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            streams: limits::STREAMS_MAX,
+            streams: STREAMS_MAX,
             stream_window_bytes: limits::STREAM_WINDOW_BYTES,
             stream_window_max_bytes: limits::STREAM_WINDOW_MAX_BYTES,
             connection_window_bytes: limits::CONNECTION_WINDOW_BYTES,
@@ -55,16 +57,6 @@ pub(super) enum Phase {
     Open,
     /// Over; GOAWAY with an error was written.
     Failed,
-}
-
-/// How far this side is with ending the connection (RFC 9113 §6.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
-    No,
-    /// The client was told to open no more streams; those on their way are accepted.
-    Announced,
-    /// What is above the last stream is not looked at.
-    Final,
 }
 
 /// What the client said of its side (RFC 9113 §6.5.2).
@@ -101,7 +93,7 @@ pub struct Session<S> {
     pub(super) ignored: Vec<(u32, i32)>,
     pub(super) ignored_next: u16,
     /// Priorities of streams that have not begun.
-    pub(super) early: Vec<(u32, Priority)>,
+    pub(super) early: EarlyPriorities<u32>,
     /// DATA that may be sent on the connection.
     pub(super) send_window: i32,
     /// DATA that the client may send, as it knows by what was sent to it.
@@ -124,7 +116,7 @@ impl<S: Default> Session<S> {
         let connection_window = settings.connection_window_bytes;
         Session {
             settings: Settings {
-                streams: settings.streams.min(limits::STREAMS_MAX),
+                streams: settings.streams.min(STREAMS_MAX),
                 stream_window_bytes: settings.stream_window_bytes.min(STREAM_MAX),
                 stream_window_max_bytes: settings.stream_window_max_bytes.min(STREAM_MAX / 2),
                 connection_window_bytes: connection_window.clamp(WINDOW_DEFAULT_BYTES, STREAM_MAX),
@@ -147,7 +139,7 @@ impl<S: Default> Session<S> {
             skipped: (0, 0),
             ignored: Vec::new(),
             ignored_next: 0,
-            early: Vec::new(),
+            early: EarlyPriorities::new(),
             send_window: WINDOW_DEFAULT_BYTES as i32,
             receive_window: WINDOW_DEFAULT_BYTES as i32,
             unreturned: 0,
@@ -238,20 +230,13 @@ impl<S: Default> Session<S> {
         self.streams.each().map(|(id, stream)| (id, &mut stream.own))
     }
 
-    /// Gives memory back. Nothing is lost, but what is needed again must be allocated again: for a
-    /// connection that has been idle for a while.
-    pub fn rest(&mut self) {
-        self.streams.shrink();
-        self.ignored.shrink_to_fit();
-        self.early.shrink_to_fit();
-    }
-
     /// Bytes of memory beside the session itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let gathered = self.gathering.as_ref().map_or(0, Gathering::memory_bytes);
         let ignored = self.ignored.capacity() * size_of::<(u32, i32)>();
-        self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored
+        let early = self.early.memory_bytes();
+        self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored + early
     }
 
     /// One frame, or the next part of one.
@@ -380,9 +365,6 @@ impl<S: Default> Session<S> {
         }
     }
 }
-
-/// Where the fields of a head are decoded, and where it is put.
-pub(super) type Room<'a> = (&'a mut FieldSection, &'a mut Place<'a>);
 
 /// What is known of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

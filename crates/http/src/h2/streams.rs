@@ -4,7 +4,7 @@
 //! searched in seven steps and moved in one copy when one goes. What belongs to a stream stands
 //! elsewhere and is never moved: a place that is free keeps what is in it for the next stream.
 
-use super::priority::Priority;
+use crate::priority::Priority;
 
 /// One open stream, or a free place.
 #[derive(Debug, Default)]
@@ -188,15 +188,6 @@ impl<S> Streams<S> {
         best.after.or(best.first)
     }
 
-    /// Gives back the memory of an empty table.
-    pub(super) fn shrink(&mut self) {
-        if self.entries.is_empty() {
-            self.entries = Vec::new();
-            self.places = Vec::new();
-            self.free = NO_PLACE;
-        }
-    }
-
     /// Bytes of memory behind the table.
     pub(super) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
@@ -307,8 +298,6 @@ mod tests {
                 assert_eq!(usize::from(table.ready), 4 - count);
             }
             assert_eq!((table.len(), table.next_ready()), (0, None));
-            table.shrink();
-            assert_eq!(table.memory_bytes(), 0);
         }
     }
 }

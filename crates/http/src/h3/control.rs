@@ -7,8 +7,8 @@ use super::limits::CONTROL_FRAME_MAX_BYTES;
 use super::request::spend_skipped;
 use super::session::{REQUEST_STEP, Session};
 use super::varint;
-use crate::h2::budget::Budget;
-use crate::h2::priority::Priority;
+use crate::budget::Budget;
+use crate::priority::Priority;
 use crate::qpack::streams::{DecoderStream, encoder_stream};
 
 /// What is to be kept with a unidirectional stream.
@@ -47,10 +47,6 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    pub(super) fn shrink(&mut self) {
-        self.kept.shrink_to_fit();
-    }
-
     pub(super) fn memory_bytes(&self) -> usize {
         self.kept.capacity()
     }
@@ -77,11 +73,15 @@ impl Session {
             }
             State::Control => self.control(bytes, now_ms)?,
             State::Encoder => {
-                encoder_stream(bytes).map_err(|_| ErrorCode::QpackEncoderStreamError)?;
+                if !encoder_stream(bytes) {
+                    return Err(ErrorCode::QpackEncoderStreamError.into());
+                }
                 nothing(bytes.len())
             }
             State::Decoder(reader) => {
-                reader.read(bytes).map_err(|_| ErrorCode::QpackDecoderStreamError)?;
+                if !reader.read(bytes) {
+                    return Err(ErrorCode::QpackDecoderStreamError.into());
+                }
                 nothing(bytes.len())
             }
             State::Stopped => nothing(bytes.len()),
@@ -211,13 +211,14 @@ impl Session {
                 Ok(UniEvent::Nothing)
             }
             Kind::GoAway => {
-                // The number is that of a push, of which there are none.
+                // The number is that of a push, of which there are none; that the client is about
+                // to leave is its own affair.
                 let id = number(payload)?;
                 // RFC 9114 §5.2.
                 if self.heard.go_away.replace(id).is_some_and(|before| id > before) {
                     return Err(ErrorCode::IdError.into());
                 }
-                Ok(UniEvent::PeerLeaves)
+                Ok(UniEvent::Nothing)
             }
             Kind::MaxPushId => {
                 let id = number(payload)?;
@@ -281,7 +282,8 @@ fn settings(mut payload: &[u8]) -> Result<(), Fatal> {
         if setting::is_forbidden(name) {
             return Err(ErrorCode::SettingsError.into());
         }
-        // "The same setting identifier MUST NOT occur more than once": of those that are defined.
+        // "The same setting identifier MUST NOT occur more than once": of those below 64, where all
+        // stand that an RFC defines.
         let bit = u32::try_from(name).ok().and_then(|name| 1u64.checked_shl(name)).unwrap_or(0);
         if seen & bit != 0 {
             return Err(ErrorCode::SettingsError.into());

@@ -1,10 +1,10 @@
 //! What a client did, in one step, and how it can fail.
 
 use super::frame::ErrorCode;
+use crate::budget::Budget;
 use crate::field::Fields;
 use crate::h1::glance::PageForm;
-use crate::h2::budget::Budget;
-use crate::h2::priority::Priority;
+use crate::priority::Priority;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 
@@ -28,7 +28,7 @@ pub enum Event<'a> {
     /// The request.
     Head {
         /// The request.
-        head: RequestHead<'a>,
+        head: &'a RequestHead<'a>,
         /// Nothing follows, not even [`Event::End`].
         end: bool,
     },
@@ -78,8 +78,6 @@ pub enum UniEvent {
         /// The priority.
         priority: Priority,
     },
-    /// The client says GOAWAY: it accepts no pushed answers any more, and is about to leave.
-    PeerLeaves,
     /// Nobody reads this stream: it is to be stopped with
     /// [`StreamCreationError`](ErrorCode::StreamCreationError), and the connection goes on
     /// (RFC 9114 §6.2).

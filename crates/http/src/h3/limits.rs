@@ -1,10 +1,6 @@
-//! Every limit of HTTP/3, unit last in the name, the reason beside the value. What a client can
-//! cause with few bytes has a [`Budget`](crate::h2::budget::Budget).
+//! Every limit of HTTP/3 alone, unit last in the name, the reason beside the value.
 
 use crate::limits::HEAD_MAX_BYTES;
-
-/// Streams a client may have open at once, as in HTTP/2.
-pub const STREAMS_MAX: u16 = crate::h2::limits::STREAMS_MAX;
 
 /// Bytes of a frame of fields that are waited for. Above the limit of a head with all that QPACK
 /// puts around its fields, so that what is within that limit fits, unless its Huffman codes make it

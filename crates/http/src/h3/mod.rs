@@ -11,7 +11,7 @@
 //! nobody says otherwise. So this side opens neither an encoder nor a decoder stream, which both
 //! would stay empty (§4.2), and no request waits for another one.
 //!
-//! What a client could do without end has a [`Budget`](crate::h2::budget::Budget), the same as in
+//! What a client could do without end has a [`Budget`](crate::budget::Budget), the same as in
 //! HTTP/2.
 
 pub mod control;

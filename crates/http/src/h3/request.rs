@@ -5,13 +5,14 @@ use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, Header, Kind};
 use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
 use super::session::Session;
 use crate::binary_head::{self, Rejected};
+use crate::budget::{Budget, Budgets};
 use crate::field::Fields;
-use crate::h2::budget::{Budget, Budgets};
-use crate::h2::priority::Priority;
 use crate::hpack::CompressionError;
 use crate::limits::Limits;
+use crate::priority::Priority;
 use crate::qpack::decoder;
 use crate::refusal::Refusal;
+use crate::request::{Place, Room};
 use crate::section::{FieldSection, Fit};
 use crate::version::Version;
 
@@ -75,7 +76,8 @@ impl RequestStream {
 
     /// Uses the front of the input, at most one frame of it. `fin` says that the stream ends behind
     /// the input: who knows it early gets to know early that no content follows. `section` is where
-    /// fields are decoded, and can be the same for all connections.
+    /// fields are decoded, and can be the same for all connections; a head is put in `place`, a
+    /// fresh one for each step.
     ///
     /// [`Event::NeedMore`] comes with no bytes used, any other event but [`Event::End`] with some.
     /// Steps are to be made until it comes, or until all is used; with `fin` until the end was
@@ -90,10 +92,11 @@ impl RequestStream {
         fin: bool,
         session: &mut Session,
         section: &'a mut FieldSection,
+        place: &'a mut Place<'a>,
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
         let input = Input { bytes: input, fin };
-        let result = self.frame(input, session, section, now_ms);
+        let result = self.frame(input, session, (section, place), now_ms);
         if let Err(error) = result {
             self.stage = Stage::Ended;
             if let StreamError::Stream(_) = error {
@@ -128,7 +131,7 @@ impl RequestStream {
         &mut self,
         input: Input<'a>,
         session: &mut Session,
-        section: &'a mut FieldSection,
+        room: Room<'a>,
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
         match self.part {
@@ -140,7 +143,7 @@ impl RequestStream {
         }
         let Some(header) = Header::read(input.bytes) else { return need_more(input) };
         match header.kind {
-            Kind::Headers => self.headers(&header, input, session, section, now_ms),
+            Kind::Headers => self.headers(&header, input, session, room, now_ms),
             Kind::Data => self.data(&header, input, session, now_ms),
             Kind::Unknown => {
                 session.budgets.spend(Budget::Trifles, now_ms)?;
@@ -159,7 +162,7 @@ impl RequestStream {
         header: &Header,
         input: Input<'a>,
         session: &mut Session,
-        section: &'a mut FieldSection,
+        (section, place): Room<'a>,
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
         let limits = &session.settings.limits;
@@ -176,7 +179,7 @@ impl RequestStream {
         let fit = decoder::decode(payload, section, limits).map_err(|_| unreadable())?;
         let event = if self.stage == Stage::Begin {
             let end = input.fin && used == input.bytes.len();
-            self.request(fit, end, section.fields(), limits)
+            self.request(fit, end, (section, place), limits)
         } else {
             self.trailers(fit, section)
         }?;
@@ -189,24 +192,23 @@ impl RequestStream {
         &mut self,
         fit: Fit,
         end: bool,
-        fields: Fields<'a>,
+        (section, place): Room<'a>,
         limits: &Limits,
     ) -> Result<Event<'a>, StreamError> {
+        let fields: Fields<'a> = section.fields();
         let head = match fit {
             Fit::Whole => binary_head::request(Version::Http3, fields, end, limits),
             Fit::TooLarge => Err(Refusal::HeadTooLarge.into()),
             Fit::TooMany => Err(Refusal::TooManyFields.into()),
         };
         if !self.prioritized {
-            for value in fields.all(b"priority") {
-                self.priority.read(value);
-            }
+            self.priority = Priority::of(&fields);
         }
         self.stage = if end { Stage::Ended } else { Stage::Content };
         match head {
             Ok(head) => {
                 self.content_left = binary_head::content_length(&head);
-                Ok(Event::Head { head, end })
+                Ok(Event::Head { head: place.insert(head), end })
             }
             Err(Rejected::Refused(refusal)) => {
                 let form = binary_head::page_form(&fields);

@@ -2,12 +2,12 @@
 
 use super::event::{Fatal, StreamError};
 use super::frame::{self, ErrorCode, kind, setting, stream};
-use super::limits::STREAMS_MAX;
 use super::request::RequestStream;
-use super::{limits, varint};
-use crate::h2::budget::{Budget, Budgets};
-use crate::h2::priority::Priority;
-use crate::limits::Limits;
+use super::varint;
+use crate::budget::{Budget, Budgets};
+use crate::leaving::Leaving;
+use crate::limits::{Limits, STREAMS_MAX};
+use crate::priority::{EarlyPriorities, Priority};
 
 /// What a listener may set.
 #[derive(Clone, Copy, Debug)]
@@ -22,16 +22,6 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings { streams: STREAMS_MAX, limits: Limits::default() }
     }
-}
-
-/// How far this side is with ending the connection (RFC 9114 §5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leaving {
-    No,
-    /// The client was told to open no more streams; those on their way are accepted.
-    Announced,
-    /// Streams from the named one on are not looked at.
-    Final,
 }
 
 /// Between the numbers of two request streams in a row (RFC 9000 §2.1).
@@ -51,7 +41,7 @@ pub struct Session {
     /// Streams from this one on are not accepted.
     accepted_end: u64,
     /// Priorities of streams that have not begun.
-    early: Vec<(u64, Priority)>,
+    early: EarlyPriorities<u64>,
     /// What has come on the unidirectional streams.
     pub(super) heard: super::control::Heard,
 }
@@ -68,7 +58,7 @@ impl Session {
             leaving: Leaving::No,
             next_request: 0,
             accepted_end: varint::MAX,
-            early: Vec::new(),
+            early: EarlyPriorities::new(),
             heard: super::control::Heard::default(),
         }
     }
@@ -94,7 +84,7 @@ impl Session {
     pub fn begin(&mut self, stream: u64, now_ms: u64) -> Result<RequestStream, StreamError> {
         debug_assert!(stream.is_multiple_of(REQUEST_STEP), "no request stream");
         self.next_request = self.next_request.max(stream + REQUEST_STEP);
-        let priority = self.take_early_priority(stream);
+        let priority = self.early.take(stream);
         if stream >= self.accepted_end {
             self.budgets.spend(Budget::Trifles, now_ms)?;
             return Err(StreamError::Stream(ErrorCode::RequestRejected));
@@ -136,17 +126,10 @@ impl Session {
         frame::of_numbers(out, kind::GO_AWAY, &[stream]);
     }
 
-    /// Gives memory back. Nothing is lost, but what is needed again must be allocated again: for a
-    /// connection that has been idle for a while.
-    pub fn rest(&mut self) {
-        self.early.shrink_to_fit();
-        self.heard.shrink();
-    }
-
     /// Bytes of memory beside the session itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.early.capacity() * size_of::<(u64, Priority)>() + self.heard.memory_bytes()
+        self.early.memory_bytes() + self.heard.memory_bytes()
     }
 
     /// Keeps a priority that has come ahead of its stream. There cannot be more of them than
@@ -157,27 +140,10 @@ impl Session {
         priority: Priority,
     ) -> Result<(), Fatal> {
         let ahead = (stream - self.next_request) / REQUEST_STEP;
-        if ahead >= u64::from(self.settings.streams) {
+        let streams = self.settings.streams;
+        if ahead >= u64::from(streams) || !self.early.set(stream, priority, usize::from(streams)) {
             return Err(ErrorCode::IdError.into());
         }
-        match self.early.iter_mut().find(|(id, _)| *id == stream) {
-            Some(entry) => entry.1 = priority,
-            None => self.early.push((stream, priority)),
-        }
-        debug_assert!(self.early.len() <= usize::from(self.settings.streams));
         Ok(())
     }
-
-    /// The priority that came ahead of a stream which begins now.
-    #[inline]
-    fn take_early_priority(&mut self, stream: u64) -> Option<Priority> {
-        if self.early.is_empty() {
-            return None;
-        }
-        let priority = self.early.iter().find(|(id, _)| *id == stream).map(|entry| entry.1);
-        self.early.retain(|(id, _)| *id > stream);
-        priority
-    }
 }
-
-const _: () = assert!(limits::BLOCK_MAX_BYTES > crate::limits::HEAD_MAX_BYTES);

@@ -10,7 +10,7 @@ use crate::section::{FieldSection, Fit};
 ///
 /// # Errors
 /// The section is malformed or refers to a dynamic table; the connection must close with
-/// [`DECOMPRESSION_FAILED`](super::DECOMPRESSION_FAILED).
+/// [`QpackDecompressionFailed`](crate::h3::frame::ErrorCode::QpackDecompressionFailed).
 pub fn decode(encoded: &[u8], section: &mut FieldSection, limits: &Limits) -> Result<Fit, Error> {
     section.begin(limits);
     let mut rest = encoded;

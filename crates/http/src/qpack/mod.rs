@@ -7,7 +7,3 @@ pub mod decoder;
 pub mod encode;
 pub(crate) mod static_table;
 pub mod streams;
-
-/// `QPACK_DECOMPRESSION_FAILED` (RFC 9204 §6): how a connection closes after a
-/// [`CompressionError`](crate::hpack::CompressionError).
-pub const DECOMPRESSION_FAILED: u64 = 0x0200;

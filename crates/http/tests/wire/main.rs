@@ -17,3 +17,4 @@ mod oracle;
 mod properties;
 mod qpack;
 mod smuggling;
+mod words;

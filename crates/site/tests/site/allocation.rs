@@ -238,7 +238,9 @@ fn no_request_stream_takes_memory() {
         let (mut at, mut content) = (0, 0);
         while !stream.is_ended() {
             let rest = request.get(at..).expect("used once");
-            let step = stream.step(rest, true, &mut session, &mut section, 0).expect("a request");
+            let mut place = None;
+            let step = stream.step(rest, true, &mut session, &mut section, &mut place, 0);
+            let step = step.expect("a request");
             at += step.used;
             if let Event::Data { bytes } = step.event {
                 content += bytes.len();

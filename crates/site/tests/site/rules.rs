@@ -373,6 +373,31 @@ fn a_rewrite_is_a_resource_and_an_error_page_is_not() {
     assert_eq!((gone.status, gone.field("ETag"), gone.body.as_slice()), (410, None, &b"/page"[..]));
 }
 
+/// An error is `no-store` whatever the page has, once.
+#[test]
+fn an_error_with_the_content_of_a_page_is_never_stored() {
+    let own: [&[(&str, &str)]; 3] = [
+        &[("X-A", "1"), ("Accept-Ranges", "bytes")],
+        &[("cache-control", "max-age=60"), ("X-A", "1"), ("Cache-Control", "public")],
+        &[("Expires", "Thu, 01 Jan 2099 00:00:00 GMT"), ("X-A", "1")],
+    ];
+    for fields in own {
+        let mut m = Maker::new();
+        let html = m.shared_with(200, "text/html", fields);
+        let forms = [m.form(Coding::Identity, html, b"/page")];
+        m.entry(&resource("/page", &forms));
+        with_parts(&one_rule("/gone/*", "/page", 410).rules[0], |rule| m.rule(rule));
+        let bytes = m.finish();
+        let layout = Layout::open(&bytes).expect("sound");
+        let gone = ask_host(&layout, &bytes, "GET /gone/x HTTP/1.1", "example.org");
+        assert_eq!((gone.status, gone.body.as_slice()), (410, &b"/page"[..]));
+        let kept = ["Content-Type", "X-A"].map(|name| gone.field(name));
+        assert_eq!(kept, [Some("text/html"), Some("1")]);
+        let said = ["Cache-Control", "Expires", "Accept-Ranges"].map(|name| gone.field(name));
+        assert_eq!(said, [Some("no-store"), None, None]);
+    }
+}
+
 /// Rules that became entries answer as those that are walked.
 #[test]
 fn a_rewrite_entry_has_a_status() {

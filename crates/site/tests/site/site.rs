@@ -52,6 +52,18 @@ impl Maker {
         self.writer.shared(&block).expect("well-formed")
     }
 
+    /// A block of these fields alone.
+    pub(crate) fn shared_with(
+        &mut self,
+        status: u16,
+        media_type: &str,
+        fields: &[(&str, &str)],
+    ) -> SharedId {
+        let (role, content_type) = (Role::Ordinary, Some(media_type));
+        let block = NewShared { role, status, content_type, fields, not_modified: &[] };
+        self.writer.shared(&block).expect("well-formed")
+    }
+
     /// A block like that of [`shared`](Self::shared) that also names the coding.
     pub(crate) fn coded(&mut self, coding: Coding) -> SharedId {
         let fields = &[
@@ -258,6 +270,14 @@ fn is_brought(archive: &Archive<'_>, lines: &[u8]) -> bool {
     blocks.any(|block| [block.full, block.without_type(), block.not_modified].contains(&lines))
 }
 
+/// Whether field lines are those of an error that has the content of a page (docs/rules.md).
+fn is_of_error(lines: &[u8]) -> bool {
+    let lines = std::str::from_utf8(lines).expect("UTF-8").to_ascii_lowercase();
+    let of = |name: &str| lines.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    of("cache-control:") == ["cache-control: no-store"]
+        && ["expires:", "accept-ranges:"].iter().all(|name| of(name).is_empty())
+}
+
 pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str) -> Response {
     let input = format!("{request}\r\nHost: {host}\r\n\r\n").into_bytes();
     let mut storage = HeadStorage::new();
@@ -273,6 +293,7 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         check_answer(&prepared);
         let h1 = prepared.shared.h1;
         let made = prepared.status >= 400 && !is_brought(&archive, h1);
+        assert!(!made || is_of_error(h1), "{}", h1.escape_ascii());
         let cold = h1.is_empty() || h1 == page::BUILT_IN_FIELDS || made;
         let forms = [prepared.shared.hpack, prepared.shared.qpack].map(<[u8]>::is_empty);
         assert_eq!(forms, [cold; 2], "what the archive brings is rendered when it is opened");

@@ -33,6 +33,9 @@ fn rapid_reset() {
     let mut peer = Peer::open();
     let all = until_the_end(&mut peer, |stream| [get(stream), reset(stream, 8)].concat());
     assert_eq!(all, (256, RESETS.to_owned()));
+    // Of the last one nobody was told that it has gone, so it must be found among the open ones.
+    let open: Vec<u32> = peer.session.each_own().map(|(stream, _)| stream).collect();
+    assert_eq!((peer.session.open_streams(), open), (1, vec![2 * 256 + 1]));
 }
 
 /// CVE-2025-8671: the client makes this side end its streams, in every way it can.

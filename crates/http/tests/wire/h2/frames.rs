@@ -273,12 +273,9 @@ fn compression() {
 fn the_client_leaves() {
     let mut peer = Peer::open();
     peer.send(&get(1));
-    assert_eq!(peer.send(&frame(GOAWAY, 0, 0, &[0; 8])), ["leaves NoError"]);
-    assert_eq!(
-        peer.send(&frame(GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\x0bdebug")),
-        ["leaves EnhanceYourCalm"]
-    );
-    assert_eq!(peer.send(&frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0xff])).len(), 1);
+    for payload in [&[0; 8][..], b"\0\0\0\0\0\0\0\x0bdebug", &[0, 0, 0, 0, 0, 0, 0, 0xff]] {
+        assert!(peer.send(&frame(GOAWAY, 0, 0, payload)).is_empty());
+    }
     peer.answer(1);
     peer.sent();
     assert!(!peer.session.is_finished());

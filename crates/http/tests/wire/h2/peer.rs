@@ -1,10 +1,11 @@
 //! A client that writes frames by hand, good and bad ones, and reads what comes back. Nothing here
 //! is taken from the room but the machine itself.
 
-use pinion_http::field::Fields;
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, Settings};
 use pinion_http::section::FieldSection;
+
+use crate::words;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -198,41 +199,21 @@ impl Peer {
 
 /// An event in a few words; those that tell nothing in none.
 pub(super) fn words(event: &Event<'_>) -> Option<String> {
-    let end = |end: &bool| if *end { " end" } else { "" };
-    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
-    let all = |fields: &Fields<'_>| {
-        fields.iter().map(|f| format!(" {}={}", text(f.name), text(f.value))).collect::<String>()
-    };
-    Some(match event {
+    Some(match *event {
         Event::NeedMore | Event::Nothing => return None,
-        Event::Head { stream, head, end: last } => {
-            let (method, path) = (text(head.method_token), text(head.target.raw));
-            format!("head {stream} {method} {path}{}", end(last))
+        Event::Head { stream, head, end } => format!("head {stream} {}", words::head(head, end)),
+        Event::HeadRefused { stream, refusal, form, end } => {
+            format!("refused {stream} {}", words::refused(refusal, form, end))
         }
-        Event::HeadRefused { stream, refusal, form, end: last } => {
-            let (head, plain) = (form.head_only, form.text);
-            let form = match (head, plain) {
-                (false, false) => "",
-                (true, false) => " head-only",
-                (false, true) => " text",
-                (true, true) => " head-only text",
-            };
-            format!("refused {stream} {}{form}{}", refusal.status(), end(last))
+        Event::Data { stream, bytes, end } => {
+            format!("data {stream} {}{}", words::content(bytes), words::of_end(end))
         }
-        Event::Data { stream, bytes, end: last } => {
-            let bytes = match bytes.len() {
-                0..=40 => text(bytes),
-                long => format!("({long} bytes)"),
-            };
-            format!("data {stream} {bytes}{}", end(last))
-        }
-        Event::Trailers { stream, fields } => format!("trailers {stream}{}", all(fields)),
-        Event::Reset { stream, code, by_peer, .. } => {
-            let who = if *by_peer { "peer" } else { "us" };
+        Event::Trailers { stream, fields } => format!("trailers {stream}{}", words::all(&fields)),
+        Event::Reset { stream, code, by_peer } => {
+            let who = if by_peer { "peer" } else { "us" };
             format!("reset {stream} {code:?} by {who}")
         }
         Event::Opened => "opened".to_owned(),
-        Event::PeerLeaves { code } => format!("leaves {code:?}"),
         Event::Fatal { code, budget: None } => format!("fatal {code:?}"),
         Event::Fatal { code, budget: Some(budget) } => format!("fatal {code:?} {budget:?}"),
     })

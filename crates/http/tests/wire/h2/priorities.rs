@@ -1,6 +1,6 @@
 //! Extensible priorities (RFC 9218) on a connection.
 
-use pinion_http::h2::priority::Priority;
+use pinion_http::priority::Priority;
 
 use super::peer::*;
 

@@ -231,18 +231,23 @@ fn all_streams_may_end_at_once() {
     assert_eq!(peer.send(&data(1, 0, b"very late")), ["fatal StreamClosed"]);
 }
 
-/// An idle connection gives its memory back, and goes on.
+/// What a client makes the session keep is counted, of each kind.
 #[test]
-fn rest() {
-    let mut peer = Peer::open();
-    peer.send(&[get(1), get(3)].concat());
-    let before = peer.session.memory_bytes();
-    peer.session.rest();
-    assert_eq!(peer.session.memory_bytes(), before);
-    assert!(peer.session.own(1).is_some() && peer.session.own(3).is_some());
-    peer.answer(1);
-    peer.answer(3);
-    peer.session.rest();
-    assert_eq!(peer.session.memory_bytes(), 0);
-    assert_eq!(peer.send(&get(5)), ["head 5 GET / end"]);
+fn memory() {
+    let bytes = |frames: &[Vec<u8>]| {
+        let mut peer = Peer::open();
+        assert_eq!(peer.session.memory_bytes(), 0);
+        peer.send(&frames.concat());
+        peer.session.memory_bytes()
+    };
+    let updates: Vec<_> = (0..100u32)
+        .map(|n| frame(PRIORITY_UPDATE, 0, 0, &[&(2 * n + 1).to_be_bytes()[..], b"u=1"].concat()))
+        .collect();
+    assert!(bytes(&updates) >= 100 * 6);
+    let all: Vec<_> = (0..100).map(|n| get(2 * n + 1)).collect();
+    assert!(bytes(&all) >= 100 * 40);
+    assert!(bytes(&[frame(HEADERS, 0, 1, &[0; 1000])]) >= 1000);
+    // Ended by this side alone, they are remembered.
+    let malformed: Vec<_> = (0..100).map(|n| headers(2 * n + 1, 0, &[])).collect();
+    assert!(bytes(&malformed) >= 100 * 8);
 }

@@ -1,12 +1,13 @@
 //! A client that writes frames by hand, good and bad ones. Nothing here is taken from the room but
 //! the machine itself.
 
-use pinion_http::field::Fields;
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Event, Fatal, StreamError, UniEvent};
 use pinion_http::h3::request::RequestStream;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::section::FieldSection;
+
+use crate::words;
 
 pub(super) const DATA: u64 = 0x0;
 pub(super) const HEADERS: u64 = 0x1;
@@ -123,7 +124,8 @@ impl Peer {
         let (mut at, mut seen) = (0, Vec::new());
         loop {
             let Peer { session, section, now_ms, .. } = self;
-            let step = match on.step(&bytes[at..], fin, session, section, *now_ms) {
+            let (rest, mut place) = (&bytes[at..], None);
+            let step = match on.step(rest, fin, session, section, &mut place, *now_ms) {
                 Ok(step) => step,
                 Err(error) => {
                     seen.push(failure(&error));
@@ -172,7 +174,6 @@ impl Peer {
                     "priority {stream} {} {}",
                     priority.urgency, priority.incremental
                 )),
-                UniEvent::PeerLeaves => seen.push("leaves".to_owned()),
                 UniEvent::Stop => seen.push("stop".to_owned()),
                 UniEvent::End => seen.push("end".to_owned()),
             }
@@ -203,27 +204,15 @@ pub(super) fn failure(error: &StreamError) -> String {
 
 /// An event in a few words; those that tell nothing in none.
 fn words(event: &Event<'_>) -> Option<String> {
-    let end = |end: &bool| if *end { " end" } else { "" };
-    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
-    let all = |fields: &Fields<'_>| {
-        fields.iter().map(|f| format!(" {}={}", text(f.name), text(f.value))).collect::<String>()
-    };
-    Some(match event {
+    Some(match *event {
         Event::NeedMore | Event::Nothing => return None,
-        Event::Head { head, end: last } => {
-            format!("head {} {}{}", text(head.method_token), text(head.target.raw), end(last))
+        Event::Head { head, end } => format!("head {}", words::head(head, end)),
+        Event::HeadRefused { refusal, form, end } => {
+            format!("refused {}", words::refused(refusal, form, end))
         }
-        Event::HeadRefused { refusal, form, end: last } => {
-            let head = if form.head_only { " head-only" } else { "" };
-            let plain = if form.text { " text" } else { "" };
-            format!("refused {}{head}{plain}{}", refusal.status(), end(last))
-        }
-        Event::Data { bytes } => match bytes.len() {
-            0 => panic!("content of no bytes"),
-            1..=40 => format!("data {}", text(bytes)),
-            long => format!("data ({long} bytes)"),
-        },
-        Event::Trailers { fields } => format!("trailers{}", all(fields)),
+        Event::Data { bytes: b"" } => panic!("content of no bytes"),
+        Event::Data { bytes } => format!("data {}", words::content(bytes)),
+        Event::Trailers { fields } => format!("trailers{}", words::all(&fields)),
         Event::End => "end".to_owned(),
     })
 }

@@ -1,8 +1,8 @@
 //! The field and the frame of RFC 9218.
 
-use pinion_http::h2::priority::Priority;
 use pinion_http::h3::request::RequestStream;
 use pinion_http::h3::session::Settings;
+use pinion_http::priority::Priority;
 
 use super::peer::*;
 
@@ -85,16 +85,19 @@ fn streams_that_cannot_be() {
     }
 }
 
-/// What is kept ahead of streams goes with them.
+/// What is kept ahead of streams is counted, and its room is that of those to come.
 #[test]
 fn nothing_is_left_behind() {
     let mut peer = Peer::new();
-    let updates: Vec<u8> = (0..100).flat_map(|n| priority_update(4 * n, "u=1")).collect();
-    peer.control(&[&settings(&[]), &updates]);
-    assert!(peer.session.memory_bytes() > 100 * 8);
-    for _ in 0..100 {
-        peer.begin();
+    let (mut state, _) = peer.control(&[&settings(&[])]);
+    let mut bytes = Vec::new();
+    for round in 0..3 {
+        let updates = (0..100).flat_map(|n| priority_update(4 * (100 * round + n), "u=1"));
+        assert!(peer.uni(&mut state, &updates.collect::<Vec<u8>>(), false).is_empty());
+        bytes.push(peer.session.memory_bytes());
+        // The last one says that the others are over.
+        peer.session.begin(4 * (100 * round + 99), peer.now_ms).unwrap();
     }
-    peer.session.rest();
-    assert_eq!(peer.session.memory_bytes(), 0);
+    assert!(bytes[0] > 100 * 8);
+    assert_eq!(bytes, [bytes[0]; 3]);
 }

@@ -40,8 +40,8 @@ fn the_head_says_what_follows() {
     ] {
         let mut peer = Peer::new();
         let mut stream = peer.begin();
-        let Peer { session, section, .. } = &mut peer;
-        let step = stream.step(&fields, fin, session, section, 0).unwrap();
+        let (Peer { session, section, .. }, mut place) = (&mut peer, None);
+        let step = stream.step(&fields, fin, session, section, &mut place, 0).unwrap();
         let Event::Head { head, end } = step.event else { panic!("{:?}", step.event) };
         assert_eq!((head.version, head.framing, end), (Version::Http3, framing, fin));
         assert_eq!(step.used, fields.len());

@@ -118,7 +118,6 @@ impl Server {
                 self.open.remove(&stream).expect("a reset of no stream");
                 format!("{stream} reset {code:?} {by_peer}")
             }
-            Event::PeerLeaves { code } => format!("leaves {code:?}"),
             Event::Fatal { code, budget } => {
                 assert!(self.session.is_finished());
                 format!("fatal {code:?} {budget:?}")

@@ -7,10 +7,10 @@ use pinion_http::field::Fields;
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Event, StreamError, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
-use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES, STREAMS_MAX};
+use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES};
 use pinion_http::h3::request::INPUT_MAX_BYTES;
 use pinion_http::h3::session::{Session, Settings};
-use pinion_http::limits::Limits;
+use pinion_http::limits::{Limits, STREAMS_MAX};
 use pinion_http::qpack::decoder;
 use pinion_http::section::{FieldSection, Fit};
 use pinion_http::version::Version;
@@ -55,7 +55,9 @@ fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
         input.extend_from_slice(part);
         let mut at = 0;
         while at < input.len() || fin {
-            let step = match stream.step(&input[at..], fin, &mut session, &mut section, 0) {
+            let (rest, mut place) = (&input[at..], None);
+            let step = stream.step(rest, fin, &mut session, &mut section, &mut place, 0);
+            let step = match step {
                 Ok(step) => step,
                 Err(error) => {
                     assert!(stream.is_ended());
@@ -181,7 +183,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
             _ => trifles += 1,
         }
         if trifles > 1024 {
-            let budget = pinion_http::h2::budget::Budget::Trifles;
+            let budget = pinion_http::budget::Budget::Trifles;
             return Err(Over::Fails(StreamError::Connection(budget.into())));
         }
         if payload.is_none() {
@@ -215,7 +217,7 @@ fn begin(
     };
     match head {
         Ok(head) => {
-            seen.push(format!("{:?}", Event::Head { head, end }));
+            seen.push(format!("{:?}", Event::Head { head: &head, end }));
             Ok(binary_head::content_length(&head))
         }
         Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),

@@ -1,8 +1,9 @@
-//! What a client may cause with frames that are cheap for it: one number per kind of frame, which
-//! goes down with each and up with time and with work worth doing. At the end of one the connection
-//! ends (RFC 9113 §10.5).
+//! What a client of HTTP/2 or HTTP/3 may cause with frames that are cheap for it: one number per
+//! kind of frame, which goes down with each and up with time and with work worth doing. At the end
+//! of one the connection ends (RFC 9113 §10.5, RFC 9114 §10.5). HTTP/3 has no frame that must be
+//! answered, and its windows are those of the transport.
 
-use super::limits::{REPLIES, RESETS, TRIFLES, WINDOWS};
+use crate::limits::{REPLIES, RESETS, TRIFLES, WINDOWS};
 
 /// What a client had too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,25 +17,25 @@ pub enum Budget {
     Trifles,
     /// Windows opened by little.
     Windows,
-    /// One field block longer than any head.
+    /// One field block longer than any head, or one frame of control longer than any.
     Block,
 }
 
 /// How a budget is filled.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// What it begins with, and what time and answers fill it to.
-    pub(super) burst: u16,
+    pub(crate) burst: u16,
     /// What DATA fills it to, if that is more.
-    pub(super) data_max: u16,
+    pub(crate) data_max: u16,
     /// Per second that has passed.
-    pub(super) per_second: u16,
+    pub(crate) per_second: u16,
     /// Per answer that was given whole.
-    pub(super) per_answer: u16,
+    pub(crate) per_answer: u16,
     /// Per DATA frame sent.
-    pub(super) per_data: u16,
+    pub(crate) per_data: u16,
     /// Per KiB of content sent.
-    pub(super) per_kib: u16,
+    pub(crate) per_kib: u16,
 }
 
 /// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.

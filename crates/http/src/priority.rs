@@ -1,6 +1,8 @@
 //! How urgent an answer is (RFC 9218): the field `priority` and the payload of PRIORITY_UPDATE, in
-//! the syntax of structured fields (RFC 9651). It is a hint, so what cannot be read is passed over.
+//! the syntax of structured fields (RFC 9651); the same in HTTP/2 and HTTP/3. It is a hint, so what
+//! cannot be read is passed over.
 
+use crate::field::Fields;
 use crate::grammar;
 
 /// How a client wants an answer to be sent beside others.
@@ -28,8 +30,18 @@ impl Priority {
         priority
     }
 
+    /// What the fields of a request say.
+    #[inline]
+    pub(crate) fn of(fields: &Fields<'_>) -> Priority {
+        let mut priority = Priority::default();
+        for value in fields.all(b"priority") {
+            priority.read(value);
+        }
+        priority
+    }
+
     /// Lets a further line of the field change what the lines before it said.
-    pub(crate) fn read(&mut self, value: &[u8]) {
+    fn read(&mut self, value: &[u8]) {
         for member in grammar::list(value) {
             // Parameters of a member have no meaning.
             let end = member.iter().position(|&byte| byte == b';').unwrap_or(member.len());
@@ -40,6 +52,47 @@ impl Priority {
                 _ => {}
             }
         }
+    }
+}
+
+/// Priorities that came ahead of their streams (RFC 9218 §7.1, §7.2), by the number of the stream.
+#[derive(Debug)]
+pub(crate) struct EarlyPriorities<N>(Vec<(N, Priority)>);
+
+impl<N: Copy + Ord> EarlyPriorities<N> {
+    pub(crate) const fn new() -> EarlyPriorities<N> {
+        EarlyPriorities(Vec::new())
+    }
+
+    /// Keeps the priority of a stream that is to come; the last one said counts. False when it
+    /// would be one stream more than `streams_max`.
+    #[must_use]
+    pub(crate) fn set(&mut self, stream: N, priority: Priority, streams_max: usize) -> bool {
+        if let Some(entry) = self.0.iter_mut().find(|entry| entry.0 == stream) {
+            entry.1 = priority;
+            return true;
+        }
+        let has_room = self.0.len() < streams_max;
+        if has_room {
+            self.0.push((stream, priority));
+        }
+        has_room
+    }
+
+    /// What came for a stream that begins now. Those of lower numbers are for streams that will
+    /// never begin.
+    #[inline]
+    pub(crate) fn take(&mut self, stream: N) -> Option<Priority> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let priority = self.0.iter().find(|entry| entry.0 == stream).map(|entry| entry.1);
+        self.0.retain(|entry| entry.0 > stream);
+        priority
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<(N, Priority)>()
     }
 }
 

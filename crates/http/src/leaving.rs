@@ -1,0 +1,11 @@
+//! How a connection of many streams is ended without loss (RFC 9113 §6.8, RFC 9114 §5.2).
+
+/// How far this side is with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    No,
+    /// The client was told to open no more streams; those on their way are accepted.
+    Announced,
+    /// The streams that are not looked at any more were named.
+    Final,
+}
