@@ -18,6 +18,13 @@ pub(super) struct Part {
     end: bool,
 }
 
+impl Part {
+    /// Itself, as long as bytes of it are to come: a frame that has none is followed by another one.
+    fn is_to_come(self) -> Option<Self> {
+        (self.content + self.padding > 0).then_some(self)
+    }
+}
+
 /// The consumed part of the connection's window, as one in so many, from which on it is given back:
 /// seldom enough to cost nothing, and at least three quarters are always open.
 const RETURN_DIVISOR: u32 = 4;
@@ -80,7 +87,7 @@ impl<S: Default> Session<S> {
         if whereabouts == Whereabouts::Open {
             if let Err(code) = self.admit(&part, header.bytes, out) {
                 part.end = false;
-                self.part = Some(part);
+                self.part = part.is_to_come();
                 let event = self.stream_error(stream, code, now_ms, out)?;
                 return Ok(Step { used, event });
             }
@@ -148,7 +155,7 @@ impl<S: Default> Session<S> {
         used += bytes.len() + padding;
         let end = part.end && part.content == 0;
         part.end &= !end;
-        self.part = (part.content + part.padding > 0).then_some(part);
+        self.part = part.is_to_come();
         let Part { stream, .. } = part;
         if used == 0 {
             return need_more();

@@ -16,6 +16,11 @@ fn frames_behind_the_end_of_a_request() {
         assert_eq!(peer.send(&wrong), ["reset 1 StreamClosed by us"]);
         assert_eq!(peer.sent(), ["RST_STREAM 1 STREAM_CLOSED"]);
         peer.answer(3);
+        // What stands behind it is not left waiting for more.
+        let mut peer = Peer::open();
+        peer.send(&get(1));
+        let both = [wrong, reset(3, 8)].concat();
+        assert_eq!(peer.send(&both), ["reset 1 StreamClosed by us", "fatal ProtocolError"]);
     }
     let mut peer = Peer::open();
     peer.send(&get(1));
