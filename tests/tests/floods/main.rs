@@ -67,6 +67,7 @@ impl Served {
             calm += self.endure_one(&what, flood, &peer);
         }
         let ended = self.stop();
+        eprintln!("{ended} floods ended, {calm} told");
         assert!(ended >= calm as u64, "{ended} floods ended, and {calm} were told so");
     }
 
