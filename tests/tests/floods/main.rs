@@ -64,16 +64,16 @@ impl Served {
         for (at, flood) in floods.iter().enumerate() {
             let what = format!("{} over {protocol:?}, {io:?}", flood.name);
             progress(&format!("{}/{} {what}", at + 1, floods.len()));
-            calm += self.endure_one(&what, flood, &peer);
+            let ends = self.endure_one(&what, flood, &peer);
+            calm += ends.iter().filter(|end| **end == End::Calm).count();
         }
         let ended = self.stop();
-        eprintln!("{ended} floods ended, {calm} told");
         assert!(ended >= calm as u64, "{ended} floods ended, and {calm} were told so");
     }
 
-    /// How many connections the server has ended by saying that it was too much.
+    /// How the connections of one flood ended.
     #[track_caller]
-    fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> usize {
+    fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
         let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
         let count = |is_it: fn(&End) -> bool| ends.iter().filter(|end| is_it(end)).count();
         let calm = count(|end| *end == End::Calm);
@@ -92,12 +92,12 @@ impl Served {
             // What the server says is lost when more comes behind than it waits for.
             Outcome::Calm => assert!(calm > 0 && calm + cut + left == ends.len(), "{told}"),
             Outcome::Ended => {}
-            Outcome::Borne => return calm,
+            Outcome::Borne => return ends,
         }
         // The last ones leave when the time is over.
         let leave_in_the_end = if LONG.is_some() { ATTACKERS } else { 0 };
         assert!(left <= leave_in_the_end, "{told}");
-        calm
+        ends
     }
 
     /// Stops it, and gives how many connections it says it has ended for a flood.
