@@ -7,6 +7,7 @@
 //! | [`empty_root`] | a file system with the program in it and nothing else |
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
+//! | [`floods`] | clients that make work without end |
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`request`] | requests, as bytes |
@@ -31,6 +32,7 @@ pub mod body;
 pub mod browser;
 pub mod client;
 pub mod empty_root;
+pub mod floods;
 pub mod folder;
 pub mod law;
 pub mod load;

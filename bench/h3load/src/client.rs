@@ -17,14 +17,14 @@ use crate::reply::Reply;
 use crate::socket::{Inlet, Socket};
 use crate::tally::Tally;
 
-/// What every request is, and how many there may be.
+/// What every request is, and whether there may be more.
 pub(crate) struct Plan {
     /// The frames of a request.
     pub(crate) request: Vec<u8>,
     /// Requests of a connection that are under way at once.
     pub(crate) streams: usize,
-    /// Requests that may still be begun, of all connections.
-    pub(crate) left: u64,
+    /// Whether the time is over, so that no request is begun any more.
+    pub(crate) is_over: bool,
     pub(crate) content_bytes: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Client {
     }
 
     /// Looks at deadlines, reads answers, begins requests and sends.
-    pub(crate) fn drive(&mut self, plan: &mut Plan, tally: &mut Tally, now: Instant) -> Result<()> {
+    pub(crate) fn drive(&mut self, plan: &Plan, tally: &mut Tally, now: Instant) -> Result<()> {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             self.quic.handle_timeout(now);
         }
@@ -112,7 +112,8 @@ impl Client {
 
     /// Ends the connection; what is under way never came.
     pub(crate) fn close(mut self, tally: &mut Tally, now: Instant) -> Result<()> {
-        tally.timeouts += self.open.len() as u64 + u64::from(!self.is_connected);
+        let never_connected = !self.is_connected && !self.is_lost;
+        tally.timeouts += self.open.len() as u64 + u64::from(never_connected);
         let stats = self.quic.stats();
         tally.datagrams_in += stats.udp_rx.datagrams;
         tally.datagrams_out += stats.udp_tx.datagrams;
@@ -187,13 +188,12 @@ impl Client {
     }
 
     /// Begins as many requests as there may be.
-    fn begin(&mut self, plan: &mut Plan, now: Instant) -> Result<()> {
-        while self.open.len() < plan.streams && plan.left > 0 {
+    fn begin(&mut self, plan: &Plan, now: Instant) -> Result<()> {
+        while self.open.len() < plan.streams && !plan.is_over {
             let Some(id) = self.quic.streams().open(Dir::Bi) else { break };
             let mut stream = self.quic.send_stream(id);
             stream.write(&plan.request)?;
             stream.finish()?;
-            plan.left -= 1;
             self.open.insert(id, (now, Reply::default()));
         }
         Ok(())
@@ -207,5 +207,28 @@ impl Client {
             let Some(transmit) = next else { return Ok(()) };
             self.socket.send(&transmit, &self.outlet[..transmit.size])?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::time::Duration;
+
+    #[test]
+    fn a_connection_that_never_was_counts_once() {
+        let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let config = crate::crypto::config().unwrap();
+        let mut now = Instant::now();
+        let mut client = Client::connect(silent.local_addr().unwrap(), config, now).unwrap();
+        let plan = Plan { request: Vec::new(), streams: 1, is_over: false, content_bytes: None };
+        let mut tally = Tally::default();
+        while !client.is_lost {
+            client.drive(&plan, &mut tally, now).unwrap();
+            now = client.deadline().unwrap_or(now + Duration::from_secs(1));
+        }
+        client.close(&mut tally, now).unwrap();
+        assert_eq!((tally.errors, tally.timeouts), (1, 0));
     }
 }

@@ -35,24 +35,22 @@ fn main() -> Result<()> {
     let mut plan = Plan {
         request: request(&options),
         streams: options.streams,
-        left: options.requests,
+        is_over: false,
         content_bytes: options.content_bytes,
     };
     let (mut tally, mut inlet) = (Tally::default(), Inlet::new());
     for client in &mut clients {
-        client.drive(&mut plan, &mut tally, began)?;
+        client.drive(&plan, &mut tally, began)?;
     }
     let end = began + options.duration;
     loop {
         let now = Instant::now();
-        if now >= end {
-            plan.left = 0;
-        }
-        let is_done = plan.left == 0 && clients.iter().all(Client::is_idle);
+        plan.is_over = now >= end;
+        let is_done = plan.is_over && clients.iter().all(Client::is_idle);
         if is_done || now >= end + GRACE {
             break;
         }
-        let until = if plan.left == 0 { end + GRACE } else { end };
+        let until = if plan.is_over { end + GRACE } else { end };
         let ready = wait(&mut clients, now, until)?;
         let now = Instant::now();
         for (client, is_ready) in clients.iter_mut().zip(ready) {
@@ -60,7 +58,7 @@ fn main() -> Result<()> {
                 client.receive(&mut inlet, now);
             }
             if is_ready || client.deadline().is_some_and(|deadline| deadline <= now) {
-                client.drive(&mut plan, &mut tally, now)?;
+                client.drive(&plan, &mut tally, now)?;
             }
         }
     }

@@ -10,7 +10,6 @@ usage: pinion-h3load [OPTIONS] https://ADDRESS:PORT/PATH
   -c N            connections [10]
   -m N            requests of a connection that are under way at once [1]
   -d SECONDS      how long requests are begun [2]
-  -n N            how many are begun, at most
   --bytes N       how long the content of each answer must be";
 
 /// See the module's head.
@@ -19,7 +18,6 @@ pub(crate) struct Options {
     pub(crate) connections: usize,
     pub(crate) streams: usize,
     pub(crate) duration: Duration,
-    pub(crate) requests: u64,
     pub(crate) content_bytes: Option<u64>,
     pub(crate) server: SocketAddr,
     pub(crate) path: String,
@@ -28,7 +26,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
         let (mut connections, mut streams, mut seconds) = (10, 1, 2);
-        let (mut requests, mut content_bytes, mut url) = (u64::MAX, None, None);
+        let (mut content_bytes, mut url) = (None, None);
         while let Some(word) = words.next() {
             let mut count = || {
                 let value = words.next().and_then(|value| value.parse().ok());
@@ -38,7 +36,6 @@ impl Options {
                 "-c" => connections = count()?,
                 "-m" => streams = count()?,
                 "-d" => seconds = count()?,
-                "-n" => requests = count()?,
                 "--bytes" => content_bytes = Some(count()?),
                 _ if url.is_none() && !word.starts_with('-') => url = Some(word),
                 _ => bail!("not an option: {word}\n{USAGE}"),
@@ -50,7 +47,6 @@ impl Options {
             connections: connections as usize,
             streams: streams as usize,
             duration: Duration::from_secs(seconds),
-            requests,
             content_bytes,
             server,
             path,
@@ -75,12 +71,11 @@ mod tests {
 
     #[test]
     fn a_line_of_options() {
-        let options = parse("-c 3 -m 4 -n 5 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
+        let options = parse("-c 3 -m 4 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
         let expected = Options {
             connections: 3,
             streams: 4,
             duration: Duration::from_secs(2),
-            requests: 5,
             content_bytes: Some(6),
             server: "127.0.0.1:7".parse().unwrap(),
             path: "/a/b".to_owned(),
@@ -90,7 +85,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for line in ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3"] {
+        for line in
+            ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3", "-n 5"]
+        {
             assert!(parse(line).is_err(), "{line}");
         }
     }

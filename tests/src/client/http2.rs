@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 /// What a client begins with (§3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How much the server may send before it hears more, on a stream and on the connection. The latter
 /// cannot be less at the start (§6.9.2).
 const WINDOW_BYTES: u32 = 65_535;
@@ -25,26 +25,26 @@ const FRAME_MAX_BYTES: usize = 16_384;
 /// Of the table in which the client's encoder remembers fields (RFC 7541 §4.2).
 const TABLE_BYTES: u32 = 4096;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
 const PUSH_PROMISE: u8 = 5;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
 
 const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
+pub(crate) const PADDED: u8 = 8;
 const WITH_PRIORITY: u8 = 32;
 
 const SETTING_TABLE: u16 = 1;
 const SETTING_PUSH: u16 = 2;
-const SETTING_WINDOW: u16 = 4;
+pub(crate) const SETTING_WINDOW: u16 = 4;
 /// The rest of a request is not sent, because its answer is whole (§7).
 const CANCEL: u32 = 8;
 
@@ -342,7 +342,8 @@ impl Http2 {
     }
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+/// A frame (§4.1).
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
     let stream = stream.to_be_bytes();
     [&length[1..], &[kind, flags], &stream, payload].concat()

@@ -99,7 +99,8 @@ pub fn wait<F: Future>(future: F) -> io::Result<F::Output> {
     RUNTIME.block_on(patient).map_err(|_| io::ErrorKind::TimedOut.into())
 }
 
-/// Runs a future where connections are driven: what it does without waiting leaves together.
+/// Runs a future where connections are driven: what it does without waiting leaves together. One
+/// that takes too long does not go on.
 ///
 /// # Errors
 /// It takes too long.
@@ -107,7 +108,10 @@ pub fn at_once<F>(future: F) -> io::Result<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    wait(RUNTIME.spawn(future)).map(|done| done.expect("no panic"))
+    let task = RUNTIME.spawn(future);
+    let own = task.abort_handle();
+    let done = wait(task).inspect_err(|_| own.abort());
+    done.map(|done| done.expect("no panic"))
 }
 
 /// The datagram that a client begins with.

@@ -12,6 +12,10 @@ use std::time::Duration;
 /// What each of them gets at least while a flood goes on, so that a short one is met by some.
 const ANSWERS_MIN: u64 = 20;
 
+/// What they speak: whatever a flood comes over, somebody else is there, too.
+const SPOKEN: [Protocol; 4] =
+    [Protocol::Http1, Protocol::Http1Tls, Protocol::Http2Clear, Protocol::Http3];
+
 /// See the module's head.
 pub(crate) struct Bystanders<'a> {
     served: &'a Served,
@@ -20,8 +24,8 @@ pub(crate) struct Bystanders<'a> {
 }
 
 impl<'a> Bystanders<'a> {
-    /// Does something while others ask over HTTP/1 and HTTP/2, each on a connection that stays and
-    /// on fresh ones, and while memory is looked at.
+    /// Does something while others ask, each on a connection that stays and on fresh ones, and
+    /// while memory is looked at.
     ///
     /// # Panics
     /// When one of them is not answered, or the server takes more than it said.
@@ -31,7 +35,7 @@ impl<'a> Bystanders<'a> {
         let (is_over, memory_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
         let own = Bystanders { served, is_over, memory_bytes };
         let result = thread::scope(|scope| {
-            let clients = [Protocol::Http1, Protocol::Http2Clear].map(|protocol| {
+            let clients = SPOKEN.map(|protocol| {
                 let own = &own;
                 scope.spawn(move || own.ask(protocol))
             });

@@ -6,78 +6,23 @@
 #![forbid(unsafe_code)]
 
 mod bystanders;
-mod h2;
-mod h3;
-mod handshakes;
 
 use bystanders::Bystanders;
 use pinion_tests::client::wire::Peer;
+use pinion_tests::floods::{ATTACKERS, End, Flood, HANDSHAKES, HTTP2, HTTP3, Leave, Outcome};
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
 use rustix::process::Signal;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// Connections that flood at the same time.
-const ATTACKERS: usize = 4;
+use std::time::Duration;
 
 /// How long a flood goes on; without, each attacker comes a few times.
 const LONG: Option<Duration> =
     if cfg!(feature = "long") { Some(Duration::from_secs(30)) } else { None };
-
-/// How often each attacker comes when there is no time.
-const ROUNDS: u32 = 2;
-
-/// What an attacker without a time sends on one connection at most: several times what any of the
-/// budgets allows, and what stands in sockets beside.
-const ENOUGH_BYTES: u64 = 16 << 20;
-
-/// How often such an attacker looks for something to come, when it has nothing more to say.
-const ENOUGH_LOOKS: u32 = 200;
-
-/// How an attack on one connection came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// The server said that it was too much: ENHANCE_YOUR_CALM, or H3_EXCESSIVE_LOAD.
-    Calm,
-    /// The server gave another reason.
-    Other(u64),
-    /// The server ended it without a word, or did not let anybody in.
-    Cut,
-    /// The attacker had enough of it.
-    Left,
-}
-
-/// What has to come of a flood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// The server ends every connection, and says why as long as somebody listens.
-    Calm,
-    /// The server ends every connection, for this or for a fault that comes first.
-    Ended,
-    /// It may go on until a deadline ends it: that others do not notice is all.
-    Borne,
-}
-
-/// When an attacker leaves although it was not sent away.
-#[derive(Clone, Copy)]
-struct Leave {
-    until: Option<Instant>,
-}
-
-impl Leave {
-    fn is_now(self, sent_bytes: u64, vain_looks: u32) -> bool {
-        match self.until {
-            Some(until) => Instant::now() >= until,
-            None => sent_bytes >= ENOUGH_BYTES || vain_looks >= ENOUGH_LOOKS,
-        }
-    }
-}
 
 /// A server with every kind of listener and little to spend.
 struct Served {
@@ -110,30 +55,49 @@ impl Served {
         Peer::new(address, protocol, Some(&self.certificate))
     }
 
-    /// Has attackers attack while others ask. `attack` is one connection; it is told when to leave
-    /// at the latest.
+    /// Has floods come one after the other, each while others ask. At the end the server has
+    /// counted whomever it sent away.
     #[track_caller]
-    fn endure(&self, what: &str, outcome: Outcome, attack: impl Fn(Leave) -> End + Sync) {
-        let ends = Bystanders::beside(self, || attackers(attack));
+    fn endure(self, floods: &[Flood], protocol: Protocol, io: Io) {
+        let peer = self.peer(protocol);
+        let mut calm = 0;
+        for (at, flood) in floods.iter().enumerate() {
+            let what = format!("{} over {protocol:?}, {io:?}", flood.name);
+            progress(&format!("{}/{} {what}", at + 1, floods.len()));
+            let ends = self.endure_one(&what, flood, &peer);
+            calm += ends.iter().filter(|end| **end == End::Calm).count();
+        }
+        let ended = self.stop();
+        assert!(ended >= calm as u64, "{ended} floods ended, and {calm} were told so");
+    }
+
+    /// How the connections of one flood ended.
+    #[track_caller]
+    fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
+        let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
         let count = |is_it: fn(&End) -> bool| ends.iter().filter(|end| is_it(end)).count();
         let calm = count(|end| *end == End::Calm);
         let cut = count(|end| *end == End::Cut);
         let left = count(|end| *end == End::Left);
+        let hung = count(|end| *end == End::Hung);
         let told = format!(
-            "{what}: {} connections; {calm} calmed, {cut} cut, {left} left, others {:?}",
+            "{what}: {} connections; {calm} calmed, {cut} cut, {left} left, {hung} hung, \
+             others {:?}",
             ends.len(),
             ends.iter().find(|end| matches!(end, End::Other(_))),
         );
         eprintln!("{told}");
-        match outcome {
+        assert_eq!(hung, 0, "{told}");
+        match flood.outcome {
             // What the server says is lost when more comes behind than it waits for.
             Outcome::Calm => assert!(calm > 0 && calm + cut + left == ends.len(), "{told}"),
             Outcome::Ended => {}
-            Outcome::Borne => return,
+            Outcome::Borne => return ends,
         }
         // The last ones leave when the time is over.
         let leave_in_the_end = if LONG.is_some() { ATTACKERS } else { 0 };
         assert!(left <= leave_in_the_end, "{told}");
+        ends
     }
 
     /// Stops it, and gives how many connections it says it has ended for a flood.
@@ -158,69 +122,31 @@ fn quic_address(server: &Server) -> SocketAddr {
     address.expect("a URL").parse().expect("an address")
 }
 
-/// Attackers that come again and again, and how their connections ended.
-fn attackers(attack: impl Fn(Leave) -> End + Sync) -> Vec<End> {
-    let ends = Mutex::new(Vec::new());
-    let leave = Leave { until: LONG.map(|long| Instant::now() + long) };
-    thread::scope(|scope| {
-        for _ in 0..ATTACKERS {
-            scope.spawn(|| {
-                for round in 0.. {
-                    let is_over = match leave.until {
-                        Some(until) => Instant::now() >= until,
-                        None => round >= ROUNDS,
-                    };
-                    if is_over {
-                        break;
-                    }
-                    let end = attack(leave);
-                    ends.lock().expect("no panic under the lock").push(end);
-                }
-            });
-        }
-    });
-    ends.into_inner().expect("no panic under the lock")
+/// Tells whoever waits for the long floods where they are, which cargo would keep to itself.
+fn progress(what: &str) {
+    if LONG.is_some() {
+        let _nobody_looks = writeln!(io::stderr(), "flood {what}");
+    }
 }
 
 /// Without TLS over one backend and with TLS over the other one.
 #[test]
 fn floods_of_http2() {
     for (io, protocol) in Io::BOTH.into_iter().zip([Protocol::Http2Clear, Protocol::Http2]) {
-        let served = Served::start(io);
-        let peer = served.peer(protocol);
-        for flood in h2::FLOODS {
-            let what = format!("{} over {protocol:?}, {io:?}", flood.name);
-            served.endure(&what, flood.outcome, |leave| flood.attack(&peer, leave));
-        }
-        let ended = served.stop();
-        let least = h2::FLOODS.iter().filter(|flood| flood.outcome == Outcome::Calm).count();
-        assert!(ended >= least as u64, "{ended} floods ended");
+        Served::start(io).endure(HTTP2, protocol, io);
     }
 }
 
 #[test]
 fn floods_of_http3() {
     for io in Io::BOTH {
-        let served = Served::start(io);
-        let peer = served.peer(Protocol::Http3);
-        for flood in h3::FLOODS {
-            let what = format!("{flood:?} over HTTP/3, {io:?}");
-            served.endure(&what, flood.outcome(), |leave| flood.attack(&peer, leave));
-        }
-        let ended = served.stop();
-        let least = h3::FLOODS.iter().filter(|flood| flood.outcome() == Outcome::Calm).count();
-        assert!(ended >= least as u64, "{ended} floods ended");
+        Served::start(io).endure(HTTP3, Protocol::Http3, io);
     }
 }
 
-/// Clients that begin to shake hands over QUIC and are not there, each under another name.
 #[test]
 fn floods_of_handshakes() {
     for io in Io::BOTH {
-        let served = Served::start(io);
-        let peer = served.peer(Protocol::Http3);
-        let what = format!("handshakes over QUIC, {io:?}");
-        served.endure(&what, Outcome::Borne, |leave| handshakes::attack(&peer, leave));
-        served.stop();
+        Served::start(io).endure(&[HANDSHAKES], Protocol::Http3, io);
     }
 }

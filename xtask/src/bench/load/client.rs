@@ -1,5 +1,6 @@
 //! What makes the load, on a core of its own, and what it measured.
 
+use super::attack::Attack;
 use super::h2load::{self, Streams};
 use super::h3load;
 use super::handshakes::{self, Handshakes};
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 /// A program and what it is to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
+    /// The other one, while attackers do their worst.
+    Flooded(Box<Job>, Attack),
     Handshakes(Handshakes),
     H2load(Streams),
     H3load(h3load::Load),
@@ -22,6 +25,11 @@ impl Job {
     /// Runs one load to its end.
     pub(crate) fn run(&self) -> Result<Measured> {
         match self {
+            Self::Flooded(job, attack) => {
+                let attackers = attack.start()?;
+                let measured = job.run()?;
+                Ok(Measured { flood: Some(attackers.end()?), ..measured })
+            }
             Self::Handshakes(load) => handshakes::run(load),
             Self::H2load(load) => h2load::run(load),
             Self::H3load(load) => h3load::run(load),
@@ -49,6 +57,33 @@ pub(crate) struct Measured {
     /// Answers with a status of 400 or more.
     pub(crate) refusals: u64,
     pub(crate) timeouts: u64,
+    /// What became of those who flooded the server meanwhile.
+    pub(crate) flood: Option<Ends>,
+}
+
+/// Connections of attackers, by how they ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ends {
+    pub(crate) connections: u64,
+    /// The server said that it was too much.
+    pub(crate) calm: u64,
+    /// It gave another reason.
+    pub(crate) other: u64,
+    /// It gave none.
+    pub(crate) cut: u64,
+    /// Nothing went on any more.
+    pub(crate) hung: u64,
+    /// The time was over.
+    pub(crate) left: u64,
+}
+
+impl Ends {
+    fn data(&self) -> Value {
+        json!({
+            "connections": self.connections, "calm": self.calm, "other": self.other,
+            "cut": self.cut, "hung": self.hung, "left": self.left,
+        })
+    }
 }
 
 impl Measured {
@@ -57,12 +92,16 @@ impl Measured {
     }
 
     pub(crate) fn data(&self) -> Value {
-        json!({
+        let mut data = json!({
             "requests": self.requests, "duration_us": self.duration,
             "p50_us": self.p50, "p75_us": self.p75, "p90_us": self.p90, "p99_us": self.p99,
             "p99_9_us": self.p999, "max_us": self.max, "errors": self.errors,
             "refusals": self.refusals, "timeouts": self.timeouts,
-        })
+        });
+        if let Some(flood) = &self.flood {
+            data["flood"] = flood.data();
+        }
+        data
     }
 
     /// Reads the line that the scripts in `bench/load` print.
@@ -90,6 +129,7 @@ impl Measured {
             errors: figure("connect")? + figure("read")? + figure("write")?,
             refusals: figure("status")?,
             timeouts: figure("timeout")?,
+            flood: None,
         })
     }
 }
@@ -115,6 +155,7 @@ mod tests {
             errors: 7,
             refusals: 8,
             timeouts: 16,
+            flood: None,
         };
         assert_eq!(read, expected);
         assert_eq!(read.requests_per_second(), 45.0);

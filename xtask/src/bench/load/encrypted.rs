@@ -1,9 +1,10 @@
 //! What TLS and HTTP/2 cost: the part of the table of scenarios that is about them.
 
 use super::keys::Key;
-use super::programs::{Content, Program};
+use super::programs::Program;
 use super::scenario::{
-    Ask, CONNECTIONS, Case, Client, Figure, PINION, Scenario, beside, cpu, cpu_without_goal,
+    Ask, CONNECTIONS, Case, Client, DUMMIES, Figure, PINION, Scenario, beside, cpu,
+    cpu_without_goal,
 };
 use super::site::HUGE_BYTES;
 
@@ -23,13 +24,13 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
 /// The servers of other projects that speak HTTP/2.
 const H2_PEERS: &[Program] = &[Program::Nginx, Program::H2o];
 
-const PAGE: &str = "/hello.txt";
+pub(crate) const PAGE: &str = "/hello.txt";
 
-fn h2(streams: u32) -> Ask {
+pub(crate) fn h2(streams: u32) -> Ask {
     Ask { client: Client::H2 { streams }, ..Ask::new(PAGE) }
 }
 
-fn encrypted(label: String, program: Program, key: Key, ask: Ask) -> Case {
+pub(crate) fn encrypted(label: String, program: Program, key: Key, ask: Ask) -> Case {
     let mut case = Case::new(label, program, ask);
     case.setup.key = Some(key);
     case
@@ -181,18 +182,16 @@ fn dummy(seconds: u32) -> Scenario {
         ("HTTP/1.1 over TLS", Some(Key::P256), Ask::new(PAGE)),
         ("HTTP/2 over TLS", Some(Key::P256), h2(32)),
     ];
-    let contents =
-        [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {
         for (how, key, ask) in &ways {
             let label = |what: &str| format!("{}, {how}, {what}", program.name());
-            for (what, content) in contents {
+            for (what, content) in DUMMIES {
                 let mut case = Case::new(label(what), program, ask.clone());
                 (case.setup.key, case.setup.content) = (*key, content);
                 cases.push(case);
             }
-            for (what, _) in contents.iter().skip(1) {
+            for (what, _) in &DUMMIES[1..] {
                 comparisons.push(cpu_without_goal(label("file"), label(what)));
             }
         }

@@ -28,9 +28,12 @@ pub(crate) fn run(load: &Streams) -> Result<Measured> {
     command.args([&format!("-D{}", load.seconds), "--npn-list=h2"]);
     command.arg(format!("--log-file={}", load.times.display())).arg(&load.url);
     let text = process::output(&mut command)?;
-    let times = fs::read_to_string(&load.times).unwrap_or_default();
+    let shown = || load.times.display().to_string();
+    let times = fs::read_to_string(&load.times).with_context(shown)?;
     let counted = counted(&text).with_context(|| format!("h2load did not report:\n{text}"))?;
-    Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..with_times(counted, &times) })
+    let measured = with_times(counted, &times);
+    let measured = measured.with_context(|| format!("{}: answers without times", shown()))?;
+    Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
 }
 
 /// Reads the counts of the summary. What has failed there is what broke and what was refused; what
@@ -51,16 +54,20 @@ fn counted(text: &str) -> Option<Measured> {
     })
 }
 
-/// The percentiles of a log: when it began, the status and the microseconds of each answer.
-fn with_times(counted: Measured, log: &str) -> Measured {
+/// The percentiles of a log: when it began, the status and the microseconds of each answer. Nothing
+/// when it has no times of the answers that were counted.
+fn with_times(counted: Measured, log: &str) -> Option<Measured> {
     let took = |line: &str| line.rsplit('\t').next()?.parse().ok();
     let mut times: Vec<u64> = log.lines().filter_map(took).collect();
+    if times.is_empty() && counted.requests > 0 {
+        return None;
+    }
     times.sort_unstable();
     let within = |per_mille: usize| {
         let at = (times.len() * per_mille / 1000).min(times.len().saturating_sub(1));
         times.get(at).copied().unwrap_or(0)
     };
-    Measured {
+    Some(Measured {
         p50: within(500),
         p75: within(750),
         p90: within(900),
@@ -68,7 +75,7 @@ fn with_times(counted: Measured, log: &str) -> Measured {
         p999: within(999),
         max: within(1000),
         ..counted
-    }
+    })
 }
 
 #[cfg(test)]
@@ -90,8 +97,16 @@ mod tests {
     #[test]
     fn percentiles_are_of_the_last_column() {
         let log: String = (1..=100).rev().map(|time| format!("170\t200\t{time}\n")).collect();
-        let measured = with_times(Measured::default(), &log);
+        let measured = with_times(Measured::default(), &log).unwrap();
         assert_eq!((measured.p50, measured.p99, measured.max), (51, 100, 100));
-        assert_eq!(with_times(Measured::default(), ""), Measured::default());
+    }
+
+    #[test]
+    fn answers_without_times_are_no_figures() {
+        let none = Measured::default();
+        assert_eq!(with_times(none, ""), Some(none));
+        let answered = Measured { requests: 1, ..none };
+        assert_eq!(with_times(answered, ""), None);
+        assert_eq!(with_times(answered, "170\t200\tsoon\n"), None);
     }
 }

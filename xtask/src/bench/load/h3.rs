@@ -1,8 +1,9 @@
 //! What HTTP/3 costs: the part of the table of scenarios that is about it.
 
+use super::encrypted::PAGE;
 use super::keys::Key;
-use super::programs::{Content, Program};
-use super::scenario::{Ask, Case, Client, Comparison, PINION, Scenario, cpu};
+use super::programs::Program;
+use super::scenario::{Ask, Case, Client, DUMMIES, PINION, Scenario, cpu, cpu_without_goal};
 use super::site::HUGE_BYTES;
 
 /// In the order of the report.
@@ -20,12 +21,10 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ]
 }
 
-const PAGE: &str = "/hello.txt";
-
 /// What is compared with: Caddy's HTTP/3.
 const PEER: Program = Program::Caddy;
 
-fn case(label: String, program: Program, streams: u32, ask: &Ask) -> Case {
+pub(crate) fn case(label: String, program: Program, streams: u32, ask: &Ask) -> Case {
     let mut case = Case::new(label, program, Ask { client: Client::H3 { streams }, ..ask.clone() });
     (case.setup.key, case.setup.quic) = (Some(Key::P256), true);
     case
@@ -63,20 +62,17 @@ fn huge(seconds: u32) -> Scenario {
 
 /// A file beside the same bytes without a site.
 fn dummy(seconds: u32) -> Scenario {
-    let contents =
-        [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {
         for streams in [1, 32] {
             let label = |what: &str| format!("{}, {streams} at once, {what}", program.name());
-            for (what, content) in contents {
+            for (what, content) in DUMMIES {
                 let mut case = case(label(what), program, streams, &Ask::new(PAGE));
                 case.setup.content = content;
                 cases.push(case);
             }
-            for (what, _) in contents.iter().skip(1) {
-                let compared = cpu(label("file"), label(what), 1.0);
-                comparisons.push(Comparison { limit: None, ..compared });
+            for (what, _) in &DUMMIES[1..] {
+                comparisons.push(cpu_without_goal(label("file"), label(what)));
             }
         }
     }

@@ -48,6 +48,7 @@ fn measured(text: &str) -> Option<Measured> {
         errors: figure("errors")?,
         refusals: figure("refusals")?,
         timeouts: figure("timeouts")?,
+        flood: None,
     })
 }
 

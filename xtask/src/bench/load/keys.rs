@@ -41,6 +41,8 @@ pub(crate) fn make(state: &Path) -> Result<()> {
         let mut command = Command::new("openssl");
         command.args(["req", "-x509", "-noenc", "-days", "30", "-subj", "/CN=localhost"]);
         command.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]).args(kind);
+        // Attackers look at what they are given, and take no authority for a server.
+        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
         command.arg("-keyout").arg(pair.key).arg("-out").arg(pair.certificate);
         process::output(&mut command)?;
     }

@@ -1,5 +1,6 @@
 //! Running one scenario: servers take turns, round after round.
 
+use super::attack::Attack;
 use super::client::{Job, Measured};
 use super::h2load::Streams;
 use super::h3load;
@@ -182,7 +183,13 @@ fn load(
         }
         return Ok(Err(format!("{} is left out: {wrong}.", case.label)));
     }
-    job(shop, scenario, case, server, fields)
+    let job = job(shop, scenario, case, server, fields)?;
+    let (Some(flood), Some(key)) = (case.ask.flood, case.setup.key) else { return Ok(job) };
+    let (program, certificate) = (shop.flood(), shop.pair(key).certificate);
+    let (server, seconds) = (server.address(), scenario.seconds);
+    let attack = Attack { program, flood, server, certificate, seconds };
+    attack.check()?;
+    Ok(job.map(|job| Job::Flooded(Box::new(job), attack)))
 }
 
 /// What the client of a case is to do, or why it cannot.

@@ -4,9 +4,11 @@
 //! load on another. Servers take turns within one run, and only ratios within a round count: the
 //! machine may be slow or shared, it is so for all of them.
 
+mod attack;
 mod client;
 mod cpu;
 mod encrypted;
+mod floods;
 mod h2load;
 mod h3;
 mod h3load;

@@ -39,7 +39,8 @@ pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<
         got.extend_from_slice(piece.get(..count).unwrap_or_default());
         let text = String::from_utf8_lossy(&got);
         if let Some((head, _)) = text.split_once("\r\n\r\n") {
-            return answer(head).with_context(|| format!("no answer in HTTP: {head}"));
+            return answer(head, "HTTP/1.1 ")
+                .with_context(|| format!("no answer in HTTP/1.1: {head}"));
         }
         if count == 0 || got.len() > HEAD_LIMIT_BYTES {
             bail!("no whole head: {text}");
@@ -52,16 +53,17 @@ pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Res
     let mut command = Command::new("curl");
     command.args(["--silent", "--insecure", "--max-time", &TIMEOUT.as_secs().to_string()]);
     command.args(["--output", "/dev/null", "--dump-header", "-"]);
-    command.arg(if http2 { "--http2" } else { "--http1.1" });
-    let text = process::output(command.arg(format!("https://{address}{path}")))?;
-    let answer = answer(text.trim_end()).filter(|_| !http2 || text.starts_with("HTTP/2"));
+    let (flag, version) = if http2 { ("--http2", "HTTP/2 ") } else { ("--http1.1", "HTTP/1.1 ") };
+    let text = process::output(command.arg(flag).arg(format!("https://{address}{path}")))?;
+    let answer = answer(text.trim_end(), version);
     answer.with_context(|| format!("no answer as it was asked for: {text}"))
 }
 
-/// Reads a response head without its blank line.
-fn answer(head: &str) -> Option<Answer> {
+/// Reads a response head without its blank line. Another version of HTTP is no answer: a server
+/// that closes after each one would be measured as one that does not.
+fn answer(head: &str, version: &str) -> Option<Answer> {
     let mut lines = head.split("\r\n");
-    let status = lines.next()?.strip_prefix("HTTP/")?.split(' ').nth(1)?.parse().ok()?;
+    let status = lines.next()?.strip_prefix(version)?.split(' ').next()?.parse().ok()?;
     let mut answer = Answer { status, etag: None, body_bytes: None };
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
@@ -83,8 +85,11 @@ mod tests {
         let head = "HTTP/1.1 304 Not Modified\r\nETAG: \"a:b\"\r\ncontent-length:13\r\nX: y";
         let expected =
             Answer { status: 304, etag: Some("\"a:b\"".to_owned()), body_bytes: Some(13) };
-        assert_eq!(answer(head), Some(expected));
-        assert_eq!(answer("HTTP/2 404 \r\nx: y").map(|answer| answer.status), Some(404));
-        assert_eq!(answer("SSH-2.0"), None);
+        assert_eq!(answer(head, "HTTP/1.1 "), Some(expected));
+        let second = "HTTP/2 404 \r\nx: y";
+        assert_eq!(answer(second, "HTTP/2 ").map(|answer| answer.status), Some(404));
+        for other in ["SSH-2.0", "HTTP/1.0 200 OK", second] {
+            assert_eq!(answer(other, "HTTP/1.1 "), None);
+        }
     }
 }

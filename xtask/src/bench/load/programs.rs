@@ -1,6 +1,6 @@
 //! The servers that are compared, and how each is started.
 
-use super::keys::{self, Key};
+use super::keys::{self, Key, Pair};
 use super::server::{self, SERVER_CORE, Server};
 use super::site::{self, Many};
 use crate::debian::{self, Need, Proof};
@@ -116,19 +116,16 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Installs what is missing, builds the release binary, the client of HTTP/3 and the bare
-    /// loops, makes the small site.
+    /// Installs what is missing, builds the release binary, the client of HTTP/3, the attackers
+    /// and the bare loops, makes the small site.
     pub(crate) fn set_up() -> Result<Self> {
         debian::install(NEEDS)?;
         let state = workspace::target().join("bench");
         fs::create_dir_all(&state)?;
         let state = fs::canonicalize(state)?;
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // One after the other: a dependency of both has the features of one.
-        for package in ["pinion", "pinion-h3load"] {
-            let mut build = Command::new(&cargo);
-            build.args(["build", "--release", "--quiet", "-p", package]);
-            process::run(build.current_dir(workspace::root()))?;
+        // One after the other: a dependency of several has the features of one.
+        for package in ["pinion", "pinion-h3load", "pinion-tests"] {
+            process::run(&mut process::cargo(&["build", "--release", "--quiet", "-p", package]))?;
         }
         for (name, library) in [("epoll", None), ("uring", Some("-luring"))] {
             let source = workspace::root().join(format!("bench/limits/{name}.c"));
@@ -191,6 +188,16 @@ impl Workshop {
         self.pinion.with_file_name("pinion-h3load")
     }
 
+    /// The attackers.
+    pub(crate) fn flood(&self) -> PathBuf {
+        self.pinion.with_file_name("pinion-flood")
+    }
+
+    /// The certificate of servers that have this key.
+    pub(crate) fn pair(&self, key: Key) -> Pair {
+        key.pair(&self.state)
+    }
+
     /// A file below the folder of the bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.state.join(name)
@@ -213,7 +220,7 @@ impl Workshop {
     fn command(&self, setup: Setup, program: &Path, port: u16, folder: &Path) -> Result<Command> {
         let mut command = server::on_core(SERVER_CORE, program);
         let listen = format!("127.0.0.1:{port}");
-        let pair = setup.key.map(|key| key.pair(&self.state));
+        let pair = setup.key.map(|key| self.pair(key));
         let configuration = |name: &str| {
             let template = workspace::root().join("bench/load/peers").join(name);
             let mut values = vec![

@@ -2,7 +2,7 @@
 
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
-use super::{encrypted, h3};
+use super::{encrypted, floods, h3};
 
 /// Servers that take turns under the same kind of load.
 pub(crate) struct Scenario {
@@ -35,6 +35,8 @@ pub(crate) struct Ask {
     pub(crate) closes: bool,
     pub(crate) pattern: Targets,
     pub(crate) client: Client,
+    /// A flood that goes on meanwhile, as `pinion-flood --list` has it.
+    pub(crate) flood: Option<&'static str>,
 }
 
 /// Who asks.
@@ -92,6 +94,10 @@ pub(crate) const SWEEP: &[u32] = &[1, 16, 64, 128, 512, 2048, 4096, 10_000, 16_3
 /// So many connections take wrk up to a second to open, which its load must outlast.
 const OPENED_PER_SECOND: u32 = 4096;
 
+/// A file, and the same without a site.
+pub(crate) const DUMMIES: [(&str, Content); 3] =
+    [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
+
 pub(crate) const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
 
 /// Everything but the sweep, in the order of the report.
@@ -133,6 +139,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ];
     scenarios.extend(encrypted::all(seconds));
     scenarios.extend(h3::all(seconds));
+    scenarios.push(floods::beside(seconds));
     scenarios
 }
 
@@ -344,6 +351,7 @@ impl Ask {
             closes: false,
             pattern: Targets::One,
             client: Client::Wrk,
+            flood: None,
         }
     }
 }

@@ -14,6 +14,9 @@ pub(crate) const LARGE_BYTES: usize = 100 * 1024;
 /// The size of the very large one.
 pub(crate) const HUGE_BYTES: usize = 10 * 1024 * 1024;
 
+/// The size of the file that floods ask for; see `tests/src/floods`.
+const FLOODED_BYTES: usize = 3 * 1024 * 1024;
+
 /// The folders of the large site and the files in each: 250 000 in all.
 const MANY: usize = 500;
 
@@ -27,8 +30,12 @@ pub(crate) fn small(state: &Path) -> Result<PathBuf> {
     for name in ["hello.txt", "about.html", "index.html", "404.html", "guide/index.html"] {
         fs::write(root.join(name), PAGE)?;
     }
-    for (name, bytes) in [("file.bin", LARGE_BYTES), ("huge.bin", HUGE_BYTES)] {
-        fs::write(root.join("large").join(name), noise(bytes))?;
+    for (name, bytes) in [
+        ("large/file.bin", LARGE_BYTES),
+        ("large/huge.bin", HUGE_BYTES),
+        ("large.bin", FLOODED_BYTES),
+    ] {
+        fs::write(root.join(name), noise(bytes))?;
     }
     Ok(root)
 }

@@ -1,15 +1,15 @@
 //! First datagrams of clients that are never heard of again, as from forged addresses.
 
 use super::{End, Leave};
-use pinion_tests::client::quic::first_datagram;
-use pinion_tests::client::wire::Peer;
+use crate::client::quic::first_datagram;
+use crate::client::wire::Peer;
 use std::net::{Ipv4Addr, UdpSocket};
 
 /// Newcomers of one round. All together are more than the server has places for.
 const NEWCOMERS: u32 = 100;
 
 /// Many newcomers, each from a port of its own as long as it is new.
-pub(crate) fn attack(peer: &Peer, leave: Leave) -> End {
+pub(super) fn attack(peer: &Peer, leave: Leave) -> End {
     let mut sent_bytes = 0;
     for _ in 0..NEWCOMERS {
         let datagram = first_datagram(peer);

@@ -1,16 +1,16 @@
 //! Floods of HTTP/3: streams and frames that are cheap to send.
 
-use super::{End, Leave, Outcome};
-use pinion_tests::client::http3::{kind, stream};
-use pinion_tests::client::qpack;
-use pinion_tests::client::quic::{Quic, at_once, frame, integer};
-use pinion_tests::client::wire::Peer;
+use super::{End, Flood, Kind, Leave};
+use crate::client::http3::{kind, stream};
+use crate::client::qpack;
+use crate::client::quic::{Quic, at_once, frame, integer};
+use crate::client::wire::Peer;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use std::time::Duration;
 
-/// What is known to have been tried on servers of HTTP/2, in the words of HTTP/3.
+/// What an attacker does, again and again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Flood {
+pub(super) enum Turn {
     RapidReset,
     StoppedAnswers,
     MadeYouReset,
@@ -26,21 +26,32 @@ pub(crate) enum Flood {
     ShutWindows,
 }
 
-pub(crate) const FLOODS: &[Flood] = &[
-    Flood::RapidReset,
-    Flood::StoppedAnswers,
-    Flood::MadeYouReset,
-    Flood::UniStreams,
-    Flood::UniStreamsOfNoType,
-    Flood::PriorityUpdates,
-    Flood::UnknownFrames,
-    Flood::UnknownFramesOfRequests,
-    Flood::EmptyData,
-    Flood::CancelledInQpack,
-    Flood::HalfHeads,
-    Flood::HugeHeads,
-    Flood::ShutWindows,
+/// What is known to have been tried on servers of HTTP/2, in the words of HTTP/3.
+pub(super) const FLOODS: &[Flood] = &[
+    calm("rapid reset", Turn::RapidReset),
+    calm("answers that are stopped", Turn::StoppedAnswers),
+    calm("made you reset", Turn::MadeYouReset),
+    calm("streams that nobody knows", Turn::UniStreams),
+    calm("streams of no type", Turn::UniStreamsOfNoType),
+    calm("PRIORITY_UPDATE", Turn::PriorityUpdates),
+    calm("frames that nobody knows", Turn::UnknownFrames),
+    calm("frames that nobody knows, of a request", Turn::UnknownFramesOfRequests),
+    calm("empty DATA", Turn::EmptyData),
+    // A byte each, of which nothing comes.
+    borne("streams cancelled in QPACK", Turn::CancelledInQpack),
+    // Answers of 408 and 431 are owed to them, and are all that they cause.
+    borne("half a head", Turn::HalfHeads),
+    borne("heads beyond the limit", Turn::HugeHeads),
+    borne("windows that stay shut", Turn::ShutWindows),
 ];
+
+const fn calm(name: &'static str, turn: Turn) -> Flood {
+    super::calm(name, Kind::Http3(turn))
+}
+
+const fn borne(name: &'static str, turn: Turn) -> Flood {
+    super::borne(name, Kind::Http3(turn))
+}
 
 /// A byte of these floods takes as much as so many of HTTP/2, for the client too.
 const SIZE: u64 = 8;
@@ -54,37 +65,29 @@ const PRIORITY_UPDATE: u64 = 0xf0700;
 /// A type of frames and of streams that nobody knows (RFC 9114 §7.2.8, §6.2.3).
 const UNKNOWN: u64 = 0x21;
 
-impl Flood {
-    pub(crate) fn outcome(self) -> Outcome {
-        match self {
-            // Answers of 408 and 431 are owed to them, and are all that they cause.
-            Flood::HalfHeads | Flood::HugeHeads => Outcome::Borne,
-            // A byte each, of which nothing comes.
-            Flood::CancelledInQpack => Outcome::Borne,
-            Flood::ShutWindows => Outcome::Borne,
-            _ => Outcome::Calm,
+/// Floods on one connection until its end.
+pub(super) fn attack(turn: Turn, peer: &Peer, leave: Leave) -> End {
+    let quic = match Quic::open(peer) {
+        Ok(quic) => quic,
+        Err(error) => return End::of(&error),
+    };
+    let connection = quic.connection().clone();
+    at_once(async move {
+        let mut attacker = Attacker { connection, control: None, streams: Vec::new() };
+        // Whatever fails does so because the connection has ended.
+        let flood = async {
+            attacker.begin().await?;
+            attacker.flood(turn, leave).await
+        };
+        match tokio::time::timeout(leave.left(), flood).await {
+            Ok(Some(())) => End::Left,
+            Ok(None) => end_of(&attacker.connection.closed().await),
+            // It waited for the server when it was time to leave.
+            Err(_) if leave.until.is_some() => End::Left,
+            Err(_) => End::Hung,
         }
-    }
-
-    /// Floods on one connection until its end.
-    pub(crate) fn attack(self, peer: &Peer, leave: Leave) -> End {
-        let Ok(quic) = Quic::open(peer) else { return End::Cut };
-        let connection = quic.connection().clone();
-        at_once(async move {
-            let mut attacker = Attacker { connection, control: None, streams: Vec::new() };
-            // Whatever fails does so because the connection has ended.
-            let flood = async {
-                attacker.begin().await?;
-                attacker.flood(self, leave).await
-            };
-            let ended: Option<()> = flood.await;
-            match ended {
-                Some(()) => End::Left,
-                None => end_of(&attacker.connection.closed().await),
-            }
-        })
-        .unwrap_or(End::Cut)
-    }
+    })
+    .unwrap_or(End::Hung)
 }
 
 fn end_of(error: &ConnectionError) -> End {
@@ -93,6 +96,7 @@ fn end_of(error: &ConnectionError) -> End {
             EXCESSIVE_LOAD => End::Calm,
             other => End::Other(other),
         },
+        ConnectionError::TimedOut => End::Hung,
         _ => End::Cut,
     }
 }
@@ -115,28 +119,28 @@ impl Attacker {
     }
 
     /// Turn after turn, as fast as the server lets it; nothing when the connection has ended.
-    async fn flood(&mut self, flood: Flood, leave: Leave) -> Option<()> {
+    async fn flood(&mut self, turn: Turn, leave: Leave) -> Option<()> {
         let mut vain_looks = 0;
         while self.connection.close_reason().is_none() {
-            let goes_on = match flood {
-                Flood::RapidReset => self.reset_a_request().await?,
-                Flood::StoppedAnswers => self.stop_an_answer().await?,
-                Flood::MadeYouReset => self.be_reset().await?,
-                Flood::UniStreams => {
+            let goes_on = match turn {
+                Turn::RapidReset => self.reset_a_request().await?,
+                Turn::StoppedAnswers => self.stop_an_answer().await?,
+                Turn::MadeYouReset => self.be_reset().await?,
+                Turn::UniStreams => {
                     self.uni_stream(&[&integer(UNKNOWN)[..], &[0; 9]].concat()).await?
                 }
-                Flood::UniStreamsOfNoType => self.uni_stream(&[]).await?,
-                Flood::PriorityUpdates => {
+                Turn::UniStreamsOfNoType => self.uni_stream(&[]).await?,
+                Turn::PriorityUpdates => {
                     let payload = [&integer(0)[..], b"u=1"].concat();
                     self.on_control(&frame(PRIORITY_UPDATE, &payload)).await?
                 }
-                Flood::UnknownFrames => self.on_control(&frame(UNKNOWN, &[])).await?,
-                Flood::UnknownFramesOfRequests => self.on_request(&frame(UNKNOWN, &[])).await?,
-                Flood::EmptyData => self.on_request(&frame(kind::DATA, &[])).await?,
-                Flood::CancelledInQpack => self.on_decoder_stream().await?,
-                Flood::HalfHeads => self.half_a_head().await?,
-                Flood::HugeHeads => self.huge_head().await?,
-                Flood::ShutWindows => self.unread_answer().await?,
+                Turn::UnknownFrames => self.on_control(&frame(UNKNOWN, &[])).await?,
+                Turn::UnknownFramesOfRequests => self.on_request(&frame(UNKNOWN, &[])).await?,
+                Turn::EmptyData => self.on_request(&frame(kind::DATA, &[])).await?,
+                Turn::CancelledInQpack => self.on_decoder_stream().await?,
+                Turn::HalfHeads => self.half_a_head().await?,
+                Turn::HugeHeads => self.huge_head().await?,
+                Turn::ShutWindows => self.unread_answer().await?,
             };
             vain_looks += u32::from(!goes_on);
             if !goes_on {

@@ -1,28 +1,24 @@
 //! Floods of HTTP/2: frames that are cheap to send.
 
-use super::{End, Leave, Outcome};
-use pinion_tests::client::wire::{Peer, Wire};
-use rustls::ClientConnection;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use super::{End, Flood, Kind, Leave, Outcome};
+use crate::PATIENCE;
+use crate::client::http2::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PREFACE, PRIORITY,
+    RST_STREAM, SETTING_WINDOW, SETTINGS, WINDOW_UPDATE, frame,
+};
+use crate::client::wire::{Peer, Wire};
+use std::io::{ErrorKind, Read, Write};
 use std::thread;
-use std::time::Duration;
-
-/// A flood: what a client sends, turn after turn, until it has nothing more to say.
-pub(crate) struct Flood {
-    pub(crate) name: &'static str,
-    pub(crate) outcome: Outcome,
-    next: fn(u32) -> Option<Vec<u8>>,
-}
+use std::time::{Duration, Instant};
 
 /// Everything that is known to have been tried on servers, and what is like it.
-pub(crate) const FLOODS: &[Flood] = &[
+pub(super) const FLOODS: &[Flood] = &[
     // CVE-2023-44487
     calm("rapid reset", |turn| Some([get(id(turn), "/large.bin"), reset(id(turn))].concat())),
     // CVE-2025-8671
     calm("made you reset", |turn| Some(made_you_reset(id(turn), turn))),
     calm("streams that are refused", |turn| match turn {
-        0 => Some(setting(INITIAL_WINDOW, 0)),
+        0 => Some(setting(SETTING_WINDOW, 0)),
         _ => Some(get(id(turn), "/large.bin")),
     }),
     // CVE-2024-27316
@@ -33,7 +29,7 @@ pub(crate) const FLOODS: &[Flood] = &[
     calm("SETTINGS", |_| Some(frame(SETTINGS, 0, 0, &[]))),
     calm("SETTINGS, each with thousands", |turn| match turn {
         0..100 => Some(get(id(turn), "/large.bin")),
-        _ => Some(frame(SETTINGS, 0, 0, &entry(INITIAL_WINDOW, turn % 2).repeat(2700))),
+        _ => Some(frame(SETTINGS, 0, 0, &entry(SETTING_WINDOW, turn % 2).repeat(2700))),
     }),
     // CVE-2019-9512
     calm("PING", |_| Some(frame(PING, 0, 0, b"pingpong"))),
@@ -46,10 +42,10 @@ pub(crate) const FLOODS: &[Flood] = &[
         name: "padded DATA without content",
         // It uses up the window of a stream that is over.
         outcome: Outcome::Ended,
-        next: |turn| match turn {
+        kind: Kind::Http2(|turn| match turn {
             0 => Some(head(id(0), END_HEADERS, "POST", "/")),
             _ => Some(frame(DATA, PADDED, id(0), &[0])),
-        },
+        }),
     },
     calm("empty HEADERS", |turn| Some(frame(HEADERS, END_HEADERS | END_STREAM, id(turn), &[]))),
     // CVE-2019-9513
@@ -66,12 +62,12 @@ pub(crate) const FLOODS: &[Flood] = &[
     }),
     // CVE-2019-9511
     calm("windows opened byte by byte", |turn| match turn {
-        0 => Some(setting(INITIAL_WINDOW, 0)),
+        0 => Some(setting(SETTING_WINDOW, 0)),
         1 => Some(get(id(0), "/large.bin")),
         _ => Some(frame(WINDOW_UPDATE, 0, id(0), &1u32.to_be_bytes())),
     }),
     borne("windows that stay shut", |turn| match turn {
-        0 => Some(setting(INITIAL_WINDOW, 0)),
+        0 => Some(setting(SETTING_WINDOW, 0)),
         1..=100 => Some(get(id(turn), "/large.bin")),
         _ => None,
     }),
@@ -87,42 +83,20 @@ pub(crate) const FLOODS: &[Flood] = &[
     }),
 ];
 
-const fn calm(name: &'static str, next: fn(u32) -> Option<Vec<u8>>) -> Flood {
-    Flood { name, outcome: Outcome::Calm, next }
+/// What a client says in a turn, until it has nothing more to say.
+type Next = fn(u32) -> Option<Vec<u8>>;
+
+const fn calm(name: &'static str, next: Next) -> Flood {
+    super::calm(name, Kind::Http2(next))
 }
 
-const fn borne(name: &'static str, next: fn(u32) -> Option<Vec<u8>>) -> Flood {
-    Flood { name, outcome: Outcome::Borne, next }
+const fn borne(name: &'static str, next: Next) -> Flood {
+    super::borne(name, Kind::Http2(next))
 }
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const PRIORITY_UPDATE: u8 = 0x10;
-
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
-
-const INITIAL_WINDOW: u16 = 4;
+const PRIORITY_UPDATE: u8 = 0x10; // RFC 9218 §7.1
 
 const ENHANCE_YOUR_CALM: u32 = 11;
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend_from_slice(payload);
-    frame
-}
 
 fn entry(name: u16, value: u32) -> Vec<u8> {
     [&name.to_be_bytes()[..], &value.to_be_bytes()].concat()
@@ -208,10 +182,46 @@ fn huge_head(stream: u32) -> Vec<u8> {
     [first, next, frame(CONTINUATION, END_HEADERS, stream, &full[..full.len() / 2])].concat()
 }
 
+/// Floods on one connection until its end.
+pub(super) fn attack(next: Next, peer: &Peer, leave: Leave) -> End {
+    let mut attacker = match Wire::open(peer) {
+        Ok(wire) => Attacker::new(wire),
+        Err(error) => return End::of(&error),
+    };
+    let (mut turn, mut vain_looks) = (0, 0);
+    let (mut has_more, mut moved) = (true, Instant::now());
+    loop {
+        while has_more && attacker.out.len() < 32 << 10 {
+            match next(turn) {
+                Some(bytes) => attacker.say(&bytes),
+                None => has_more = false,
+            }
+            turn += 1;
+        }
+        let wrote = attacker.write();
+        let read = match attacker.read() {
+            Ok(read) => read,
+            Err(end) => return end,
+        };
+        // What the server says before it closes may still come when it takes nothing more.
+        if read || wrote {
+            moved = Instant::now();
+        } else {
+            vain_looks += u32::from(!has_more);
+            thread::sleep(Duration::from_micros(500));
+        }
+        if leave.is_now(attacker.sent_bytes, vain_looks) {
+            return End::Left;
+        }
+        if moved.elapsed() >= PATIENCE {
+            return End::Hung;
+        }
+    }
+}
+
 /// A connection that neither reading nor writing waits for.
 struct Attacker {
-    socket: TcpStream,
-    tls: Option<ClientConnection>,
+    wire: Wire,
     /// What is to be sent, and of that what has been.
     out: Vec<u8>,
     sent: usize,
@@ -220,56 +230,20 @@ struct Attacker {
     sent_bytes: u64,
 }
 
-impl Flood {
-    /// Floods on one connection until its end.
-    pub(crate) fn attack(&self, peer: &Peer, leave: Leave) -> End {
-        let Ok(wire) = Wire::open(peer) else { return End::Cut };
-        let mut attacker = Attacker::new(wire);
-        let (mut turn, mut vain_looks) = (0, 0);
-        let mut has_more = true;
-        loop {
-            while has_more && attacker.out.len() < 32 << 10 {
-                match (self.next)(turn) {
-                    Some(bytes) => attacker.say(&bytes),
-                    None => has_more = false,
-                }
-                turn += 1;
-            }
-            let wrote = attacker.write();
-            let read = match attacker.read() {
-                Ok(read) => read,
-                Err(end) => return end,
-            };
-            // What the server says before it closes may still come when it takes nothing more.
-            if !read && !wrote {
-                vain_looks += u32::from(!has_more);
-                thread::sleep(Duration::from_micros(500));
-            }
-            if leave.is_now(attacker.sent_bytes, vain_looks) {
-                return End::Left;
-            }
-        }
-    }
-}
-
 impl Attacker {
     fn new(wire: Wire) -> Attacker {
-        let (socket, tls) = match wire {
-            Wire::Plain(socket) => (socket, None),
-            Wire::Tls(stream) => {
-                let rustls::StreamOwned { conn, sock } = *stream;
-                (sock, Some(conn))
-            }
-        };
-        socket.set_nonblocking(true).expect("a socket");
+        wire.socket().set_nonblocking(true).expect("a socket");
         let (out, held) = (Vec::new(), Vec::new());
-        let mut attacker = Attacker { socket, tls, out, sent: 0, held, sent_bytes: 0 };
+        let mut attacker = Attacker { wire, out, sent: 0, held, sent_bytes: 0 };
         attacker.say(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
         attacker
     }
 
     fn say(&mut self, bytes: &[u8]) {
-        let Some(tls) = &mut self.tls else { return self.out.extend_from_slice(bytes) };
+        let tls = match &mut self.wire {
+            Wire::Plain(_) => return self.out.extend_from_slice(bytes),
+            Wire::Tls(stream) => &mut stream.conn,
+        };
         let mut bytes = bytes;
         while !bytes.is_empty() {
             let taken = tls.writer().write(bytes).expect("a session takes bytes");
@@ -282,7 +256,7 @@ impl Attacker {
 
     /// Sends what the kernel takes; false when that is nothing.
     fn write(&mut self) -> bool {
-        match self.socket.write(&self.out[self.sent..]) {
+        match self.wire.socket().write(&self.out[self.sent..]) {
             Ok(bytes) => {
                 self.sent += bytes;
                 self.sent_bytes += bytes as u64;
@@ -299,7 +273,7 @@ impl Attacker {
     /// Reads what has come; false when that is nothing, and an error when it was the end.
     fn read(&mut self) -> Result<bool, End> {
         let mut bytes = [0; 16_384];
-        match self.receive(&mut bytes) {
+        match self.wire.read(&mut bytes) {
             Ok(0) => Err(End::Cut),
             Ok(count) => {
                 self.held.extend_from_slice(&bytes[..count]);
@@ -307,18 +281,6 @@ impl Attacker {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(_) => Err(End::Cut),
-        }
-    }
-
-    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else { return self.socket.read(bytes) };
-        loop {
-            match tls.reader().read(bytes) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                done => return done,
-            }
-            tls.read_tls(&mut self.socket)?;
-            tls.process_new_packets().map_err(io::Error::other)?;
         }
     }
 

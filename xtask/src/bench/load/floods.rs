@@ -1,0 +1,74 @@
+//! What others notice of a flood: how long their answers take while somebody makes work without
+//! end at full speed.
+
+use super::encrypted::{PAGE, encrypted, h2};
+use super::h3;
+use super::keys::Key;
+use super::programs::Program;
+use super::scenario::{Ask, Case, Comparison, Figure, PINION, Scenario};
+
+/// How much longer 99 of 100 answers may take than without a flood.
+const GOAL: f64 = 2.0;
+
+/// Over HTTP/2, as `pinion-flood --list` has them.
+const HTTP2: &[&str] = &[
+    "h2:rapid reset",
+    "h2:made you reset",
+    "h2:CONTINUATION of a full frame",
+    "h2:SETTINGS",
+    "h2:PING",
+    "h2:empty DATA",
+    "h2:fields of a full table, many times",
+    "h2:windows opened byte by byte",
+    "h2:windows that stay shut",
+];
+
+/// The same where HTTP/3 has it, and what only QUIC has.
+const HTTP3: &[&str] = &[
+    "h3:rapid reset",
+    "h3:answers that are stopped",
+    "h3:made you reset",
+    "h3:empty DATA",
+    "h3:windows that stay shut",
+    "h3:handshakes",
+];
+
+/// One client that asks for one thing after the other, without a flood and with each of them.
+pub(crate) fn beside(seconds: u32) -> Scenario {
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for &program in PINION {
+        for (floods, alone, of) in
+            [(HTTP2, "h2 alone", http2 as fn(_, _) -> Case), (HTTP3, "h3 alone", http3)]
+        {
+            let label = |what: &str| format!("{}, {what}", program.name());
+            cases.push(of(program, label(alone)));
+            for &flood in floods {
+                let mut case = of(program, label(flood));
+                case.ask.flood = Some(flood);
+                for (figure, limit) in [(Figure::P99, Some(GOAL)), (Figure::P50, None)] {
+                    let (case, with) = (case.label.clone(), vec![label(alone)]);
+                    comparisons.push(Comparison { figure, case, with, limit });
+                }
+                cases.push(case);
+            }
+        }
+    }
+    Scenario {
+        name: "floods".to_owned(),
+        about: "One small file over TLS, one request at a time, while four connections flood the \
+                server at full speed, beside the same without a flood. CPU is that of the whole \
+                server for each answer that the measured client got.",
+        connections: 1,
+        seconds,
+        cases,
+        comparisons,
+    }
+}
+
+fn http2(program: Program, label: String) -> Case {
+    encrypted(label, program, Key::P256, h2(1))
+}
+
+fn http3(program: Program, label: String) -> Case {
+    h3::case(label, program, 1, &Ask::new(PAGE))
+}
