@@ -36,7 +36,7 @@ impl Quic {
         let config = peer.quic().ok_or_else(|| io::Error::other("no peer of QUIC"))?;
         let _context = RUNTIME.enter();
         let endpoint = Endpoint::client(any_port(peer.address()))?;
-        let connecting = endpoint.connect_with(config.clone(), peer.address(), "localhost");
+        let connecting = endpoint.connect_with(config.clone(), peer.address(), peer.asked_for());
         let connection = wait(connecting.map_err(io::Error::other)?)?;
         Ok(Quic { endpoint, connection: connection? })
     }
@@ -81,11 +81,17 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
 /// What QUIC needs beside TLS.
 pub(super) fn config(tls: &Arc<rustls::ClientConfig>) -> ClientConfig {
     let crypto = QuicClientConfig::try_from(Arc::clone(tls)).expect("a cipher suite for QUIC");
+    with_windows(&ClientConfig::new(Arc::new(crypto)), [WINDOW_BYTES; 2])
+}
+
+/// The same, but with so much on its way at once, on a stream and on the connection.
+pub(super) fn with_windows(config: &ClientConfig, bytes: [u32; 2]) -> ClientConfig {
     let mut transport = TransportConfig::default();
     let patience = IdleTimeout::try_from(PATIENCE).expect("not too long");
     transport.max_idle_timeout(Some(patience));
-    transport.stream_receive_window(WINDOW_BYTES.into()).receive_window(WINDOW_BYTES.into());
-    let mut config = ClientConfig::new(Arc::new(crypto));
+    let [stream, connection] = bytes.map(VarInt::from_u32);
+    transport.stream_receive_window(stream).receive_window(connection);
+    let mut config = config.clone();
     config.transport_config(Arc::new(transport));
     config
 }
