@@ -125,6 +125,8 @@ fn quinn_gets_much_at_once_byte_for_byte() {
             let answer = client.try_exchange(&Request::get("/large.bin")).expect("an answer");
             assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
         }
+        let at_once = client.quic().most_at_once();
+        assert!(at_once.is_none_or(|count| count >= 8), "{at_once:?} over {io:?}");
         server.stop();
     }
 }
