@@ -1,7 +1,12 @@
-//! Bodies that take reading: content codings and `multipart/byteranges`.
+//! Bodies that take making or reading: noise, content codings and `multipart/byteranges`.
 
 use crate::response::Response;
 use std::io::Read;
+
+/// Content of which nothing can be moved, left out or put in without being seen.
+pub fn noise(bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
 
 /// The content of an answer without its content coding.
 ///

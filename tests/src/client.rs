@@ -3,6 +3,7 @@
 //! | Module | Gives |
 //! |---|---|
 //! | [`wire`] | a stream of bytes to a server, plain or encrypted |
+//! | [`pipe`] | the same for libraries that wait by futures |
 //! | [`http1`] | one HTTP/1 connection: bytes in, answers out |
 //! | [`http2`] | one HTTP/2 connection: requests in, answers out |
 //! | [`quic`] | one QUIC connection: streams of bytes |
@@ -12,6 +13,7 @@
 pub mod http1;
 pub mod http2;
 pub mod http3;
+pub mod pipe;
 pub mod qpack;
 pub mod quic;
 pub mod wire;

@@ -15,7 +15,7 @@
 //! | [`client`] | clients: requests in, answers out |
 //! | [`response`] | answers, read with no mercy |
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
-//! | [`body`] | bodies that take reading: content codings, `multipart/byteranges` |
+//! | [`body`] | bodies that take work: noise, content codings, `multipart/byteranges` |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |

@@ -30,6 +30,8 @@ pub struct Start {
     runner: Option<Command>,
     program: PathBuf,
     protocol: Protocol,
+    /// Whether it gets a listener beside those of its configuration.
+    has_own_listener: bool,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -51,7 +53,13 @@ impl Start {
             runner: None,
             program: pinion().to_owned(),
             protocol: Protocol::Http1,
+            has_own_listener: true,
         }
+    }
+
+    /// `pinion serve CONFIGURATION`, on the listeners of the file alone.
+    pub fn configured(file: &Path) -> Start {
+        Start { has_own_listener: false, ..Start::site(file) }
     }
 
     /// On a listener that speaks what the way says, and with clients that do; what is served is
@@ -140,7 +148,9 @@ impl Start {
             Protocol::Http1Tls | Protocol::Http2 => "--tls",
             Protocol::Http3 => "--quic",
         };
-        command.args([listener, "127.0.0.1:0"]);
+        if self.has_own_listener {
+            command.args([listener, "127.0.0.1:0"]);
+        }
         let state = self.protocol.is_encrypted().then(|| Folder::new("state"));
         if let Some(state) = &state {
             command.arg("--state").arg(state.path());
@@ -184,9 +194,10 @@ impl Server {
         self.protocol
     }
 
-    /// The file with its certificate, for programs that are to trust it.
+    /// The file with the certificate that it has made, for programs that are to trust it.
     pub fn certificate(&self) -> Option<PathBuf> {
-        self.state.as_ref().map(|state| state.join("tls/self-signed-p256.crt"))
+        let file = self.state.as_ref().map(|state| state.join("tls/self-signed-p256.crt"));
+        file.filter(|file| file.exists())
     }
 
     /// The number of its process.
@@ -251,6 +262,16 @@ impl Server {
         let url = self.wait_for_line(0, |line| line.starts_with(&head));
         let address = url.strip_prefix(&head).expect("a URL");
         address.trim_end_matches('/').parse().expect("an address")
+    }
+
+    /// The address of the first listener that it tells of for this protocol.
+    #[track_caller]
+    pub fn address_over(&self, protocol: Protocol) -> SocketAddr {
+        let head = format!("listening {}://", protocol.scheme());
+        let tail = if protocol == Protocol::Http3 { "/ (HTTP/3)" } else { "/" };
+        let is_its = |line: &str| line.starts_with(&head) && line.ends_with(tail);
+        let line = self.wait_for_line(0, is_its);
+        line[head.len()..line.len() - tail.len()].parse().expect("an address")
     }
 
     /// Sends it a signal.

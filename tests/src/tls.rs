@@ -3,6 +3,7 @@
 use crate::folder::Folder;
 use crate::peers::{output, program, stdout};
 use crate::server::Server;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,11 +41,10 @@ impl Pair {
     #[track_caller]
     pub fn with_key(folder: &Folder, name: &str, hosts: &[&str], kind: &[&str]) -> Pair {
         let pair = Pair::at(folder, name);
-        let names: Vec<String> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
         stdout(openssl("genpkey").args(kind).arg("-out").arg(&pair.key));
         let mut request = openssl("req");
         request.args(["-x509", "-days", "2", "-subj", "/CN=test", "-addext"]);
-        request.arg(format!("subjectAltName={}", names.join(",")));
+        request.arg(format!("subjectAltName={}", alternatives(hosts)));
         stdout(request.arg("-key").arg(&pair.key).arg("-out").arg(&pair.cert));
         pair
     }
@@ -74,21 +74,37 @@ impl Pair {
         pair
     }
 
-    /// One that this one vouches for, as an authority does for its clients.
+    /// One that this one vouches for, as an authority does for its clients, and for these hosts.
     #[track_caller]
-    pub fn vouch(&self, folder: &Folder, name: &str) -> Pair {
+    pub fn vouch(&self, folder: &Folder, name: &str, hosts: &[&str]) -> Pair {
         let pair = Pair::at(folder, name);
         let request = folder.join(format!("{name}.csr"));
         stdout(openssl("genpkey").args(KEYS[0]).arg("-out").arg(&pair.key));
         let mut csr = openssl("req");
         csr.args(["-new", "-subj", "/CN=someone", "-key"]).arg(&pair.key);
         stdout(csr.arg("-out").arg(&request));
-        folder.write("someone.ext", "basicConstraints = CA:FALSE\n");
+        let names = match hosts {
+            [] => String::new(),
+            hosts => format!("subjectAltName={}\n", alternatives(hosts)),
+        };
+        folder.write("someone.ext", format!("basicConstraints = CA:FALSE\n{names}"));
         let mut sign = openssl("x509");
         sign.args(["-req", "-days", "2", "-set_serial", "7", "-CA"]).arg(&self.cert);
         sign.arg("-CAkey").arg(&self.key).arg("-extfile").arg(folder.join("someone.ext"));
         stdout(sign.arg("-in").arg(&request).arg("-out").arg(&pair.cert));
         pair
+    }
+
+    /// Puts another pair under the names of this one, as a renewal does.
+    ///
+    /// # Panics
+    /// When it cannot.
+    pub fn become_like(&self, other: &Pair) {
+        for (to, from) in [(&self.key, &other.key), (&self.cert, &other.cert)] {
+            let new = to.with_extension("new");
+            fs::copy(from, &new).expect("copied");
+            fs::rename(&new, to).expect("renamed");
+        }
     }
 
     /// The two as flags.
@@ -100,8 +116,8 @@ impl Pair {
     /// Both in the file of the certificate.
     pub fn bundled(&self) -> PathBuf {
         let bundle = self.cert.with_extension("bundle");
-        let read = |path: &Path| std::fs::read(path).expect("a file");
-        std::fs::write(&bundle, [read(&self.key), read(&self.cert)].concat()).expect("written");
+        let read = |path: &Path| fs::read(path).expect("a file");
+        fs::write(&bundle, [read(&self.key), read(&self.cert)].concat()).expect("written");
         bundle
     }
 
@@ -109,6 +125,11 @@ impl Pair {
         let file = |end: &str| folder.join(format!("{name}.{end}"));
         Pair { cert: file("crt"), key: file("key") }
     }
+}
+
+/// Hosts as a certificate names them.
+fn alternatives(hosts: &[&str]) -> String {
+    hosts.iter().map(|host| format!("DNS:{host}")).collect::<Vec<_>>().join(",")
 }
 
 /// The hash of a certificate's public key as browsers take it: SHA-256, in base64.

@@ -34,7 +34,7 @@ fn listed() -> Vec<(String, String)> {
 #[test]
 fn every_page_of_the_example_site_loads_without_a_complaint() {
     let mut browser = Browser::start();
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
         loads(&mut browser, &server, "http/1.1");
         server.stop();
@@ -44,7 +44,7 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
 #[test]
 fn every_page_of_the_example_site_loads_over_http2_and_http3() {
     for (protocol, told) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
-        for io in [Io::Epoll, Io::Uring] {
+        for io in Io::BOTH {
             let way = Way { protocol, io, form: Form::Folder };
             let server = Start::site(&example()).in_way(way).start();
             loads(&mut Browser::trusting(&server), &server, told);
@@ -141,7 +141,7 @@ fn what_is_wrong_with_a_page_is_found() {
 #[test]
 fn the_page_for_what_is_missing_is_complete() {
     let mut browser = Browser::start();
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
         for target in ["/nothing", "/guide/nothing/at/all?a=b"] {
             let url = server.url(target);

@@ -1,6 +1,7 @@
 //! curl, the client everybody has: each of its ways to ask, checked by what it makes of the answer.
 #![forbid(unsafe_code)]
 
+use pinion_tests::body::noise;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix};
 use pinion_tests::peers::output;
@@ -18,14 +19,10 @@ fn text() -> String {
     (0..500).map(|line| format!("line {line} of a text that can be compressed\n")).collect()
 }
 
-fn noise() -> Vec<u8> {
-    (0..LARGE_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
 fn site() -> Folder {
     let folder = Folder::with("curl", [("index.html", "home"), ("docs/index.html", "docs")]);
     folder.write("text.txt", text());
-    folder.write("large.bin", noise());
+    folder.write("large.bin", noise(LARGE_BYTES));
     folder
 }
 
@@ -93,7 +90,7 @@ fn get_and_head() {
     every_way(&site(), |server| {
         for (target, expected) in [("/", b"home".to_vec()), ("/docs/", b"docs".to_vec())]
             .into_iter()
-            .chain([("/text.txt", text().into_bytes()), ("/large.bin", noise())])
+            .chain([("/text.txt", text().into_bytes()), ("/large.bin", noise(LARGE_BYTES))])
         {
             let (got, content) = curl(server, target, &[]);
             let version = if server.protocol().is_http1() { "1.1" } else { "2" };
@@ -113,7 +110,7 @@ fn get_and_head() {
 
 #[test]
 fn ranges() {
-    let noise = noise();
+    let noise = noise(LARGE_BYTES);
     every_way(&site(), |server| {
         for (range, expected) in [
             ("0-0", &noise[..1]),
@@ -136,7 +133,7 @@ fn ranges() {
 
 #[test]
 fn a_download_that_broke_off_is_resumed() {
-    let (noise, workshop) = (noise(), Folder::new("resumed"));
+    let (noise, workshop) = (noise(LARGE_BYTES), Folder::new("resumed"));
     every_way(&site(), |server| {
         for bytes in [0, 1, 1_000_000, LARGE_BYTES - 1, LARGE_BYTES] {
             workshop.write("part.bin", &noise[..bytes]);
@@ -346,7 +343,7 @@ fn other_methods_and_targets() {
 #[test]
 fn other_addresses() {
     let (site, workshop) = (site(), Folder::new("socket"));
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let socket = workshop.join("socket");
         let listen = format!("unix:{}", socket.display());
         let flags = ["--listen", "[::1]:0", "--listen", &listen, "--io", io.as_str()];

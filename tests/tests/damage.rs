@@ -11,8 +11,6 @@ use pinion_tests::wait_for;
 use std::fs::File;
 use std::path::Path;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
 const MEMORY: [&str; 3] = ["map", "preload", "copy"];
 
 /// More files than the server has places for mappings at first, each above the 1 MiB from which a
@@ -41,7 +39,7 @@ fn start(site: &Path, io: Io, memory: &str) -> Server {
 fn a_large_file_of_a_folder_that_is_truncated_costs_its_own_answers() {
     const VICTIM: usize = 105;
     let folder = Folder::with("externals", [("index.html", "home")]);
-    for io in IO {
+    for io in Io::BOTH {
         for memory in MEMORY {
             for number in 0..LARGE_FILES {
                 folder.write(format!("{number}.bin"), content(number));
@@ -80,7 +78,7 @@ fn a_large_file_of_a_folder_that_is_truncated_costs_its_own_answers() {
 #[test]
 fn a_large_file_of_a_folder_that_is_written_anew_is_not_mixed_with_its_old_self() {
     let folder = Folder::with("rewritten", [("index.html", "home")]);
-    for io in IO {
+    for io in Io::BOTH {
         folder.write("large.bin", content(1));
         let server = start(folder.path(), io, "map");
         assert!(server.get("/large.bin").body == content(1));
@@ -101,7 +99,7 @@ fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
     let folder = Folder::with("archive", [("site/index.html", "home")]);
     folder.write("site/large.bin", content(0));
     let archive = folder.join("site.pinion");
-    for io in IO {
+    for io in Io::BOTH {
         for memory in MEMORY {
             build(&folder.join("site"), &archive, &[]);
             let server = start(&archive, io, memory);
@@ -130,7 +128,7 @@ fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
 fn an_archive_that_lost_a_part_of_its_last_page_is_found_out() {
     let folder = Folder::with("last-page", [("site/index.html", "home")]);
     let archive = folder.join("site.pinion");
-    for io in IO {
+    for io in Io::BOTH {
         build(&folder.join("site"), &archive, &[]);
         let server = start(&archive, io, "map");
         assert_eq!(server.get("/").text(), "home");

@@ -2,6 +2,7 @@
 //! clients curl, nghttp and h2load.
 #![forbid(unsafe_code)]
 
+use pinion_tests::body::noise;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::peers::{crate_program, go_program, output, output_within, program, stdout};
@@ -43,10 +44,10 @@ impl Served {
 
 /// What h2spec says in the end, and all it says.
 fn h2spec(scheme: &str, address: SocketAddr) -> (bool, String) {
-    // What it waits for comes at once or not at all: a second is long enough for a busy machine,
-    // and it waits for so long in every case that has no other end.
+    // What it waits for comes at once or not at all: so long is enough for a busy machine, and it
+    // waits for so long in every case that has no other end.
     let mut command = go_program("h2spec");
-    command.args(["--strict", "--timeout", "1", "--host"]).arg(address.ip().to_string());
+    command.args(["--strict", "--timeout", "4", "--host"]).arg(address.ip().to_string());
     command.arg("--port").arg(address.port().to_string());
     if scheme == "https" {
         command.args(["--tls", "--insecure"]);
@@ -138,10 +139,6 @@ fn h2load_gets_all_it_asks_for() {
     }
 }
 
-fn noise(bytes: u32) -> Vec<u8> {
-    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
 /// A site of two files, with both listeners.
 fn site(io: Io) -> (Served, Folder) {
     let folder = Folder::with("h2-site", [("index.html", "home")]);
@@ -180,26 +177,6 @@ fn curl_and_nghttp_get_the_content() {
             let told = stdout(nghttp.arg(url("/small.bin")));
             let told = String::from_utf8_lossy(&told);
             assert_eq!(told.matches(" 200 ").count(), 50, "{scheme} over {io:?}: {told}");
-        }
-        served.server.stop();
-    }
-}
-
-/// A reader that takes 1 KiB a second gets all of 5 KiB.
-#[test]
-fn a_slow_reader_gets_it_all() {
-    for io in Io::BOTH {
-        let (served, _site) = site(io);
-        let addresses = served.addresses();
-        let readers = addresses.map(|(scheme, address)| {
-            std::thread::spawn(move || {
-                let url = format!("{scheme}://{address}/small.bin");
-                curl(scheme, &["--limit-rate", "1k"], &url)
-            })
-        });
-        for reader in readers {
-            let got = reader.join().expect("no panic");
-            assert!(got.status.success() && got.stdout == noise(5 << 10), "over {io:?}");
         }
         served.server.stop();
     }

@@ -2,7 +2,8 @@
 //! requests (another address, other keys, leaving) changes nothing of what it gets.
 #![forbid(unsafe_code)]
 
-use pinion_tests::PATIENCE;
+use pinion_tests::body::noise;
+use pinion_tests::client::Broken;
 use pinion_tests::client::http3::{Http3, stream};
 use pinion_tests::client::quic::{Quic, first_datagram, integer, wait};
 use pinion_tests::folder::Folder;
@@ -12,19 +13,15 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::relay::Relay;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::{PATIENCE, wait_for};
 use quinn::ConnectionError;
+use rustix::process::Signal;
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
 /// What `h3_client.py` says at its top.
 const H3_CLIENT: &str = include_str!("../src/h3_client.py");
-
-const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
-
-fn noise(bytes: u32) -> Vec<u8> {
-    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
 
 fn site() -> Folder {
     let site = Folder::new("h3-peers");
@@ -43,7 +40,7 @@ fn start(site: &Folder, io: Io, workers: &str) -> Server {
 #[track_caller]
 fn aioquic(scenario: &str) {
     let site = site();
-    for io in BOTH {
+    for io in Io::BOTH {
         let server = start(&site, io, "2");
         let mut python = python_program("python");
         python.args(["-c", H3_CLIENT, scenario, &server.address().port().to_string()]);
@@ -103,7 +100,7 @@ fn aioquic_begins_with_a_small_datagram() {
 #[test]
 fn quinn_moves_between_requests() {
     let site = site();
-    for io in BOTH {
+    for io in Io::BOTH {
         let server = start(&site, io, "3");
         let client = Http3::try_open(server.peer()).expect("a connection");
         for _ in 0..20 {
@@ -115,13 +112,57 @@ fn quinn_moves_between_requests() {
     }
 }
 
+/// With windows this large the server hands the kernel many datagrams at a time.
+#[test]
+fn quinn_gets_much_at_once_byte_for_byte() {
+    const WINDOW_BYTES: u32 = 16 << 20;
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "1");
+        let client = Http3::try_open(&server.peer().clone().windows([WINDOW_BYTES; 2]));
+        let client = client.expect("a connection");
+        for _ in 0..3 {
+            let answer = client.try_exchange(&Request::get("/large.bin")).expect("an answer");
+            assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+        }
+        let at_once = client.quic().most_at_once();
+        assert!(at_once.is_none_or(|count| count >= 8), "{at_once:?} over {io:?}");
+        server.stop();
+    }
+}
+
+/// RFC 9114 §5.2: first the client hears that the server leaves, then what is not answered any
+/// more. What runs is finished.
+#[test]
+fn quinn_gets_the_rest_from_a_server_that_stops() {
+    /// H3_REQUEST_REJECTED: the client may ask again elsewhere.
+    const REQUEST_REJECTED: u64 = 0x10b;
+    let site = site();
+    for io in Io::BOTH {
+        let mut server = start(&site, io, "1");
+        // The answer has to wait, and nothing else.
+        let client = Http3::try_open(&server.peer().clone().windows([64 << 10, 1 << 20]));
+        let client = client.expect("a connection");
+        let answer = client.exchange_around(&Request::get("/large.bin"), || {
+            server.signal(Signal::TERM);
+            // The first stream is that of the request which runs, the next one comes too late.
+            wait_for("the last GOAWAY", || client.go_away().filter(|id| *id == 4));
+            let late = client.try_exchange(&Request::get("/small.bin"));
+            assert!(matches!(late, Err(Broken::GivenUp(REQUEST_REJECTED))), "{late:?}");
+        });
+        let answer = answer.expect("an answer");
+        assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+        assert!(server.wait().success());
+    }
+}
+
 /// RFC 9000 §8.1.2: when many have begun, others prove their address first; who does is served.
 #[test]
 fn whoever_comes_when_many_have_begun_proves_an_address() {
     /// More handshakes than one worker has before it asks for that.
     const MANY: usize = 300;
     let site = site();
-    for io in BOTH {
+    for io in Io::BOTH {
         let server = start(&site, io, "1");
         let socket = socket(&server);
         let begin = || socket.send(&first_datagram(server.peer())).expect("sent");
@@ -161,7 +202,7 @@ fn is_retry(datagram: &[u8]) -> bool {
 fn a_version_that_nobody_knows_is_negotiated() {
     const UNKNOWN: [u8; 4] = [0x1a, 0x2a, 0x3a, 0x4a];
     let site = site();
-    for io in BOTH {
+    for io in Io::BOTH {
         let server = start(&site, io, "1");
         let socket = socket(&server);
         let datagram = |destination: &[u8], source: &[u8], bytes: usize| {
@@ -195,7 +236,7 @@ fn a_version_that_nobody_knows_is_negotiated() {
 #[test]
 fn a_connection_that_the_server_has_forgotten_is_reset() {
     let site = site();
-    for io in BOTH {
+    for io in Io::BOTH {
         let server = start(&site, io, "1");
         let relay = Relay::to(server.address());
         let mut away = Duration::from_millis(100);

@@ -11,8 +11,6 @@ use pinion_tests::server::{Server, Start, build};
 use pinion_tests::wait_for;
 use std::time::Duration;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
 /// More than the buffers of both ends of a connection take.
 const LARGE_BYTES: usize = 8 << 20;
 
@@ -44,7 +42,7 @@ fn is_answered(server: &Server) {
 
 #[test]
 fn connections_beyond_the_cap_wait_for_a_free_slot() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--max-connections", "8", "--workers", "2"]).start();
         let mut open: Vec<Connection> = (0..8).map(|_| server.connect()).collect();
@@ -146,7 +144,7 @@ fn slow_client(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_server_out_of_descriptors_goes_on() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--workers", "1"]).start();
         assert_eq!(server.get("/").text(), "home");
@@ -176,7 +174,7 @@ fn a_server_out_of_memory_goes_on() {
     const ROOM_BYTES: u64 = 4 << 20;
     // Not over TLS: its library takes memory without asking whether there is some, and the process
     // ends with it.
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let log = folder.join("access.log");
         let flags = ["--memory-budget", "1024", "--access-log", log.to_str().expect("a path")];
@@ -228,7 +226,7 @@ fn limit(server: &Server, limit: &str) {
 
 #[test]
 fn a_server_started_with_few_descriptors_takes_as_many_clients_as_it_can() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--max-connections", "1000"]).open_files(100).start();
         server.wait_for_line(0, |line| line.contains("the limit on open files allows 36"));
@@ -250,7 +248,7 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
         let file = std::fs::File::create(folder.join(format!("{number}.bin")));
         file.and_then(|file| file.set_len(2 << 20)).expect("a large file");
     }
-    for io in IO {
+    for io in Io::BOTH {
         let flags = ["--io", io.as_str(), "--max-connections", "1000"];
         let server = Start::site(folder.path()).flags(&flags).open_files(200).start();
         // Less 64 for the server itself, and less two states of the folder.

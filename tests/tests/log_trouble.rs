@@ -16,9 +16,6 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::thread;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
 fn site() -> Folder {
     Folder::with("log-trouble", [("site/index.html", "home")])
 }
@@ -41,7 +38,7 @@ fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
     /// With so long a field, more than the pipe, the log's thread and its queue hold together.
     const REQUESTS: usize = 3000;
     const DROPPED: &str = " lines dropped: ";
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let pipe = folder.join("pipe");
         mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
@@ -74,7 +71,7 @@ fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
 fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
     const REQUESTS: usize = 5;
     const LOST: &str = " lines lost: ";
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let log = folder.join("access.log");
         symlink("/dev/full", &log).expect("a link");
@@ -101,7 +98,7 @@ fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
 
 #[test]
 fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         folder.write("logs/old.log", "");
         let log = folder.join("logs/access.log");

@@ -24,7 +24,7 @@ fn start(io: Io) -> Server {
 
 #[test]
 fn an_idle_server_takes_little() {
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let server = start(io);
         assert_eq!(server.get("/").status, 200);
         let own_bytes = server.memory_bytes("RssAnon") + server.memory_bytes("RssShmem");
@@ -39,7 +39,7 @@ fn an_idle_server_takes_little() {
 fn an_idle_connection_takes_at_most_512_bytes() {
     const CONNECTIONS: u64 = 2000;
     raise_open_files();
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let server = start(io);
         let mut open = vec![connected(&server)];
         let before_bytes = server.memory_bytes("VmRSS");
@@ -61,7 +61,7 @@ fn connected(server: &Server) -> Connection {
 #[test]
 fn memory_does_not_grow_from_burst_to_burst() {
     // What is kept for reuse is there after the first bursts; then nothing may be added.
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let server = start(io);
         for _ in 0..3 {
             burst(&server);

@@ -103,8 +103,9 @@ fn answers(server: &Server, requests: &[Request]) -> Vec<Result<Meaning, Broken>
     let mut client = server.client();
     let answer = |request: &Request| {
         let mut answer = client.try_exchange(request);
-        if let Err(Broken::Closed | Broken::Failed(_)) = answer {
-            // HTTP/1 may have ended it behind the answer before, for its content in chunks.
+        let has_ended = matches!(answer, Err(Broken::Closed | Broken::Failed(_)));
+        if has_ended && server.protocol().is_http1() {
+            // It may have ended behind the answer before, for the content of that request.
             client = server.client();
             answer = client.try_exchange(request);
         }

@@ -73,7 +73,7 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
     let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
     assert!(refused.len() > 50, "only {} calls are refused", refused.len());
     assert_eq!(settings(&unit, "SystemCallErrorNumber"), ["EPERM"]);
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let folder = configured();
         let start = words(settings(&unit, "ExecStart")[0], &folder);
         let (verb, rest) = start.split_first().expect("a verb");
@@ -239,7 +239,7 @@ fn the_image_serves_its_site_as_nobody_in_particular() {
     assert_eq!(address.strip_prefix(':'), Some(only(image, "EXPOSE")));
     let user = only(image, "USER");
     assert!(!user.starts_with('0'), "{user}");
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let start = Start::serve(&[archive]).flags(&["--io", io.as_str()]);
         let start = start.under(root.runner(user)).found_at(path.as_ref());
         let server = start.start();

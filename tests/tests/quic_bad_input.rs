@@ -15,8 +15,6 @@ use pinion_tests::{is_reached, wait_for};
 use quinn::ConnectionError;
 use std::net::UdpSocket;
 
-const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
-
 struct Served {
     server: Server,
     _site: Folder,
@@ -61,7 +59,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn what_is_no_quic_is_passed_over() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
         for bytes in [0, 1, 2, 5, 6, 20, 21, 22, 25, 50, 1199, 1200, 1500, 9000, 65_507] {
@@ -89,7 +87,7 @@ fn what_is_no_quic_is_passed_over() {
 /// it, and again.
 #[test]
 fn a_first_datagram_that_is_damaged_harms_nobody() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
         let whole = first_datagram(served.server.peer());
@@ -167,7 +165,7 @@ impl Served {
 
 #[test]
 fn clients_that_leave_leave_nothing_behind() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &["--stats", "1"]);
         let round = || (0..3).for_each(|way| leave(&served, way));
         (0..50).for_each(|_| round());
@@ -185,7 +183,7 @@ fn clients_that_leave_leave_nothing_behind() {
 /// Others are served meanwhile; and when their time is over, nothing of the others is left.
 #[test]
 fn clients_that_vanish_keep_nobody_waiting() {
-    for io in BOTH {
+    for io in Io::BOTH {
         // Its end would wait an hour for a client that has something to come.
         let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(3600));
         for _ in 0..25 {
@@ -202,7 +200,7 @@ fn clients_that_vanish_keep_nobody_waiting() {
 
 #[test]
 fn connections_beyond_the_cap_are_refused() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &["--max-connections", "4"]);
         let mut open: Vec<Quic> = Vec::new();
         let refused = loop {
@@ -225,7 +223,7 @@ fn connections_beyond_the_cap_are_refused() {
 /// Streams that are opened and never used, or not to their end, are no obstacle to others.
 #[test]
 fn streams_that_stand_still_keep_nobody_waiting() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let quic = Quic::open(served.server.peer()).expect("a connection");
         let section = [(":method", "POST"), (":scheme", "https"), (":authority", "a")];
@@ -252,7 +250,7 @@ fn streams_that_stand_still_keep_nobody_waiting() {
 fn too_much_of_what_means_nothing_ends_the_connection() {
     /// RFC 9114 §8.1: H3_EXCESSIVE_LOAD.
     const EXCESSIVE_LOAD: u64 = 0x107;
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
         for (what, bytes) in [
@@ -292,7 +290,7 @@ fn code(quic: &Quic) -> u64 {
 /// A server that dies is not there any more; one that stops says so.
 #[test]
 fn a_server_that_stops_says_so() {
-    for io in BOTH {
+    for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let client = Http3::try_open(served.server.peer()).expect("a connection");
         assert!(client.try_exchange(&Request::get("/")).is_ok());

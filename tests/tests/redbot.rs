@@ -38,7 +38,7 @@ fn redbot_finds_no_fault_in_the_example_site() {
     assert!(targets.iter().any(|target| target == "/assets/style.css"), "{targets:?}");
     // Both at once: REDbot waits more than it works.
     thread::scope(|scope| {
-        for io in [Io::Epoll, Io::Uring] {
+        for io in Io::BOTH {
             let (targets, archive) = (&targets, folder.join("site.pinion"));
             scope.spawn(move || {
                 let server = Start::serve(&[archive]).flags(&["--io", io.as_str()]).start();

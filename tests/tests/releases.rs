@@ -123,7 +123,7 @@ fn no_request_fails_while_releases_come_and_go() {
 /// A service may start before its first release: what a release folder holds is nobody's to see.
 #[test]
 fn a_folder_that_becomes_a_release_folder_is_served_as_one() {
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let folder = Folder::new("becomes");
         let archives: Vec<String> = (1..=2).map(|number| archive(&folder, number)).collect();
         fs::create_dir(folder.join("live")).expect("made");

@@ -11,9 +11,6 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
 /// Builds an archive whose home page is `text`, in place of whatever has its name.
 fn publish(folder: &Folder, text: &str) {
     folder.write("site/index.html", text);
@@ -54,7 +51,7 @@ const REPLACEMENTS: [Replace; 5] = [
 
 #[test]
 fn what_takes_the_name_of_the_archive_and_is_none_is_told_and_what_was_there_stays() {
-    for io in IO {
+    for io in Io::BOTH {
         for memory in ["map", "preload", "copy"] {
             let folder = Folder::new("no-archive");
             let archive = folder.join("site.pinion");

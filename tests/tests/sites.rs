@@ -14,9 +14,6 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
 const THREE_SITES: &str = "\
 [[site]]
 hosts = [\"a.test\", \"www.a.test\"]
@@ -91,7 +88,7 @@ fn each_host_has_its_site() {
 
 #[test]
 fn a_unix_socket_has_the_same_sites() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = three_sites(THREE_SITES);
         let socket = folder.join("socket");
         let listen = format!("unix:{}", socket.display());
@@ -215,7 +212,7 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
 
 #[test]
 fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = three_sites(THREE_SITES);
         let server = start(&folder, io);
         folder.write("conf/a/index.html", "a2");
@@ -247,7 +244,7 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
 
 #[test]
 fn the_configuration_is_read_again() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = three_sites(THREE_SITES);
         let server = start(&folder, io);
         let read_again = |text: &str, hint: &str| {

@@ -38,7 +38,7 @@ fn slow_clients_leave_others_unharmed() {
     let folder = site();
     // Both at once: the attacks wait far more than they work.
     thread::scope(|scope| {
-        for io in [Io::Epoll, Io::Uring] {
+        for io in Io::BOTH {
             let archive = folder.join("site.pinion");
             scope.spawn(move || {
                 let server = Start::serve(&[archive]).flags(&["--io", io.as_str()]).start();

@@ -29,7 +29,7 @@ fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
     build(&folder.join("site"), &folder.join("site.pinion"), &[]);
     thread::scope(|scope| {
-        for io in [Io::Epoll, Io::Uring] {
+        for io in Io::BOTH {
             let folder = &folder;
             scope.spawn(move || all_at_once(io, folder));
         }

@@ -6,8 +6,6 @@ use pinion_tests::matrix::Io;
 use pinion_tests::server::Start;
 use rustix::process::Signal;
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
 /// Takes a compressor long.
 const SLOWLY: [&str; 4] = ["--codings", "br:11", "--jobs", "1"];
 /// Of 512 KiB each: copied and compressed, not served from where they are.
@@ -65,7 +63,7 @@ fn a_reload_that_is_asked_for_while_the_site_is_built_comes_after_it() {
 
 #[test]
 fn a_signal_ends_a_server_whose_reload_still_builds() {
-    for io in IO {
+    for io in Io::BOTH {
         let site = Folder::with("rebuilding", [("index.html", "home")]);
         let start = Start::site(site.path()).flags(&SLOWLY).flags(&["--io", io.as_str()]);
         let mut server = start.start();

@@ -13,8 +13,6 @@ use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
 const LARGE_BYTES: usize = 30 << 20;
 
 #[test]
@@ -50,7 +48,7 @@ fn whoever_came_before_the_stop_is_answered() {
 fn whoever_waited_for_a_place_before_the_stop_is_answered() {
     const PLACES: usize = 4;
     let folder = Folder::with("waited", [("index.html", "home")]);
-    for (io, workers) in IO.into_iter().flat_map(|io| [(io, "1"), (io, "2")]) {
+    for (io, workers) in Io::BOTH.into_iter().flat_map(|io| [(io, "1"), (io, "2")]) {
         let places = PLACES.to_string();
         let flags = ["--io", io.as_str(), "--workers", workers, "--max-connections", &places];
         let mut server = Start::site(folder.path()).flags(&flags).start();
@@ -75,7 +73,7 @@ fn whoever_waited_for_a_place_before_the_stop_is_answered() {
 fn a_stopping_server_leaves_its_port_to_the_next() {
     let folder = Folder::with("port", [("index.html", "home")]);
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
-    for io in IO {
+    for io in Io::BOTH {
         let mut server = Start::site(folder.path()).flags(&["--io", io.as_str()]).start();
         let mut slow = server.connect();
         slow.send(Request::get("/large.bin").bytes());
@@ -157,7 +155,7 @@ fn stops(server: &mut Child) {
 #[test]
 fn a_server_that_nobody_listens_to_can_be_stopped() {
     let folder = Folder::with("unheard", [("index.html", "home")]);
-    for io in IO {
+    for io in Io::BOTH {
         let (mut server, mut said) = with_pipes(&folder, &["--io", io.as_str()]);
         address(&mut said);
         drop(said);
@@ -169,7 +167,7 @@ fn a_server_that_nobody_listens_to_can_be_stopped() {
 #[test]
 fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
     let folder = Folder::with("logs", [("index.html", "home")]);
-    for io in IO {
+    for io in Io::BOTH {
         let flags = ["--io", io.as_str(), "--access-log", "-"];
         let (mut server, mut said) = with_pipes(&folder, &flags);
         // Lines for more than a pipe takes, and nobody reads them.
@@ -185,7 +183,7 @@ fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
 fn the_grace_ends_what_does_not_end() {
     let folder = Folder::new("grace");
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
-    for io in IO {
+    for io in Io::BOTH {
         let start = Start::serve(&[folder.path()]).grace(1).flags(&["--io", io.as_str()]);
         let mut server = start.start();
         let mut slow = server.connect();

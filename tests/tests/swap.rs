@@ -12,8 +12,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
 /// Puts another archive under the name, as a deployment does: `pinion build` renames.
 fn publish_archive(folder: &Folder, generation: u32) {
     write_generation(folder, "next", generation);
@@ -34,7 +32,7 @@ fn start(io: Io, site: &Path, flags: &[&str]) -> Server {
 
 /// Swaps under load, and sees to it that nothing of the old generations stays behind.
 fn swaps(folder: &Folder, site: &str, flags: &[&str], publish: fn(&Folder, u32), reload: bool) {
-    for io in IO {
+    for io in Io::BOTH {
         publish(folder, 1);
         let server = start(io, &folder.join(site), flags);
         assert_eq!(generation_of(&server.get("/small")), 1);
@@ -88,7 +86,7 @@ fn a_watched_folder_is_swapped_under_load() {
 
 #[test]
 fn a_file_of_a_watched_folder_is_replaced_under_load() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = Folder::new("replace");
         write_generation(&folder, "site", 1);
         let flags = ["--watch", "--codings", "gzip:1"];
@@ -110,7 +108,7 @@ fn a_file_of_a_watched_folder_is_replaced_under_load() {
 
 #[test]
 fn a_reload_that_fails_leaves_what_was_there_and_later_ones_succeed() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = Folder::new("failing");
         publish_archive(&folder, 1);
         let server = start(io, &folder.join("site.pinion"), &[]);
@@ -146,7 +144,7 @@ fn wait_until_all_are(server: &Server, status: u16) {
 
 #[test]
 fn a_truncated_archive_costs_its_answers_and_never_the_server() {
-    for io in IO {
+    for io in Io::BOTH {
         for kept_bytes in [0, 4096, 300_000] {
             let folder = Folder::new("truncated");
             publish_archive(&folder, 1);
@@ -177,7 +175,7 @@ fn a_truncated_archive_costs_its_answers_and_never_the_server() {
 
 #[test]
 fn a_copy_in_memory_is_not_touched_by_truncation() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = Folder::new("copy");
         publish_archive(&folder, 1);
         let path = folder.join("site.pinion");

@@ -2,13 +2,15 @@
 //! be served. openssl makes them and curl judges.
 #![forbid(unsafe_code)]
 
+use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
-use pinion_tests::peers::stdout;
+use pinion_tests::peers::{output, program, stdout};
 use pinion_tests::server::{Ended, Server, Start, run};
 use pinion_tests::tls::{KEYS, Pair, UNKNOWN_CURVE, curl, openssl, s_client};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::process::Command;
 
 fn site() -> Folder {
     Folder::with("tls", [("index.html", "home")])
@@ -142,18 +144,30 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     fails(&site, &pair.cert, &locked, &encrypted);
 }
 
+/// As a user who may not read everything: root becomes nobody. The program goes where nobody finds
+/// it.
 #[test]
 fn a_key_that_may_not_be_read_is_named() {
+    const NOBODY: &str = "65534";
     let (site, files) = (site(), Folder::new("rights"));
     let pair = Pair::new(&files, "a", &["a.test"]);
-    fs::set_permissions(&pair.key, fs::Permissions::from_mode(0o0)).expect("set");
-    if fs::read(&pair.key).is_ok() {
-        // A user who may read everything sees no difference, and is served.
-        serve(&site, &pair.flags()).stop();
-        return;
-    }
-    let why = format!("{}: cannot be read: Permission denied", pair.key.display());
-    fails(&site, &pair.cert, &pair.key, &why);
+    let is_root = fs::metadata(&pair.key).expect("a key").uid() == 0;
+    let mode = if is_root { 0o600 } else { 0 };
+    fs::set_permissions(&pair.key, fs::Permissions::from_mode(mode)).expect("set");
+    let copy = files.join("pinion");
+    fs::copy(pinion(), &copy).expect("copied");
+    let mut start = match is_root {
+        true => {
+            let mut setpriv = program("setpriv", "util-linux");
+            setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(&copy);
+            setpriv
+        }
+        false => Command::new(&copy),
+    };
+    start.arg("serve").arg(site.path()).args(["--tls", "127.0.0.1:0"]).args(pair.flags());
+    let Ended { code, stdout, stderr } = output(&mut start).into();
+    let why = format!("pinion: {}: cannot be read: Permission denied\n", pair.key.display());
+    assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", why));
 }
 
 #[test]

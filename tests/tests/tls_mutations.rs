@@ -2,14 +2,13 @@
 //! was changed, the connection ends, and others are served.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::wire::trusting;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::curl;
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion, version};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
@@ -48,12 +47,7 @@ impl Served {
     }
 
     fn config(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
-        let certificate = CertificateDer::from_pem_file(&self.certificate).expect("a certificate");
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).expect("a certificate to trust");
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-        let config = config.with_protocol_versions(&[version]).expect("TLS");
-        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        let mut config = trusting(&self.certificate, &[version]).with_no_client_auth();
         // Each handshake is a whole one.
         config.resumption = rustls::client::Resumption::disabled();
         Arc::new(config)

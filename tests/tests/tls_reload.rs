@@ -16,15 +16,6 @@ fn serve(files: &Folder, pair: &Pair) -> Server {
     Start::site(&files.join("site")).tls(pair).start()
 }
 
-/// Puts another pair under the names of the first, as a renewal does.
-fn replace(pair: &Pair, by: &Pair) {
-    for (to, from) in [(&pair.key, &by.key), (&pair.cert, &by.cert)] {
-        let new = to.with_extension("new");
-        fs::copy(from, &new).expect("copied");
-        fs::rename(&new, to).expect("renamed");
-    }
-}
-
 /// A file with both certificates, for a client that takes either.
 fn both(files: &Folder, pairs: [&Pair; 2]) -> std::path::PathBuf {
     let read = |pair: &Pair| fs::read(&pair.cert).expect("a certificate");
@@ -41,7 +32,7 @@ fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
     let files = Folder::new("reload");
     let served = Pair::new(&files, "served", &["a.test"]);
     let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
-    replace(&served, &one);
+    served.become_like(&one);
     let server = serve(&files, &served);
     let either = both(&files, [&one, &two]);
     assert!(is_trusted(&server, &one.cert) && !is_trusted(&server, &two.cert));
@@ -57,7 +48,7 @@ fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
         let _at_end = SetAtEnd(&over);
         for next in [&two, &one, &two] {
             let said = server.lines().len();
-            replace(&served, next);
+            served.become_like(next);
             server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
             assert!(is_trusted(&server, &next.cert));
         }
@@ -90,7 +81,7 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
         assert!(is_trusted(&server, &kept));
     }
     let said = server.lines().len();
-    replace(&served, &other);
+    served.become_like(&other);
     server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
     assert!(is_trusted(&server, &other.cert));
     server.stop();

@@ -108,7 +108,7 @@ fn a_listener_with_authorities_refuses_strangers() {
     let files = Folder::new("clients");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);
-    let someone = authority.vouch(&files, "someone");
+    let someone = authority.vouch(&files, "someone", &[]);
     let stranger = Pair::new(&files, "stranger", &["someone"]);
     let ca = authority.cert.display().to_string();
     let server = serve(&files, &pair, &["--client-ca", &ca]);

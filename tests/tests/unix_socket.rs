@@ -19,9 +19,6 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Both ways to talk to the kernel.
-const IO: [Io; 2] = [Io::Epoll, Io::Uring];
-
 fn site() -> Folder {
     Folder::with("unix", [("site/index.html", "home")])
 }
@@ -52,7 +49,7 @@ fn answers(socket: &Path) {
 
 #[test]
 fn the_file_of_a_socket_comes_and_goes_with_its_server() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("a.sock");
         let server = start(io, &folder, &socket);
@@ -64,7 +61,7 @@ fn the_file_of_a_socket_comes_and_goes_with_its_server() {
 
 #[test]
 fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("b.sock");
         let first = start(io, &folder, &socket);
@@ -80,7 +77,7 @@ fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
 /// One that drains has closed its socket already; its successor replaces the file at once.
 #[test]
 fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         folder.write("site/large.bin", vec![b'x'; 30 << 20]);
         let socket = folder.join("h.sock");
@@ -102,7 +99,7 @@ fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
 /// A proxy mostly runs as another user.
 #[test]
 fn everybody_may_connect_who_can_reach_the_file() {
-    for io in IO {
+    for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("c.sock");
         let server = start(io, &folder, &socket);

@@ -1,8 +1,10 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{crates, dist, fuzz, go, node, process, python, tidy};
+use crate::{crates, dist, fuzz, go, node, process, python, tidy, workspace};
 use anyhow::{Context, Result, bail, ensure};
+use std::ffi::OsStr;
+use std::fs;
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
@@ -51,6 +53,7 @@ const STEPS: &[Step] = &[
 const LONG_STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
+    Step { name: "ways", run: every_way },
     Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
 ];
@@ -128,6 +131,32 @@ fn long_black_box() -> Result<()> {
     cargo(&[&long[..], &tests].concat())
 }
 
+/// Each case in every way that it is for: over every protocol from a folder and from an archive,
+/// over both backends. Otherwise each protocol but plain HTTP/1 is tried in one corner.
+fn every_way() -> Result<()> {
+    let mut command = process::cargo(&["test", "--profile", "ci", "-p", "pinion-tests"]);
+    for test in matrix_tests()? {
+        command.args(["--test", &test]);
+    }
+    process::run(command.env("PINION_WAYS", "full"))
+}
+
+/// Tests with cases that run in more than one way, but for one that takes minutes for each.
+fn matrix_tests() -> Result<Vec<String>> {
+    const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
+    let mut tests = Vec::new();
+    for entry in fs::read_dir(workspace::root().join("tests/tests"))? {
+        let path = entry?.path();
+        let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+        if path.is_file() && name != "large" {
+            let text = fs::read_to_string(&path)?;
+            tests.extend(MARKS.iter().any(|mark| text.contains(mark)).then(|| name.to_owned()));
+        }
+    }
+    tests.sort();
+    Ok(tests)
+}
+
 /// Both packages, whole; and what else there is to install, with the program that needs nothing.
 fn packages() -> Result<()> {
     dist::make(false)?;
@@ -143,4 +172,18 @@ fn packages() -> Result<()> {
 
 fn cargo(arguments: &[&str]) -> Result<()> {
     process::run(&mut process::cargo(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_with_more_than_one_way_are_found() {
+        let tests = matrix_tests().expect("the tests");
+        for name in ["one_meaning", "range", "sites"] {
+            assert!(tests.iter().any(|test| test == name), "{tests:?}");
+        }
+        assert!(!tests.iter().any(|test| test == "large" || test == "docs"), "{tests:?}");
+    }
 }

@@ -62,6 +62,8 @@ pub struct Http2 {
     stream_window: i64,
     /// What it may still send on the connection.
     receive_window: i64,
+    /// What it may send at once on a stream.
+    stream_window_bytes: u32,
     has_settings: bool,
 }
 
@@ -97,6 +99,14 @@ impl Http2 {
     /// # Errors
     /// What the socket says, or TLS.
     pub fn try_open(peer: &Peer) -> io::Result<Http2> {
+        Http2::with_window(peer, WINDOW_BYTES)
+    }
+
+    /// The same, with room for so much on each stream.
+    ///
+    /// # Errors
+    /// What the socket says, or TLS.
+    pub fn with_window(peer: &Peer, stream_window_bytes: u32) -> io::Result<Http2> {
         let mut http2 = Http2 {
             wire: Wire::open(peer)?,
             protocol: peer.protocol(),
@@ -107,10 +117,13 @@ impl Http2 {
             send_window: i64::from(WINDOW_BYTES),
             stream_window: i64::from(WINDOW_BYTES),
             receive_window: i64::from(WINDOW_BYTES),
+            stream_window_bytes,
             has_settings: false,
         };
         let mut settings = SETTING_PUSH.to_be_bytes().to_vec();
         settings.extend(0u32.to_be_bytes());
+        settings.extend(SETTING_WINDOW.to_be_bytes());
+        settings.extend(stream_window_bytes.to_be_bytes());
         let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat();
         http2.wire.write_all(&bytes)?;
         Ok(http2)
@@ -132,7 +145,7 @@ impl Http2 {
             id: self.next_stream,
             to_head: request.is_head(),
             send_window: self.stream_window,
-            receive_window: i64::from(WINDOW_BYTES),
+            receive_window: i64::from(self.stream_window_bytes),
             head: None,
             body: Vec::new(),
             is_over: false,
@@ -247,21 +260,22 @@ impl Http2 {
         }
         exchange.body.extend_from_slice(without_padding(frame, 0)?);
         exchange.is_over = frame.flags & END_STREAM != 0;
-        let half = i64::from(WINDOW_BYTES / 2);
-        if self.receive_window < half {
-            self.open_window(0, self.receive_window);
-            self.receive_window = i64::from(WINDOW_BYTES);
-        }
-        if exchange.receive_window < half && !exchange.is_over {
-            self.open_window(exchange.id, exchange.receive_window);
-            exchange.receive_window = i64::from(WINDOW_BYTES);
+        self.receive_window = self.open_window(0, self.receive_window, WINDOW_BYTES);
+        if !exchange.is_over {
+            let (left, full) = (exchange.receive_window, self.stream_window_bytes);
+            exchange.receive_window = self.open_window(exchange.id, left, full);
         }
         Ok(())
     }
 
-    fn open_window(&mut self, stream: u32, left: i64) {
-        let more = u32::try_from(i64::from(WINDOW_BYTES) - left).unwrap_or(0);
+    /// Opens a window to the full when less than half of it is left; what it has room for then.
+    fn open_window(&mut self, stream: u32, left: i64, full: u32) -> i64 {
+        if left >= i64::from(full / 2) {
+            return left;
+        }
+        let more = u32::try_from(i64::from(full) - left).unwrap_or(0);
         self.send_if_open(&frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes()));
+        full.into()
     }
 
     /// Reads what belongs to a head or to trailers, which nothing may come between (§4.3).

@@ -7,6 +7,7 @@ use super::Broken;
 use super::qpack;
 use super::quic::{Quic, at_once, frame, integer, leave_alone, take_frame, take_integer, wait};
 use super::wire::Peer;
+use crate::is_reached;
 use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
@@ -100,8 +101,7 @@ impl Http3 {
     /// Why there is none.
     #[track_caller]
     pub fn try_exchange(&self, request: &Request) -> Result<Response, Broken> {
-        let section = request.section(Protocol::Http3.scheme());
-        let mut bytes = frame(kind::HEADERS, &qpack::encode(&section));
+        let mut bytes = head(request);
         for piece in request.content().chunks(16 * 1024) {
             bytes.extend(frame(kind::DATA, piece));
         }
@@ -111,15 +111,90 @@ impl Http3 {
             let outcome = exchange(&connection, &bytes, &mut answer).await;
             (answer, outcome)
         })?;
-        if let Some(wrong) = self.heard.lock().expect("no panic under the lock").wrong {
+        self.judge(answer, outcome)
+    }
+
+    /// The same for a request without content, with something else done behind the head of the
+    /// answer.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    #[track_caller]
+    pub fn exchange_around(
+        &self,
+        request: &Request,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Response, Broken> {
+        let (bytes, mut answer) = (head(request), Answer::new(request.is_head()));
+        let connection = self.quic.connection().clone();
+        let (begun, mut answer) = at_once(async move {
+            let begun = begin(&connection, &bytes, &mut answer).await;
+            (begun, answer)
+        })?;
+        let mut receiver = begun?;
+        meanwhile();
+        let (answer, outcome) = at_once(async move {
+            let outcome = receive(&mut receiver, &mut answer).await;
+            (answer, outcome)
+        })?;
+        self.judge(answer, outcome)
+    }
+
+    /// The stream from which on requests are not answered any more, once the server has said so.
+    ///
+    /// # Panics
+    /// When it said something wrong.
+    pub fn go_away(&self) -> Option<u64> {
+        let heard = |heard: &Heard| (heard.wrong, heard.go_away);
+        let (wrong, go_away) = heard(&self.heard.lock().expect("no panic under the lock"));
+        assert_eq!(wrong, None);
+        go_away
+    }
+
+    /// Holds what came against the law.
+    #[track_caller]
+    fn judge(&self, answer: Answer, outcome: Result<(), Broken>) -> Result<Response, Broken> {
+        let heard = || self.heard.lock().expect("no panic under the lock");
+        // Of what comes on several streams at once either may be seen first.
+        let has_settings = outcome.is_err()
+            || is_reached(|| {
+                let heard = heard();
+                heard.settings.is_some() || heard.wrong.is_some()
+            });
+        if let Some(wrong) = heard().wrong {
             return Err(malformed(wrong));
         }
         outcome?;
+        if !has_settings {
+            return Err(malformed("§6.2.1: no settings, which come first"));
+        }
         let mut response = answer.head.ok_or_else(|| malformed("§4.1: no head"))?;
         response.body = answer.body;
         law::check(&response, answer.to_head);
         Ok(response)
     }
+}
+
+/// The head of a request.
+fn head(request: &Request) -> Vec<u8> {
+    frame(kind::HEADERS, &qpack::encode(&request.section(Protocol::Http3.scheme())))
+}
+
+/// Sends a request without content and reads the head of its answer.
+async fn begin(
+    connection: &quinn::Connection,
+    request: &[u8],
+    answer: &mut Answer,
+) -> Result<RecvStream, Broken> {
+    let opened = connection.open_bi().await;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
+    send(&mut sender, request).await;
+    while !answer.has_final_head() {
+        if !receive_some(&mut receiver, answer).await? {
+            return Err(malformed("§4.1: no head"));
+        }
+    }
+    Ok(receiver)
 }
 
 /// Sends a request and reads its answer at the same time: either may wait for the other.
@@ -159,15 +234,19 @@ async fn send(sender: &mut SendStream, request: &[u8]) {
 }
 
 async fn receive(receiver: &mut RecvStream, answer: &mut Answer) -> Result<(), Broken> {
-    loop {
-        match receiver.read_chunk(usize::MAX, true).await {
-            Ok(Some(chunk)) => answer.take(&chunk.bytes)?,
-            Ok(None) if answer.held.is_empty() => return Ok(()),
-            Ok(None) => return Err(malformed("§7.1: a frame that is cut")),
-            Err(ReadError::Reset(code)) => return Err(Broken::GivenUp(code.into())),
-            Err(ReadError::ConnectionLost(error)) => return Err(lost(error, answer)),
-            Err(error) => return Err(Broken::Failed(error.into())),
-        }
+    while receive_some(receiver, answer).await? {}
+    Ok(())
+}
+
+/// False at the end of the stream.
+async fn receive_some(receiver: &mut RecvStream, answer: &mut Answer) -> Result<bool, Broken> {
+    match receiver.read_chunk(usize::MAX, true).await {
+        Ok(Some(chunk)) => answer.take(&chunk.bytes).map(|()| true),
+        Ok(None) if answer.held.is_empty() => Ok(false),
+        Ok(None) => Err(malformed("§7.1: a frame that is cut")),
+        Err(ReadError::Reset(code)) => Err(Broken::GivenUp(code.into())),
+        Err(ReadError::ConnectionLost(error)) => Err(lost(error, answer)),
+        Err(error) => Err(Broken::Failed(error.into())),
     }
 }
 

@@ -4,10 +4,17 @@
 use super::wire::Peer;
 use crate::PATIENCE;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, Endpoint, IdleTimeout, TransportConfig, VarInt};
-use std::io;
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{
+    AsyncUdpSocket, ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, Runtime as _,
+    TokioRuntime, TransportConfig, UdpPoller, VarInt,
+};
+use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
 use tokio::runtime::{Builder, Runtime};
 
 /// How much the server may send before it hears more, on a stream and on the connection: little, so
@@ -24,6 +31,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 #[derive(Debug)]
 pub struct Quic {
     endpoint: Endpoint,
+    socket: Arc<Socket>,
     connection: Connection,
 }
 
@@ -35,15 +43,26 @@ impl Quic {
     pub fn open(peer: &Peer) -> io::Result<Quic> {
         let config = peer.quic().ok_or_else(|| io::Error::other("no peer of QUIC"))?;
         let _context = RUNTIME.enter();
-        let endpoint = Endpoint::client(any_port(peer.address()))?;
-        let connecting = endpoint.connect_with(config.clone(), peer.address(), "localhost");
+        let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(any_port(peer.address()))?)?;
+        let socket = Arc::new(Socket { socket, most_at_once: AtomicUsize::new(0) });
+        let runtime = Arc::new(TokioRuntime);
+        let own = EndpointConfig::default();
+        let endpoint = Endpoint::new_with_abstract_socket(own, None, socket.clone(), runtime)?;
+        let connecting = endpoint.connect_with(config.clone(), peer.address(), peer.asked_for());
         let connection = wait(connecting.map_err(io::Error::other)?)?;
-        Ok(Quic { endpoint, connection: connection? })
+        Ok(Quic { endpoint, socket, connection: connection? })
     }
 
     /// The connection, for what a client of HTTP/3 has no need of.
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// The most datagrams that came in one piece, since they left so; none where the kernel would
+    /// not show it.
+    pub fn most_at_once(&self) -> Option<usize> {
+        let can_show = self.socket.max_receive_segments() > 1;
+        can_show.then(|| self.socket.most_at_once.load(Ordering::Relaxed))
     }
 
     /// The client's own port.
@@ -70,6 +89,53 @@ impl Drop for Quic {
     }
 }
 
+/// A socket that looks at what comes. On the loopback interface the kernel passes on what was sent
+/// by one call (GSO) as it is, if the receiver can take it apart (GRO).
+#[derive(Debug)]
+struct Socket {
+    socket: Arc<dyn AsyncUdpSocket>,
+    most_at_once: AtomicUsize,
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Arc::clone(&self.socket).create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.socket.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let received = ready!(self.socket.poll_recv(context, buffers, metas))?;
+        for meta in &metas[..received] {
+            self.most_at_once.fetch_max(meta.len.div_ceil(meta.stride.max(1)), Ordering::Relaxed);
+        }
+        Poll::Ready(Ok(received))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.socket.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.socket.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.socket.may_fragment()
+    }
+}
+
 /// Any port of this host from which the address can be reached.
 fn any_port(peer: SocketAddr) -> SocketAddr {
     match peer {
@@ -81,11 +147,17 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
 /// What QUIC needs beside TLS.
 pub(super) fn config(tls: &Arc<rustls::ClientConfig>) -> ClientConfig {
     let crypto = QuicClientConfig::try_from(Arc::clone(tls)).expect("a cipher suite for QUIC");
+    with_windows(&ClientConfig::new(Arc::new(crypto)), [WINDOW_BYTES; 2])
+}
+
+/// The same, but with so much on its way at once, on a stream and on the connection.
+pub(super) fn with_windows(config: &ClientConfig, bytes: [u32; 2]) -> ClientConfig {
     let mut transport = TransportConfig::default();
     let patience = IdleTimeout::try_from(PATIENCE).expect("not too long");
     transport.max_idle_timeout(Some(patience));
-    transport.stream_receive_window(WINDOW_BYTES.into()).receive_window(WINDOW_BYTES.into());
-    let mut config = ClientConfig::new(Arc::new(crypto));
+    let [stream, connection] = bytes.map(VarInt::from_u32);
+    transport.stream_receive_window(stream).receive_window(connection);
+    let mut config = config.clone();
     config.transport_config(Arc::new(transport));
     config
 }

@@ -3,20 +3,30 @@
 use super::quic;
 use crate::PATIENCE;
 use crate::protocol::Protocol;
+use crate::tls::Pair;
+use rustls::client::WantsClientCert;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{
+    ALL_VERSIONS, ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned,
+    SupportedProtocolVersion,
+};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Who servers say they are, unless a case is about that.
+const HOST: &str = "localhost";
 
 /// Where a server is, and how to talk to it.
 #[derive(Clone, Debug)]
 pub struct Peer {
     address: SocketAddr,
     protocol: Protocol,
+    /// Asked for in the handshake.
+    host: &'static str,
     /// For what is encrypted. Shared by all connections, so that later ones resume the session of
     /// earlier ones as those of browsers do.
     tls: Option<Arc<ClientConfig>>,
@@ -27,7 +37,7 @@ pub struct Peer {
 impl Peer {
     /// One that speaks HTTP/1 over TCP.
     pub fn plain(address: SocketAddr) -> Peer {
-        Peer { address, protocol: Protocol::Http1, tls: None, quic: None }
+        Peer { address, protocol: Protocol::Http1, host: HOST, tls: None, quic: None }
     }
 
     /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
@@ -37,9 +47,48 @@ impl Peer {
     /// When the file has none.
     pub fn new(address: SocketAddr, protocol: Protocol, certificate: Option<&Path>) -> Peer {
         let tls = certificate.filter(|_| protocol.is_encrypted());
-        let tls = tls.map(|file| Arc::new(trusting(file, protocol)));
-        let quic = tls.as_ref().filter(|_| protocol == Protocol::Http3).map(quic::config);
-        Peer { address, protocol, tls, quic }
+        let tls = tls.map(|file| trusting(file, ALL_VERSIONS).with_no_client_auth());
+        Peer { address, protocol, host: HOST, tls: None, quic: None }.encrypted(tls)
+    }
+
+    /// One that is encrypted and asks its clients who they are: `client` tells it.
+    ///
+    /// # Panics
+    /// When the files are not what they should be.
+    pub fn asking(
+        address: SocketAddr,
+        protocol: Protocol,
+        certificate: &Path,
+        client: &Pair,
+    ) -> Peer {
+        let own = CertificateDer::from_pem_file(&client.cert).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(&client.key).expect("a key");
+        let tls = trusting(certificate, ALL_VERSIONS).with_client_auth_cert(vec![own], key);
+        let tls = Some(tls.expect("a certificate and its key"));
+        Peer { address, protocol, host: HOST, tls: None, quic: None }.encrypted(tls)
+    }
+
+    fn encrypted(self, tls: Option<ClientConfig>) -> Peer {
+        let tls = tls.map(|mut config| {
+            config.alpn_protocols = vec![self.protocol.alpn().to_vec()];
+            Arc::new(config)
+        });
+        let quic = tls.as_ref().filter(|_| self.protocol == Protocol::Http3).map(quic::config);
+        Peer { tls, quic, ..self }
+    }
+
+    /// The same, asked for another host in the handshake.
+    #[must_use]
+    pub fn host(self, host: &'static str) -> Peer {
+        Peer { host, ..self }
+    }
+
+    /// The same, but over QUIC the server may send so much before it hears more, on a stream and on
+    /// the connection.
+    #[must_use]
+    pub fn windows(self, bytes: [u32; 2]) -> Peer {
+        let quic = self.quic.as_ref().map(|config| quic::with_windows(config, bytes));
+        Peer { quic, ..self }
     }
 
     /// The same behind another address.
@@ -58,22 +107,31 @@ impl Peer {
         self.protocol
     }
 
+    /// The host that it is asked for in the handshake.
+    pub(super) fn asked_for(&self) -> &'static str {
+        self.host
+    }
+
     /// How to talk QUIC with it.
     pub(super) fn quic(&self) -> Option<&quinn::ClientConfig> {
         self.quic.as_ref()
     }
 }
 
-/// What a client needs that trusts this certificate and no other one.
-fn trusting(certificate: &Path, protocol: Protocol) -> ClientConfig {
+/// The beginning of what a client needs that trusts this certificate and no other one.
+///
+/// # Panics
+/// When the file has none.
+pub fn trusting(
+    certificate: &Path,
+    versions: &[&'static SupportedProtocolVersion],
+) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate to trust");
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-    let config = config.with_safe_default_protocol_versions().expect("TLS");
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![protocol.alpn().to_vec()];
-    config
+    let config = config.with_protocol_versions(versions).expect("TLS");
+    config.with_root_certificates(roots)
 }
 
 /// A connected socket, and what encrypts it.
@@ -96,7 +154,7 @@ impl Wire {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         let Some(config) = &peer.tls else { return Ok(Wire::Plain(stream)) };
-        let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+        let name = ServerName::try_from(peer.host).map_err(io::Error::other)?;
         let tls = ClientConnection::new(Arc::clone(config), name);
         let mut tls = tls.map_err(io::Error::other)?;
         while tls.is_handshaking() {

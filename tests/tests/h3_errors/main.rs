@@ -187,11 +187,16 @@ fn answered(mut stream: RecvStream) -> Result<Outcome, String> {
         }
         Err(error) => return Err(format!("{error:?}")),
     };
-    let (_, block) = take_frame(&mut bytes).ok_or("no frame")?;
-    let fields = qpack::decode(&block)?;
-    let (_, status) = fields.first().ok_or("no field")?;
-    let status = String::from_utf8_lossy(status).parse();
-    status.map(Outcome::Status).map_err(|_| "no status".to_owned())
+    let Some((kind::HEADERS, block)) = take_frame(&mut bytes) else {
+        return Err(format!("no head in front: {}", bytes.escape_ascii()));
+    };
+    match qpack::decode(&block)?.first() {
+        Some((name, status)) if name == b":status" => {
+            let status = String::from_utf8_lossy(status).parse();
+            status.map(Outcome::Status).map_err(|_| "no number".to_owned())
+        }
+        other => Err(format!("{other:?} in front")),
+    }
 }
 
 fn site() -> Folder {
@@ -202,7 +207,7 @@ fn site() -> Folder {
 #[track_caller]
 fn all(rows: &[Row]) {
     let site = site();
-    for io in [Io::Epoll, Io::Uring] {
+    for io in Io::BOTH {
         let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
         let server = Start::site(site.path()).in_way(way).start();
         let mut wrong = Vec::new();
