@@ -175,8 +175,13 @@ pub(crate) const DRAIN_PLACES_MS: u64 = 1000;
 pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;
 
 /// Messages of other threads that wait for one worker at most; whoever posts more has it back. Each
-/// is for an exchange that waits, so more than this means that the worker is behind.
+/// is for an exchange that waits, or a datagram that came to another worker, so more of them mean
+/// that the worker is behind.
 pub const INBOX_MAX_MESSAGES: usize = 4096;
+
+/// Messages that wait for one worker from which on no datagram joins them: anybody can send
+/// datagrams, and what is lost of QUIC is sent again, while nobody repeats other messages.
+pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// Messages delivered before a worker looks at its connections again.
 pub const MESSAGES_PER_PASS: usize = 256;
@@ -200,6 +205,10 @@ pub(crate) const DATAGRAM_BATCH: usize = 8;
 
 /// Bytes of one receive buffer for datagrams: what the kernel puts together at most (GRO).
 pub(crate) const DATAGRAM_MAX_BYTES: usize = 64 * 1024;
+
+/// Bytes of the longest datagram that clients of QUIC are told to send: what Ethernet carries over
+/// IPv4. No longer one is handed on between workers.
+pub(crate) const QUIC_DATAGRAM_MAX_BYTES: u16 = 1472;
 
 /// Bytes asked for as buffers of a UDP socket: some thousand datagrams, where the usual default
 /// holds a hundred and loses the rest.
@@ -245,6 +254,7 @@ pub(crate) const QUIC_PING_MS: u64 = 15_000;
 
 /// Bytes kept of a client that is not accepted yet: its first flight, with a large key exchange.
 pub(crate) const QUIC_INCOMING_MAX_BYTES: u64 = 16 * 1024;
+
 /// Seconds for which one key seals session tickets. What it sealed can be read by whoever gets hold
 /// of it, where the key exchange of the resumption does not forbid it (TLS 1.2), so not for long.
 pub(crate) const TICKET_KEY_SECONDS: u64 = 6 * 60 * 60;

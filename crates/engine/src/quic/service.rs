@@ -21,7 +21,7 @@ use crate::drain::Ending;
 use crate::exchange::Stage;
 use crate::http3::{self, Http3};
 use crate::inbox::Poster;
-use crate::limits::DATAGRAM_BATCHES_PER_PASS;
+use crate::limits::{DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX};
 use crate::many::{self, Many};
 use crate::worker::Worker;
 
@@ -176,7 +176,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let slot = DATAGRAM_SLOT - door as Slot;
         let address = Address { worker, slot, generation: 0, exchange: 0 };
         let poster = Poster { inboxes: Arc::clone(&self.shared.inboxes) };
-        let _lost_if_full = poster.post(address, Box::new(owned));
+        let _lost_if_full = poster.post_up_to(INBOX_DATAGRAMS_MAX, address, Box::new(owned));
     }
 
     /// Takes a message that is a datagram of another worker; gives back what is none.
