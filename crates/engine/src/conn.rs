@@ -108,7 +108,7 @@ pub(crate) struct Conn {
     pub(crate) client_closes: bool,
     /// The peer has sent its end of stream.
     pub(crate) ended: bool,
-    /// Receiving is on.
+    /// Receiving is on. A connection of QUIC has no socket of its own to receive from.
     pub(crate) receiving: bool,
     /// The kernel takes no output at the moment.
     pub(crate) blocked: bool,
@@ -339,7 +339,7 @@ impl Conns {
             listener,
             peer,
             live: true,
-            receiving: true,
+            receiving: phase != Phase::Http3,
             ..Conn::empty(conn.generation + 1)
         };
         self.live += 1;

@@ -190,7 +190,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         let is_open = core.conns.get(slot).phase == Phase::Http3;
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
-                core.conns.get(slot).phase = Phase::Closing;
+                end(core, slot);
                 many::abandon(app, core, slot, Gone::Peer);
             }
             quinn_proto::Event::Connected if is_open => connected(core, slot),
@@ -242,8 +242,13 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
     }
 }
 
+/// A stream that the client has opened, unless one before it has ended the connection.
 fn accept(core: &mut Core, slot: Slot, dir: Dir) -> Option<StreamId> {
-    core.conns.get(slot).http3()?.quic.streams().accept(dir)
+    let conn = core.conns.get(slot);
+    if conn.phase != Phase::Http3 {
+        return None;
+    }
+    conn.http3()?.quic.streams().accept(dir)
 }
 
 /// The client wants nothing more of one of our streams.
@@ -300,9 +305,12 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
     false
 }
 
-/// Ends the connection with an error.
+/// Ends the connection with an error, once.
 #[cold]
 fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
+    if core.conns.get(slot).phase == Phase::Closing {
+        return;
+    }
     if fatal.budget.is_some() {
         app.flooded(core.address(slot));
     }
@@ -312,9 +320,15 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 
 /// Closes the connection, with what stands in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
-    let conn = core.conns.get(slot);
-    conn.phase = Phase::Closing;
-    if let Some(http3) = conn.http3() {
+    end(core, slot);
+    if let Some(http3) = core.conns.get(slot).http3() {
         http3.quic.close(std::time::Instant::now(), var_int(code), bytes::Bytes::new());
     }
+}
+
+/// The connection is over. QUIC keeps it for a while (RFC 9000 §10.2), and no deadline of it passes
+/// meanwhile.
+fn end(core: &mut Core, slot: Slot) {
+    core.conns.get(slot).phase = Phase::Closing;
+    core.wheel.cancel(slot);
 }

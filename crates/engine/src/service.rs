@@ -53,8 +53,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
-        if self.core.conns.get(slot).phase == Phase::Http3 {
-            return self.drive_quic(slot, std::time::Instant::now());
+        match self.core.conns.get(slot).phase {
+            Phase::Http3 => return self.drive_quic(slot, std::time::Instant::now()),
+            // It waits for nothing but the kernel, or QUIC.
+            Phase::Closing => return,
+            _ => {}
         }
         let mut turn_bytes = 0;
         loop {
@@ -383,6 +386,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn deadline(&mut self, slot: Slot) {
         let now = self.core.now.monotonic_ms;
         let conn = self.core.conns.get(slot);
+        if conn.phase == Phase::Closing {
+            return;
+        }
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
             conn.exchange.deadline_ms = 0;
             if conn.deadline_ms < u64::MAX {

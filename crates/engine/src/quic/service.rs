@@ -212,7 +212,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return quic.doors[door].refuse(incoming);
         }
         let (peer, listener) = (incoming.remote_address(), quic.doors[door].listener);
-        let slot = self.core.conns.open(Phase::Handshake, listener, Some(peer));
+        let slot = self.core.conns.open(Phase::Http3, listener, Some(peer));
         let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
             self.core.conns.release(slot);
             if !self.is_accepting() {
@@ -223,9 +223,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.places.fill(worker);
         self.balance();
         let http3 = Http3::new(connection, &self.core);
-        let conn = self.core.conns.get(slot);
-        conn.phase = Phase::Http3;
-        conn.many = Some(Many::Http3(Box::new(http3)));
+        self.core.conns.get(slot).many = Some(Many::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
             quic.places.resize(index + 1, None);
@@ -364,7 +362,6 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, gone);
         http3::close(core, slot, code);
-        core.wheel.cancel(slot);
         self.drive_quic(slot, Instant::now());
     }
 }
