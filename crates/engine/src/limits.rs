@@ -1,6 +1,8 @@
 //! Every limit of the engine, each with its unit and its reason. Limits of the protocols
 //! themselves live in `pinion_http::limits`.
 
+use pinion_http::h3::request::INPUT_MAX_BYTES;
+
 /// Bytes of one lent input buffer and of one pooled output chunk. One request head at its limit
 /// fits into one; sixteen pipelined small answers fit into one send.
 pub const CHUNK_BYTES: usize = 16 * 1024;
@@ -225,8 +227,14 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 /// §6.2), and some of kinds that nobody knows.
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
-/// Bytes of a request's content that may come before it is wanted.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// Bytes of a request's content that may come before it is wanted: half of those of its connection,
+/// so that content which nobody reads leaves room for another request.
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 32 * 1024;
+
+const _: () = assert!(
+    QUIC_STREAM_WINDOW_BYTES as usize >= INPUT_MAX_BYTES
+        && QUIC_STREAM_WINDOW_BYTES * 2 <= QUIC_CONNECTION_WINDOW_BYTES
+);
 
 /// Bytes of all contents of a connection that may come before they are wanted. QUIC keeps them
 /// beside the budget for buffers.
