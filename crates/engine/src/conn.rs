@@ -178,15 +178,11 @@ impl Conn {
 }
 
 impl Conn {
-    /// Whether nothing waits on an exchange, for its turn in the connection's queue.
+    /// Whether nothing waits on an exchange, for its turn in the connection's queue, and nothing
+    /// was dropped there.
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
-        self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
-    }
-
-    /// Whether it speaks HTTP/2 and waits for the peer alone.
-    pub(crate) fn rests(&self) -> bool {
-        self.many.as_ref().is_some_and(Many::rests)
+        self.unsent_bytes == 0 && self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
     }
 
     /// What it has beside others, if it speaks HTTP/2.

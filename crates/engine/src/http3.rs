@@ -121,7 +121,7 @@ impl Http3 {
     }
 
     /// Whether nothing is under way in either direction.
-    pub(crate) fn rests(&mut self) -> bool {
+    pub(crate) fn is_idle(&mut self) -> bool {
         self.streams.len() == 0 && !self.is_unacknowledged()
     }
 
@@ -134,7 +134,7 @@ impl Http3 {
                 true => Watch::Last,
                 false => Watch::Window,
             },
-            Watch::Nothing if self.streams.iter_mut().any(|open| open.own.is_begun()) => {
+            Watch::Nothing if self.streams.iter_mut().any(|open| open.own.awaits_head()) => {
                 Watch::Head
             }
             Watch::Nothing => Watch::Quiet,
@@ -279,7 +279,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         Watch::Body => request::content_stalled(app, core, slot),
         Watch::Head => {
             let Some(many) = &mut conn.many else { return true };
-            for number in many.all(Stream::is_begun) {
+            for number in many.all(Stream::awaits_head) {
                 let form = PageForm::default();
                 request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
             }

@@ -106,7 +106,7 @@ impl Many {
 
     /// Whether nothing more comes of its exchanges without the peer's doing, once what is in frames
     /// has left.
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn waits_for_peer(&self) -> bool {
         self.queued_bytes() > 0 || self.open_streams() == 0
     }
 

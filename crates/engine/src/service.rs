@@ -16,7 +16,7 @@ use crate::http1;
 use crate::http2;
 use crate::http3;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
-use crate::many;
+use crate::many::{self, Many};
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::sealed;
@@ -104,12 +104,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
+        let waits_for_peer = conn.many.as_ref().is_some_and(Many::waits_for_peer);
         match conn.phase {
             Phase::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Phase::Http2 if framed == 0 && conn.rests() => {
-                self.cut(slot, Gone::Peer);
-            }
+            Phase::Http2 if framed == 0 && waits_for_peer => self.cut(slot, Gone::Peer),
             Phase::Http2 => {
                 let ends =
                     framed == 0 && many::request::content_ends(&mut self.app, &mut self.core, slot);

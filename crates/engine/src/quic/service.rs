@@ -301,7 +301,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return Some(conn.exchange.given_up.unwrap_or(Gone::Peer));
         }
         // Those that have asked for nothing yet have a moment to do so.
-        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::rests);
+        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::is_idle);
         rests.then_some(Gone::Stopping)
     }
 
