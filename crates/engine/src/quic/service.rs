@@ -39,6 +39,8 @@ pub(crate) struct Quic {
     inlet: Inlet,
     /// When connections are to be looked at.
     timers: BTreeSet<(Instant, Slot)>,
+    /// Connections whose time has come, in this pass.
+    due: Vec<Slot>,
     /// By slot: where its timer stands, and how its door knows it.
     places: Vec<Option<Place>>,
     /// Connections to be driven behind a batch.
@@ -78,6 +80,7 @@ impl Quic {
             doors: plans.iter().map(door).collect::<io::Result<_>>()?,
             inlet: Inlet::new(),
             timers: BTreeSet::new(),
+            due: Vec::new(),
             places: Vec::new(),
             dirty: Vec::new(),
             handshakes: 0,
@@ -247,15 +250,19 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Looks at connections whose time has come.
     pub(crate) fn quic_timers(&mut self) {
-        let Some(quic) = &self.core.quic else { return };
+        let Some(quic) = &mut self.core.quic else { return };
         let now = Instant::now();
-        if quic.timers.first().is_none_or(|(next, _)| *next > now) {
-            return;
-        }
+        // All of them before any is driven: whose turn is over comes again in the next pass.
+        let due = quic.timers.iter().take_while(|(next, _)| *next <= now);
+        quic.due.extend(due.map(|(_, slot)| *slot));
+        quic.due.reverse();
         while let Some(quic) = &mut self.core.quic
-            && let Some(&(next, slot)) = quic.timers.first()
-            && next <= now
+            && let Some(slot) = quic.due.pop()
         {
+            let timer = quic.places[slot as usize].and_then(|place| place.timer);
+            if timer.is_none_or(|timer| timer > now) {
+                continue;
+            }
             quic.set_timer(slot, None);
             if let Some(http3) = self.core.conns.get(slot).http3() {
                 http3.quic.handle_timeout(now);
