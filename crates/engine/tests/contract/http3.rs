@@ -54,6 +54,14 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     RUNTIME.block_on(patient).expect("in time")
 }
 
+/// Runs a future where connections are driven: what it does without waiting leaves together.
+pub(crate) fn at_once<F>(future: F) -> F::Output
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    wait(RUNTIME.spawn(future)).expect("no panic")
+}
+
 /// A frame (RFC 9114 §7.1) of less than 64 bytes.
 pub(crate) fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     assert!(kind < 64 && payload.len() < 64, "integers of one byte");

@@ -7,7 +7,7 @@ use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
 use pinion_engine::settings::Settings;
 
-use crate::http3::{GET, Http3, frame, head, wait};
+use crate::http3::{GET, Http3, at_once, frame, head, wait};
 use crate::on_both;
 use crate::support::{TestServer, read_response};
 
@@ -55,14 +55,15 @@ fn a_connection_ends_once() {
         let nothing = frame(0x21, &[]).repeat(400);
         let request = head(GET, "/forever");
         // All of it leaves in one flight.
-        wait(async {
+        let connection = client.connection.clone();
+        at_once(async move {
             let mut streams = Vec::new();
             for _ in 0..20 {
-                let (mut sender, receiver) = client.connection.open_bi().await.unwrap();
+                let (mut sender, receiver) = connection.open_bi().await.unwrap();
                 sender.write_all(&[&nothing[..], &request[..]].concat()).await.unwrap();
                 streams.push((sender, receiver));
             }
-            client.connection.closed().await
+            connection.closed().await
         });
         while server.control.connections() > 0 {
             std::thread::yield_now();
