@@ -247,6 +247,10 @@ pub(crate) const QUIC_SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 /// … but no less than this, which is twice what a path begins with.
 pub(crate) const QUIC_SEND_MIN_BYTES: u64 = 32 * 1024;
 
+/// Bytes of a file that are read for QUIC at once, at least: what some acknowledgements make room
+/// for.
+pub(crate) const QUIC_READ_MIN_BYTES: u64 = 4 * 1024;
+
 /// Bytes of an incremental answer that are given to QUIC before others have their turn: as many as
 /// in a frame of HTTP/2.
 pub(crate) const QUIC_TURN_BYTES: u64 = 16 * 1024;

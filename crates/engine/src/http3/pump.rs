@@ -156,11 +156,18 @@ fn hand_over(
         if left == 0 {
             return Outcome::Turn;
         }
-        let Some(written) = write(quic, open.id, output, left, mappings, buffer) else {
-            return Outcome::Broken;
+        // What is read or looked at for nothing costs, each time that a stream waits.
+        if output.has_files() {
+            let room = quic.send_stream(open.id).write(&[]);
+            if room == Err(WriteError::Blocked) {
+                return Outcome::Waits;
+            }
+        }
+        let Some(written) = write(quic, open, output, left, mappings, buffer) else {
+            return Outcome::Lost(Gone::Broken);
         };
         if output.is_damaged(mappings) {
-            return Outcome::Broken;
+            return Outcome::Lost(Gone::Broken);
         }
         match written {
             Ok(bytes) => {
@@ -177,29 +184,35 @@ fn hand_over(
 /// Gives QUIC the front of a queue, up to `room` bytes. `None` when it is not what it was.
 fn write(
     quic: &mut Connection,
-    id: StreamId,
+    open: &mut Open,
     output: &Output,
     room: u64,
     mappings: &Mappings,
     buffer: &mut Vec<u8>,
 ) -> Option<Result<usize, WriteError>> {
+    let mut stream = quic.send_stream(open.id);
     let mut give = |bytes: &[u8]| {
         let bytes = &bytes[..room.min(bytes.len() as u64) as usize];
-        Some(quic.send_stream(id).write(bytes))
+        Some(stream.write(bytes))
     };
-    match output.next(mappings, false) {
-        Next::Nothing | Next::Changed | Next::File { .. } => None,
-        Next::One(bytes) => give(bytes),
-        Next::Memory { parts, .. } => give(parts.as_slice().first()?),
+    let piece = match output.next(mappings, false) {
+        Next::Nothing | Next::Changed | Next::File { .. } => return None,
+        Next::One(bytes) => return give(bytes),
+        Next::Memory { parts, .. } => return give(parts.as_slice().first()?),
         Next::Read { file, offset, bytes } => {
-            let piece = piece(buffer, bytes.min(room))?;
+            let piece = piece(buffer, bytes.min(room).min(open.read_bytes))?;
             file.read_exact_at(piece, offset).ok()?;
-            give(piece)
+            piece
         }
         Next::External { file, range } => {
-            let piece = piece(buffer, range.bytes.min(room))?;
+            let piece = piece(buffer, range.bytes.min(room).min(open.read_bytes))?;
             file.read_unchanged(&range, piece).ok()?;
-            give(piece)
+            piece
         }
+    };
+    let written = give(piece);
+    if let Some(Ok(bytes)) = written {
+        open.has_taken(bytes, piece.len());
     }
+    written
 }
