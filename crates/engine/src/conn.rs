@@ -178,11 +178,10 @@ impl Conn {
 }
 
 impl Conn {
-    /// Whether nothing waits on an exchange, for its turn in the connection's queue, and nothing
-    /// was dropped there.
+    /// Whether nothing waits on an exchange, for its turn in the connection's queue.
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
-        self.unsent_bytes == 0 && self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
+        self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
     }
 
     /// What it has beside others, if it speaks HTTP/2.

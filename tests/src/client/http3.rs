@@ -122,6 +122,23 @@ impl Http3 {
     }
 }
 
+impl Http3 {
+    /// Sends a request without content, and waits for the first bytes of its answer. Whoever drops
+    /// the rest of it stops the server.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn try_begin(&self, request: &Request) -> Result<RecvStream, Broken> {
+        let section = request.section(Protocol::Http3.scheme());
+        let bytes = frame(kind::HEADERS, &qpack::encode(&section));
+        let (mut sender, mut receiver) =
+            wait(self.quic.connection().open_bi())?.map_err(io::Error::from)?;
+        wait(send(&mut sender, &bytes))?;
+        let first = wait(receiver.read_chunk(usize::MAX, true))?.map_err(io::Error::from)?;
+        first.map(|_| receiver).ok_or(Broken::Closed)
+    }
+}
+
 /// Sends a request and reads its answer at the same time: either may wait for the other.
 async fn exchange(
     connection: &quinn::Connection,

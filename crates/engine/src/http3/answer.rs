@@ -138,6 +138,7 @@ fn on_stream<R>(
     let bytes = core.outputs.bytes(index);
     let http3 = core.conns.get(slot).http3()?;
     http3.queued_bytes = http3.queued_bytes + bytes - before;
+    http3.owes_sent |= bytes > before;
     http3.streams.get(number)?.own.output = index;
     Some(result)
 }

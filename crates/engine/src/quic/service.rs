@@ -278,14 +278,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         http3::events(app, core, slot);
         if core.conns.get(slot).phase == Phase::Http3 {
             http3::read_wanted(app, core, slot);
-            let mut all_left = false;
+        }
+        // What was read may have ended it.
+        if core.conns.get(slot).phase == Phase::Http3 {
             loop {
-                all_left |= http3::pump(core, slot);
+                http3::pump(app, core, slot);
                 if !many::tell_writable(app, core, slot) {
                     break;
                 }
             }
-            if all_left {
+            if http3::has_sent_all(core, slot) {
                 app.sent(core.address(slot));
             }
             if let Some(why) = self.end_of(slot) {
