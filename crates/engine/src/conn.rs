@@ -116,6 +116,9 @@ pub(crate) struct Conn {
     pub(crate) short: bool,
     /// The kernel works on a send.
     pub(crate) sending: bool,
+    /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
+    /// last of it leaves, unless that was dropped.
+    pub(crate) owes_sent: bool,
     /// What the deadline watches.
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
@@ -159,6 +162,7 @@ impl Conn {
             blocked: false,
             short: false,
             sending: false,
+            owes_sent: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,
             begun: 0,

@@ -47,8 +47,6 @@ pub(crate) struct Http3 {
     control_out: Vec<u8>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
-    /// Something was queued since the application last heard that all has left.
-    pub(crate) owes_sent: bool,
     /// The client was told that this side leaves.
     is_leaving: bool,
     /// Acknowledgements that had come when they were last looked at.
@@ -78,7 +76,6 @@ impl Http3 {
             control: None,
             control_out,
             queued_bytes: 0,
-            owes_sent: false,
             is_leaving: false,
             acknowledgements: 0,
             turn: 0,
@@ -185,12 +182,6 @@ pub(crate) fn count(core: &mut Core, slot: Slot) {
         pool.count(bytes);
         pool.release(std::mem::replace(&mut http3.counted_bytes, bytes));
     }
-}
-
-/// Whether nothing waits any more on any stream, if the application has yet to hear that.
-pub(crate) fn has_sent_all(core: &mut Core, slot: Slot) -> bool {
-    let http3 = core.conns.get(slot).http3().filter(|http3| http3.queued_bytes == 0);
-    http3.is_some_and(|http3| std::mem::take(&mut http3.owes_sent))
 }
 
 /// Acts upon everything that QUIC has to tell.

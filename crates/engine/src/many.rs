@@ -256,6 +256,7 @@ pub(crate) fn lose<A: App>(
     let is_open = stream.state.open;
     let dropped_bytes = release(core, slot, stream);
     if dropped_bytes > 0 {
+        core.conns.get(slot).owes_sent = true;
         app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
     }
     if is_open {

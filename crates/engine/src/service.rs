@@ -70,6 +70,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Flush::Broken(gone) = flush {
                 return self.cut(slot, gone);
             }
+            if flush == Flush::Empty {
+                self.tell_sent(slot);
+            }
             let conn = self.core.conns.get(slot);
             if conn.close_when_sent {
                 if flush == Flush::Empty {
@@ -228,6 +231,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.backend.finish(slot);
         self.steer(slot);
         self.core.watch(slot);
+    }
+
+    /// Tells the application that nothing waits any more, if it has yet to hear that.
+    #[inline]
+    pub(crate) fn tell_sent(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        if conn.owes_sent && conn.all_is_queued() {
+            conn.owes_sent = false;
+            self.app.sent(self.core.address(slot));
+        }
     }
 
     /// Puts content of exchanges that share the connection into its queue.

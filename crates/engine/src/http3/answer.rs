@@ -136,9 +136,10 @@ fn on_stream<R>(
     let before = core.outputs.bytes(index);
     let result = act(core, &mut index, head_only);
     let bytes = core.outputs.bytes(index);
-    let http3 = core.conns.get(slot).http3()?;
+    let conn = core.conns.get(slot);
+    conn.owes_sent |= bytes > before;
+    let http3 = conn.http3()?;
     http3.queued_bytes = http3.queued_bytes + bytes - before;
-    http3.owes_sent |= bytes > before;
     http3.streams.get(number)?.own.output = index;
     Some(result)
 }

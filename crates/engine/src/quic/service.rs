@@ -287,9 +287,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     break;
                 }
             }
-            if http3::has_sent_all(core, slot) {
-                app.sent(core.address(slot));
-            }
+            self.tell_sent(slot);
             if let Some(why) = self.end_of(slot) {
                 return self.cut(slot, why);
             }
