@@ -296,7 +296,7 @@ mod tests {
                 assert!(pending.held_bytes <= PENDING_MAX_BYTES, "{slot}");
             }
             let held = waiting(&pending);
-            assert!((2400..2600).contains(&held), "{held}");
+            assert!((2300..2500).contains(&held), "{held}");
             // One that goes on asking takes what there is, and no more.
             for slot in 0..20_000 {
                 pending.finish(logger, slot, 0);
