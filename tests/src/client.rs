@@ -127,4 +127,45 @@ impl Client {
             Client::Http3(connection) => connection.try_exchange(request),
         }
     }
+
+    /// Sends a request without content, and leaves when the first content of its answer has come.
+    ///
+    /// # Panics
+    /// When none comes.
+    #[track_caller]
+    pub fn leave_within(self, request: &Request) {
+        match self {
+            Client::Http1(mut connection) => {
+                connection.send(request.bytes());
+                connection.read_some(1000).expect("the first bytes");
+            }
+            Client::Http2(mut connection) => {
+                connection.try_begin(request).expect("the first bytes");
+            }
+            Client::Http3(connection) => {
+                let rest = connection.try_begin(request).expect("the first bytes");
+                drop(connection);
+                drop(rest);
+            }
+        }
+    }
+
+    /// Sends a request without content, and has the server stop when the first content of its
+    /// answer has come; the connection stays.
+    ///
+    /// # Panics
+    /// When none comes, or over HTTP/1, where nobody can do that.
+    #[track_caller]
+    pub fn stop_within(&mut self, request: &Request) {
+        match self {
+            Client::Http1(_) => panic!("answers of HTTP/1 cannot be stopped"),
+            Client::Http2(connection) => {
+                connection.try_begin(request).expect("the first bytes");
+                connection.stop();
+            }
+            Client::Http3(connection) => {
+                drop(connection.try_begin(request).expect("the first bytes"));
+            }
+        }
+    }
 }

@@ -224,12 +224,18 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
     let log = folder.join("access.log");
     let flags = ["--access-log", log.to_str().expect("a path"), "--log-format", "json"];
-    Matrix::of(&folder.join("site")).serve(&flags).http1_only("pipelined requests").run(|server| {
-        let mut connection = server.connect();
-        connection.send([Request::get("/").bytes(), Request::get("/large.bin").bytes()].concat());
-        connection.send(Request::get("/docs/").bytes());
-        connection.read_some(1000).expect("the first bytes");
-        drop(connection);
+    Matrix::of(&folder.join("site")).serve(&flags).run(|server| {
+        if server.protocol().is_http1() {
+            let mut connection = server.connect();
+            let two = [Request::get("/").bytes(), Request::get("/large.bin").bytes()];
+            connection.send(two.concat());
+            connection.send(Request::get("/docs/").bytes());
+            connection.read_some(1000).expect("the first bytes");
+        } else {
+            let mut client = server.client();
+            client.exchange(&Request::get("/"));
+            client.leave_within(&Request::get("/large.bin"));
+        }
         let found = lines(&log, 2).iter().map(|line| json(line)).collect::<Vec<_>>();
         assert_eq!((&found[0]["target"], &found[0]["cut"]), (&"/".into(), &false.into()));
         assert_eq!(found[0]["bytes"], Value::from(4));
@@ -240,6 +246,28 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
         assert_eq!(server.get("/large.bin").body.len(), LARGE_BYTES);
         let whole = json(&lines(&log, 3)[2]);
         assert_eq!((&whole["bytes"], &whole["cut"]), (&LARGE_BYTES.into(), &false.into()));
+        fs::remove_file(&log).expect("a log for each way");
+    });
+}
+
+#[test]
+fn an_answer_that_its_client_stops_is_a_line_at_once() {
+    const LARGE_BYTES: u64 = 16 << 20;
+    let folder = site();
+    folder.write("site/large.bin", vec![b'x'; LARGE_BYTES as usize]);
+    let log = folder.join("access.log");
+    let flags = ["--access-log", log.to_str().expect("a path"), "--log-format", "json"];
+    let served = folder.join("site");
+    let matrix = Matrix::of(&served).serve(&flags);
+    let matrix = matrix.over(|protocol| !protocol.is_http1(), "its connection would end too");
+    matrix.run(|server| {
+        let mut client = server.client();
+        client.stop_within(&Request::get("/large.bin"));
+        let line = json(&lines(&log, 1)[0]);
+        assert_eq!((&line["target"], &line["cut"]), (&"/large.bin".into(), &true.into()));
+        let bytes = line["bytes"].as_u64().expect("a number");
+        assert!((1..LARGE_BYTES).contains(&bytes), "{bytes}");
+        drop(client);
         fs::remove_file(&log).expect("a log for each way");
     });
 }

@@ -140,14 +140,23 @@ pub trait App {
         let _not_asked = connection;
     }
 
-    /// The kernel has taken everything that was queued on a connection so far.
+    /// Everything that was queued on a connection so far has left, but for what was
+    /// [dropped](Self::dropped): the kernel has taken it, or QUIC has, which keeps some of it until
+    /// the client has it.
     #[inline]
     fn sent(&mut self, connection: Address) {
         let _not_asked = connection;
     }
 
-    /// A connection has ended. Of what was queued on it, the kernel has not taken the last
-    /// `unsent_bytes`.
+    /// The last `bytes` of the answer of an exchange were dropped with it, before the kernel or
+    /// QUIC has taken them: its client has stopped it, or its connection ends.
+    #[cold]
+    fn dropped(&mut self, exchange: Address, bytes: u64) {
+        let _not_asked = (exchange, bytes);
+    }
+
+    /// A connection has ended. Of what was queued on it and not dropped before, the kernel has not
+    /// taken the last `unsent_bytes`.
     #[inline]
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
         let _not_asked = (connection, unsent_bytes);

@@ -108,7 +108,7 @@ pub(crate) struct Conn {
     pub(crate) client_closes: bool,
     /// The peer has sent its end of stream.
     pub(crate) ended: bool,
-    /// Receiving is on.
+    /// Receiving is on. A connection of QUIC has no socket of its own to receive from.
     pub(crate) receiving: bool,
     /// The kernel takes no output at the moment.
     pub(crate) blocked: bool,
@@ -116,6 +116,9 @@ pub(crate) struct Conn {
     pub(crate) short: bool,
     /// The kernel works on a send.
     pub(crate) sending: bool,
+    /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
+    /// last of it leaves, unless that was dropped.
+    pub(crate) owes_sent: bool,
     /// What the deadline watches.
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
@@ -159,6 +162,7 @@ impl Conn {
             blocked: false,
             short: false,
             sending: false,
+            owes_sent: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,
             begun: 0,
@@ -182,11 +186,6 @@ impl Conn {
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
         self.many.as_ref().is_none_or(|many| many.queued_bytes() == 0)
-    }
-
-    /// Whether it speaks HTTP/2 and waits for the peer alone.
-    pub(crate) fn rests(&self) -> bool {
-        self.many.as_ref().is_some_and(Many::rests)
     }
 
     /// What it has beside others, if it speaks HTTP/2.
@@ -339,7 +338,7 @@ impl Conns {
             listener,
             peer,
             live: true,
-            receiving: true,
+            receiving: phase != Phase::Http3,
             ..Conn::empty(conn.generation + 1)
         };
         self.live += 1;

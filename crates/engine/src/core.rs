@@ -357,3 +357,35 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Protocol, Protocols};
+    use pinion_http::limits::Limits;
+
+    #[test]
+    fn every_form_of_a_tail_has_the_date_of_its_second() {
+        let listener = ListenerSettings {
+            fields: b"Server: Pinion\r\n".to_vec(),
+            ..ListenerSettings::plain(Protocol::Http(Protocols::ALL))
+        };
+        let mut tails = Tails::new(&[listener], 784_111_777);
+        for (unix_seconds, date) in [
+            (784_111_777, b"Sun, 06 Nov 1994 08:49:37 GMT"),
+            (784_111_778, b"Sun, 06 Nov 1994 08:49:38 GMT"),
+        ] {
+            tails.refresh(unix_seconds);
+            let lines = [&b"Date: "[..], date, b"\r\nServer: Pinion\r\n\r\n"].concat();
+            assert_eq!(tails.line(0), lines);
+            let (mut section, limits) = (FieldSection::new(), Limits::default());
+            let mut hpack = hpack::decoder::Decoder::new(4096);
+            hpack.decode(tails.hpack(0), &mut section, &limits).expect("a block");
+            assert_eq!(section.fields().get(b"date"), Some(&date[..]));
+            // What goes before all fields (RFC 9204 §4.5.1).
+            let block = [&[0, 0], tails.qpack(0)].concat();
+            qpack::decoder::decode(&block, &mut section, &limits).expect("a section");
+            assert_eq!(section.fields().get(b"date"), Some(&date[..]));
+        }
+    }
+}

@@ -167,7 +167,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             let has_none = conn.many.as_ref().is_some_and(|many| many.open_streams() == 0);
             let rests = conn.phase == Phase::Http2 && has_none;
             if conn.phase == Phase::Http3 {
-                if which(conn.begun) && conn.http3().is_some_and(Http3::rests) {
+                if which(conn.begun) && conn.http3().is_some_and(Http3::is_idle) {
                     self.cut(slot, Gone::Stopping);
                 }
                 continue;

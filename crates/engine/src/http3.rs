@@ -121,7 +121,7 @@ impl Http3 {
     }
 
     /// Whether nothing is under way in either direction.
-    pub(crate) fn rests(&mut self) -> bool {
+    pub(crate) fn is_idle(&mut self) -> bool {
         self.streams.len() == 0 && !self.is_unacknowledged()
     }
 
@@ -134,7 +134,7 @@ impl Http3 {
                 true => Watch::Last,
                 false => Watch::Window,
             },
-            Watch::Nothing if self.streams.iter_mut().any(|open| open.own.is_begun()) => {
+            Watch::Nothing if self.streams.iter_mut().any(|open| open.own.awaits_head()) => {
                 Watch::Head
             }
             Watch::Nothing => Watch::Quiet,
@@ -191,7 +191,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         let is_open = core.conns.get(slot).phase == Phase::Http3;
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
-                core.conns.get(slot).phase = Phase::Closing;
+                end(core, slot);
                 many::abandon(app, core, slot, Gone::Peer);
             }
             quinn_proto::Event::Connected if is_open => connected(core, slot),
@@ -243,8 +243,13 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
     }
 }
 
+/// A stream that the client has opened, unless one before it has ended the connection.
 fn accept(core: &mut Core, slot: Slot, dir: Dir) -> Option<StreamId> {
-    core.conns.get(slot).http3()?.quic.streams().accept(dir)
+    let conn = core.conns.get(slot);
+    if conn.phase != Phase::Http3 {
+        return None;
+    }
+    conn.http3()?.quic.streams().accept(dir)
 }
 
 /// The client wants nothing more of one of our streams.
@@ -275,7 +280,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         Watch::Body => request::content_stalled(app, core, slot),
         Watch::Head => {
             let Some(many) = &mut conn.many else { return true };
-            for number in many.all(Stream::is_begun) {
+            for number in many.all(Stream::awaits_head) {
                 let form = PageForm::default();
                 request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
             }
@@ -301,9 +306,12 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
     false
 }
 
-/// Ends the connection with an error.
+/// Ends the connection with an error, once.
 #[cold]
 fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
+    if core.conns.get(slot).phase == Phase::Closing {
+        return;
+    }
     if fatal.budget.is_some() {
         app.flooded(core.address(slot));
     }
@@ -313,9 +321,15 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 
 /// Closes the connection, with what stands in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
-    let conn = core.conns.get(slot);
-    conn.phase = Phase::Closing;
-    if let Some(http3) = conn.http3() {
+    end(core, slot);
+    if let Some(http3) = core.conns.get(slot).http3() {
         http3.quic.close(std::time::Instant::now(), var_int(code), bytes::Bytes::new());
     }
+}
+
+/// The connection is over. QUIC keeps it for a while (RFC 9000 §10.2), and no deadline of it passes
+/// meanwhile.
+fn end(core: &mut Core, slot: Slot) {
+    core.conns.get(slot).phase = Phase::Closing;
+    core.wheel.cancel(slot);
 }

@@ -76,9 +76,19 @@ impl Poster {
     /// # Errors
     /// The message, when too many wait for the worker already, or there is no memory for one more.
     pub fn post(&self, to: Address, message: Message) -> Result<(), Message> {
+        self.post_up_to(INBOX_MAX_MESSAGES, to, message)
+    }
+
+    /// As [`Self::post`], unless so many messages wait already.
+    pub(crate) fn post_up_to(
+        &self,
+        messages_max: usize,
+        to: Address,
+        message: Message,
+    ) -> Result<(), Message> {
         let Some(inbox) = self.inboxes.get(usize::from(to.worker)) else { return Ok(()) };
         let mut inner = inbox.lock();
-        let full = inner.messages.len() >= INBOX_MAX_MESSAGES;
+        let full = inner.messages.len() >= messages_max;
         if full || inner.messages.try_reserve(1).is_err() {
             return Err(message);
         }
@@ -96,6 +106,7 @@ impl Poster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::INBOX_DATAGRAMS_MAX;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
@@ -125,5 +136,17 @@ mod tests {
         let taken = poster.inboxes[0].take(Messages::new());
         assert_eq!(taken.len(), INBOX_MAX_MESSAGES);
         poster.post(to, back).expect("room again");
+    }
+
+    #[test]
+    fn datagrams_leave_room_for_messages() {
+        let poster = Poster { inboxes: Arc::new([Inbox::default()]) };
+        let to = Address { worker: 0, slot: 0, generation: 1, exchange: 1 };
+        let post = || poster.post_up_to(INBOX_DATAGRAMS_MAX, to, Box::new(()));
+        assert!((0..INBOX_DATAGRAMS_MAX).all(|_| post().is_ok()));
+        assert!(post().is_err());
+        for _ in INBOX_DATAGRAMS_MAX..INBOX_MAX_MESSAGES {
+            poster.post(to, Box::new(())).expect("room");
+        }
     }
 }

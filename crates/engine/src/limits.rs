@@ -1,6 +1,8 @@
 //! Every limit of the engine, each with its unit and its reason. Limits of the protocols
 //! themselves live in `pinion_http::limits`.
 
+use pinion_http::h3::request::INPUT_MAX_BYTES;
+
 /// Bytes of one lent input buffer and of one pooled output chunk. One request head at its limit
 /// fits into one; sixteen pipelined small answers fit into one send.
 pub const CHUNK_BYTES: usize = 16 * 1024;
@@ -175,8 +177,13 @@ pub(crate) const DRAIN_PLACES_MS: u64 = 1000;
 pub(crate) const DRAIN_NEWCOMER_MS: u64 = 1000;
 
 /// Messages of other threads that wait for one worker at most; whoever posts more has it back. Each
-/// is for an exchange that waits, so more than this means that the worker is behind.
+/// is for an exchange that waits, or a datagram that came to another worker, so more of them mean
+/// that the worker is behind.
 pub const INBOX_MAX_MESSAGES: usize = 4096;
+
+/// Messages that wait for one worker from which on no datagram joins them: anybody can send
+/// datagrams, and what is lost of QUIC is sent again, while nobody repeats other messages.
+pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// Messages delivered before a worker looks at its connections again.
 pub const MESSAGES_PER_PASS: usize = 256;
@@ -201,6 +208,10 @@ pub(crate) const DATAGRAM_BATCH: usize = 8;
 /// Bytes of one receive buffer for datagrams: what the kernel puts together at most (GRO).
 pub(crate) const DATAGRAM_MAX_BYTES: usize = 64 * 1024;
 
+/// Bytes of the longest datagram that clients of QUIC are told to send: what Ethernet carries over
+/// IPv4. No longer one is handed on between workers.
+pub(crate) const QUIC_DATAGRAM_MAX_BYTES: u16 = 1472;
+
 /// Bytes asked for as buffers of a UDP socket: some thousand datagrams, where the usual default
 /// holds a hundred and loses the rest.
 pub(crate) const UDP_BUFFER_BYTES: usize = 4 << 20;
@@ -216,8 +227,14 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 /// §6.2), and some of kinds that nobody knows.
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
-/// Bytes of a request's content that may come before it is wanted.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// Bytes of a request's content that may come before it is wanted: half of those of its connection,
+/// so that content which nobody reads leaves room for another request.
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 32 * 1024;
+
+const _: () = assert!(
+    QUIC_STREAM_WINDOW_BYTES as usize >= INPUT_MAX_BYTES
+        && QUIC_STREAM_WINDOW_BYTES * 2 <= QUIC_CONNECTION_WINDOW_BYTES
+);
 
 /// Bytes of all contents of a connection that may come before they are wanted. QUIC keeps them
 /// beside the budget for buffers.
@@ -229,6 +246,10 @@ pub(crate) const QUIC_SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 
 /// … but no less than this, which is twice what a path begins with.
 pub(crate) const QUIC_SEND_MIN_BYTES: u64 = 32 * 1024;
+
+/// Bytes of a file that are read for QUIC at once, at least: what some acknowledgements make room
+/// for.
+pub(crate) const QUIC_READ_MIN_BYTES: u64 = 4 * 1024;
 
 /// Bytes of an incremental answer that are given to QUIC before others have their turn: as many as
 /// in a frame of HTTP/2.
@@ -245,6 +266,7 @@ pub(crate) const QUIC_PING_MS: u64 = 15_000;
 
 /// Bytes kept of a client that is not accepted yet: its first flight, with a large key exchange.
 pub(crate) const QUIC_INCOMING_MAX_BYTES: u64 = 16 * 1024;
+
 /// Seconds for which one key seals session tickets. What it sealed can be read by whoever gets hold
 /// of it, where the key exchange of the resumption does not forbid it (TLS 1.2), so not for long.
 pub(crate) const TICKET_KEY_SECONDS: u64 = 6 * 60 * 60;

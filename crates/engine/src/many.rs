@@ -7,6 +7,7 @@ mod stream;
 use pinion_http::field::Field;
 use pinion_http::prepared::Prepared;
 
+use crate::address::Address;
 use crate::app::{App, Event, Gone};
 use crate::backend::Slot;
 use crate::conn::Watch;
@@ -106,7 +107,7 @@ impl Many {
 
     /// Whether nothing more comes of its exchanges without the peer's doing, once what is in frames
     /// has left.
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn waits_for_peer(&self) -> bool {
         self.queued_bytes() > 0 || self.open_streams() == 0
     }
 
@@ -232,8 +233,8 @@ pub(crate) fn end<'f>(
     }
 }
 
-/// Gives back what a stream that is no more has held.
-pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) {
+/// Gives back what a stream that is no more has held, and says how many bytes of its answer waited.
+pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) -> u64 {
     let unread_bytes = stream.unread.len();
     let Core { conns, outputs, pool, mappings, .. } = core;
     let bytes = stream.give_back(outputs, pool, mappings);
@@ -241,6 +242,7 @@ pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) {
         *many.queued_bytes_mut() -= bytes;
     }
     request::consumed(core, slot, unread_bytes);
+    bytes
 }
 
 /// A stream has gone under its exchange.
@@ -252,7 +254,11 @@ pub(crate) fn lose<A: App>(
     why: Gone,
 ) {
     let is_open = stream.state.open;
-    release(core, slot, stream);
+    let dropped_bytes = release(core, slot, stream);
+    if dropped_bytes > 0 {
+        core.conns.get(slot).owes_sent = true;
+        app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
+    }
     if is_open {
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, stream: id });
     }

@@ -339,6 +339,13 @@ impl Output {
         }
     }
 
+    /// Whether files wait that are no mappings: what is next of them is found out by the kernel.
+    pub(crate) fn has_files(&self) -> bool {
+        let is_file =
+            |segment: &_| matches!(segment, Segment::File { .. } | Segment::External { .. });
+        self.segments.iter().any(is_file)
+    }
+
     /// Whether a mapping of what is queued has lost a part.
     pub(crate) fn is_damaged(&self, mappings: &Mappings) -> bool {
         self.segments.iter().any(|segment| match segment {

@@ -16,7 +16,7 @@ use crate::http1;
 use crate::http2;
 use crate::http3;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
-use crate::many;
+use crate::many::{self, Many};
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::sealed;
@@ -53,8 +53,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
-        if self.core.conns.get(slot).phase == Phase::Http3 {
-            return self.drive_quic(slot, std::time::Instant::now());
+        match self.core.conns.get(slot).phase {
+            Phase::Http3 => return self.drive_quic(slot, std::time::Instant::now()),
+            // It waits for nothing but the kernel, or QUIC.
+            Phase::Closing => return,
+            _ => {}
         }
         let mut turn_bytes = 0;
         loop {
@@ -66,6 +69,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             let flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
                 return self.cut(slot, gone);
+            }
+            if flush == Flush::Empty {
+                self.tell_sent(slot);
             }
             let conn = self.core.conns.get(slot);
             if conn.close_when_sent {
@@ -101,12 +107,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let unused = !conn.stash.is_empty();
+        let waits_for_peer = conn.many.as_ref().is_some_and(Many::waits_for_peer);
         match conn.phase {
             Phase::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Phase::Http2 if framed == 0 && conn.rests() => {
-                self.cut(slot, Gone::Peer);
-            }
+            Phase::Http2 if framed == 0 && waits_for_peer => self.cut(slot, Gone::Peer),
             Phase::Http2 => {
                 let ends =
                     framed == 0 && many::request::content_ends(&mut self.app, &mut self.core, slot);
@@ -226,6 +231,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.backend.finish(slot);
         self.steer(slot);
         self.core.watch(slot);
+    }
+
+    /// Tells the application that nothing waits any more, if it has yet to hear that.
+    #[inline]
+    pub(crate) fn tell_sent(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        if conn.owes_sent && conn.all_is_queued() {
+            conn.owes_sent = false;
+            self.app.sent(self.core.address(slot));
+        }
     }
 
     /// Puts content of exchanges that share the connection into its queue.
@@ -383,6 +398,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn deadline(&mut self, slot: Slot) {
         let now = self.core.now.monotonic_ms;
         let conn = self.core.conns.get(slot);
+        if conn.phase == Phase::Closing {
+            return;
+        }
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
             conn.exchange.deadline_ms = 0;
             if conn.deadline_ms < u64::MAX {

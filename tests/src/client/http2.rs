@@ -141,6 +141,37 @@ impl Http2 {
     /// Why there is none.
     #[track_caller]
     pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
+        let mut exchange = self.open(request)?;
+        self.send_content(&mut exchange, request.content())?;
+        while !exchange.is_over {
+            self.take_frame(&mut exchange)?;
+        }
+        let mut response = exchange.head.ok_or_else(|| malformed("content without a head"))?;
+        response.body = exchange.body;
+        law::check(&response, exchange.to_head);
+        Ok(response)
+    }
+
+    /// Sends a request without content, and reads until some of its answer's has come.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn try_begin(&mut self, request: &Request) -> Result<(), Broken> {
+        let mut exchange = self.open(request)?;
+        while exchange.body.is_empty() {
+            self.take_frame(&mut exchange)?;
+        }
+        Ok(())
+    }
+
+    /// Wants nothing more of the last answer.
+    pub fn stop(&mut self) {
+        let last = self.next_stream - 2;
+        self.send_if_open(&frame(RST_STREAM, 0, last, &CANCEL.to_be_bytes()));
+    }
+
+    /// Begins a stream with the head of a request.
+    fn open(&mut self, request: &Request) -> Result<Exchange, Broken> {
         let mut exchange = Exchange {
             id: self.next_stream,
             to_head: request.is_head(),
@@ -157,14 +188,7 @@ impl Http2 {
         }
         exchange.send_window = self.stream_window;
         self.send_head(&exchange, request);
-        self.send_content(&mut exchange, request.content())?;
-        while !exchange.is_over {
-            self.take_frame(&mut exchange)?;
-        }
-        let mut response = exchange.head.ok_or_else(|| malformed("content without a head"))?;
-        response.body = exchange.body;
-        law::check(&response, exchange.to_head);
-        Ok(response)
+        Ok(exchange)
     }
 
     fn send_head(&mut self, exchange: &Exchange, request: &Request) {

@@ -175,6 +175,22 @@ impl Http3 {
     }
 }
 
+impl Http3 {
+    /// Sends a request without content, and waits for the first bytes of its answer. Whoever drops
+    /// the rest of it stops the server.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn try_begin(&self, request: &Request) -> Result<RecvStream, Broken> {
+        let bytes = head(request);
+        let (mut sender, mut receiver) =
+            wait(self.quic.connection().open_bi())?.map_err(io::Error::from)?;
+        wait(send(&mut sender, &bytes))?;
+        let first = wait(receiver.read_chunk(usize::MAX, true))?.map_err(io::Error::from)?;
+        first.map(|_| receiver).ok_or(Broken::Closed)
+    }
+}
+
 /// The head of a request.
 fn head(request: &Request) -> Vec<u8> {
     frame(kind::HEADERS, &qpack::encode(&request.section(Protocol::Http3.scheme())))

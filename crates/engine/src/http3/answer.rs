@@ -65,11 +65,14 @@ pub(crate) fn head<'f>(
     length: Option<u64>,
 ) -> bool {
     let listener = core.conns.get(slot).listener;
-    let tail = core.tails.qpack(listener).to_vec();
-    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    append(core, slot, number, room, |out| {
-        send::head(out, |section| encode::head(section, status, fields, length, &tail));
+    on_stream(core, slot, number, |core, index, _| {
+        let tail = core.tails.qpack(listener);
+        let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+        core.outputs.of(index).append(&mut core.pool, room, |out| {
+            send::head(out, |section| encode::head(section, status, fields, length, tail));
+        })
     })
+    .unwrap_or(true)
 }
 
 /// Queues content; at least one byte.
@@ -133,7 +136,9 @@ fn on_stream<R>(
     let before = core.outputs.bytes(index);
     let result = act(core, &mut index, head_only);
     let bytes = core.outputs.bytes(index);
-    let http3 = core.conns.get(slot).http3()?;
+    let conn = core.conns.get(slot);
+    conn.owes_sent |= bytes > before;
+    let http3 = conn.http3()?;
     http3.queued_bytes = http3.queued_bytes + bytes - before;
     http3.streams.get(number)?.own.output = index;
     Some(result)

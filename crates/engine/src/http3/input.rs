@@ -140,33 +140,26 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
     loop {
+        let Some(http3) = core.conns.get(slot).http3() else { return at };
+        let Http3 { session, streams, .. } = http3;
+        let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };
+        if request.is_ended() {
+            // Nobody asks for what is behind its end.
+            return input.len();
+        }
+        if !own.takes_input() {
+            return at;
+        }
         let mut section = std::mem::take(&mut core.section);
         let mut place = None;
-        let step = match core.conns.get(slot).http3() {
-            Some(Http3 { session, streams, .. }) => match streams.get(number(id)) {
-                Some(Open { request, own, fin, .. })
-                    if !request.is_ended() && own.takes_input() =>
-                {
-                    let rest = &input[at..];
-                    Some(request.step(rest, *fin, session, &mut section, &mut place, now_ms))
-                }
-                Some(open) => {
-                    if open.request.is_ended() {
-                        at = input.len();
-                    }
-                    None
-                }
-                None => None,
-            },
-            None => None,
-        };
+        let rest = &input[at..];
+        let step = request.step(rest, *fin, session, &mut section, &mut place, now_ms);
         let goes_on = match step {
-            None => false,
-            Some(Ok(step)) => {
+            Ok(step) => {
                 at += step.used;
                 happened(app, core, slot, id, &step.event)
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 failed(app, core, slot, id, error);
                 false
             }
@@ -198,6 +191,7 @@ pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         }
     }
 }
+
 /// Acts upon an event of a request stream. False when it needs more input.
 fn happened<A: App>(
     app: &mut A,

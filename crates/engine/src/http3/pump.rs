@@ -7,6 +7,7 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, StreamId, WriteError};
 
 use super::{Http3, Open, number, var_int};
+use crate::app::{App, Gone};
 use crate::backend::Slot;
 use crate::conn::Watch;
 use crate::core::Core;
@@ -27,12 +28,12 @@ enum Outcome {
     Turn,
     /// All of the answer is with QUIC.
     Whole,
-    /// What is queued is not what it was, or the client has stopped reading.
-    Broken,
+    /// It cannot become whole: what is queued is not what it was, or the client does not read on.
+    Lost(Gone),
 }
 
-/// Hands what waits on streams to QUIC. True when all that waited has left.
-pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
+/// Hands what waits on streams to QUIC.
+pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let before = core.conns.get(slot).http3().map_or(0, |http3| http3.queued_bytes);
     let mut waiting = std::mem::take(&mut core.turns);
     loop {
@@ -46,7 +47,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
             if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
                 break;
             }
-            if serve(core, slot, number) {
+            if serve(app, core, slot, number) {
                 again = Some(order >> CLASS_SHIFT);
             }
         }
@@ -60,7 +61,6 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
     if after < before && conn.watch == Watch::Window {
         conn.watch = Watch::Nothing;
     }
-    before > 0 && after == 0
 }
 
 /// In the order of a stream: above are its urgency and whether it is incremental.
@@ -99,7 +99,7 @@ impl Http3 {
 }
 
 /// Hands over what waits on one stream. True when it waits for its next turn.
-fn serve(core: &mut Core, slot: Slot, number: u32) -> bool {
+fn serve<A: App>(app: &mut A, core: &mut Core, slot: Slot, number: u32) -> bool {
     let Core { conns, outputs, pool, mappings, external, .. } = core;
     let Some(http3) = conns.get(slot).http3() else { return false };
     let Http3 { quic, streams, queued_bytes, given_bytes, session, turn, .. } = http3;
@@ -120,17 +120,20 @@ fn serve(core: &mut Core, slot: Slot, number: u32) -> bool {
     if priority.incremental && given > 0 {
         *turn = number;
     }
-    let own = match outcome {
-        Outcome::Waits => return false,
+    match outcome {
+        Outcome::Waits => {}
         Outcome::Turn => return true,
-        Outcome::Broken => http3.end(id, ErrorCode::InternalError),
+        Outcome::Lost(why) => {
+            if let Some(own) = http3.end(id, ErrorCode::InternalError) {
+                many::lose(app, core, slot, (number, own), why);
+            }
+        }
         Outcome::Whole => {
             session.answered();
-            http3.finish(id)
+            if let Some(own) = http3.finish(id) {
+                let _nothing_waits = many::release(core, slot, own);
+            }
         }
-    };
-    if let Some(own) = own {
-        many::release(core, slot, own);
     }
     false
 }
@@ -156,11 +159,18 @@ fn hand_over(
         if left == 0 {
             return Outcome::Turn;
         }
-        let Some(written) = write(quic, open.id, output, left, mappings, buffer) else {
-            return Outcome::Broken;
+        // What is read or looked at for nothing costs, each time that a stream waits.
+        if output.has_files() {
+            let room = quic.send_stream(open.id).write(&[]);
+            if room == Err(WriteError::Blocked) {
+                return Outcome::Waits;
+            }
+        }
+        let Some(written) = write(quic, open, output, left, mappings, buffer) else {
+            return Outcome::Lost(Gone::Broken);
         };
         if output.is_damaged(mappings) {
-            return Outcome::Broken;
+            return Outcome::Lost(Gone::Broken);
         }
         match written {
             Ok(bytes) => {
@@ -168,7 +178,7 @@ fn hand_over(
                 left -= (bytes as u64).min(left);
             }
             Err(WriteError::Blocked) => return Outcome::Waits,
-            Err(_) => return Outcome::Broken,
+            Err(_) => return Outcome::Lost(Gone::Peer),
         }
     }
     if is_done { Outcome::Whole } else { Outcome::Waits }
@@ -177,29 +187,35 @@ fn hand_over(
 /// Gives QUIC the front of a queue, up to `room` bytes. `None` when it is not what it was.
 fn write(
     quic: &mut Connection,
-    id: StreamId,
+    open: &mut Open,
     output: &Output,
     room: u64,
     mappings: &Mappings,
     buffer: &mut Vec<u8>,
 ) -> Option<Result<usize, WriteError>> {
+    let mut stream = quic.send_stream(open.id);
     let mut give = |bytes: &[u8]| {
         let bytes = &bytes[..room.min(bytes.len() as u64) as usize];
-        Some(quic.send_stream(id).write(bytes))
+        Some(stream.write(bytes))
     };
-    match output.next(mappings, false) {
-        Next::Nothing | Next::Changed | Next::File { .. } => None,
-        Next::One(bytes) => give(bytes),
-        Next::Memory { parts, .. } => give(parts.as_slice().first()?),
+    let piece = match output.next(mappings, false) {
+        Next::Nothing | Next::Changed | Next::File { .. } => return None,
+        Next::One(bytes) => return give(bytes),
+        Next::Memory { parts, .. } => return give(parts.as_slice().first()?),
         Next::Read { file, offset, bytes } => {
-            let piece = piece(buffer, bytes.min(room))?;
+            let piece = piece(buffer, bytes.min(room).min(open.read_bytes))?;
             file.read_exact_at(piece, offset).ok()?;
-            give(piece)
+            piece
         }
         Next::External { file, range } => {
-            let piece = piece(buffer, range.bytes.min(room))?;
+            let piece = piece(buffer, range.bytes.min(room).min(open.read_bytes))?;
             file.read_unchanged(&range, piece).ok()?;
-            give(piece)
+            piece
         }
+    };
+    let written = give(piece);
+    if let Some(Ok(bytes)) = written {
+        open.has_taken(bytes, piece.len());
     }
+    written
 }

@@ -3,6 +3,7 @@
 use pinion_http::h3::request::RequestStream;
 use quinn_proto::StreamId;
 
+use crate::limits::{EXTERNAL_READ_BYTES, QUIC_READ_MIN_BYTES, QUIC_SEND_MIN_BYTES};
 use crate::many::Stream;
 
 /// One request stream.
@@ -14,11 +15,23 @@ pub(crate) struct Open {
     pub(super) urgency: u8,
     /// The client has ended its side, and all of it was read.
     pub(crate) fin: bool,
+    /// Bytes of a file that are read for it at once: about what QUIC will take.
+    pub(super) read_bytes: u64,
 }
 
 impl Open {
     pub(crate) fn new(id: StreamId, request: RequestStream) -> Self {
-        Self { id, own: Stream::default(), request, urgency: 0, fin: false }
+        let read_bytes = QUIC_SEND_MIN_BYTES;
+        Self { id, own: Stream::default(), request, urgency: 0, fin: false, read_bytes }
+    }
+
+    /// QUIC has taken so many of the bytes that were read: the next time it may take twice as many,
+    /// and hardly more.
+    pub(super) fn has_taken(&mut self, taken_bytes: usize, read_bytes: usize) {
+        if taken_bytes < read_bytes || read_bytes as u64 >= self.read_bytes {
+            let twice = 2 * taken_bytes as u64;
+            self.read_bytes = twice.clamp(QUIC_READ_MIN_BYTES, EXTERNAL_READ_BYTES as u64);
+        }
     }
 }
 

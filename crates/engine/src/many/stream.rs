@@ -61,7 +61,7 @@ impl Stream {
     }
 
     /// Whether its head has not come yet.
-    pub(crate) fn is_begun(&self) -> bool {
+    pub(crate) fn awaits_head(&self) -> bool {
         self.state.stage == Stage::None
     }
 

@@ -8,8 +8,8 @@ use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, Va
 
 use super::ids::{IdKey, Ids, Place};
 use crate::limits::{
-    QUIC_CONNECTION_WINDOW_BYTES, QUIC_INCOMING_MAX_BYTES, QUIC_SEND_WINDOW_BYTES,
-    QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,
+    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES,
+    QUIC_SEND_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,
 };
 use crate::tls::TlsConfig;
 
@@ -91,6 +91,8 @@ impl QuicConfig {
         let reset = hmac::Key::new(hmac::HMAC_SHA256, &self.keys.reset);
         let mut config = EndpointConfig::new(Arc::new(reset));
         let (key, place) = (self.id_key(), self.place(worker));
+        let is_advertised = config.max_udp_payload_size(QUIC_DATAGRAM_MAX_BYTES).is_ok();
+        debug_assert!(is_advertised, "RFC 9000 §18.2: at least 1200 bytes");
         config.cid_generator(move || Box::new(Ids { key: key.clone(), place }));
         Arc::new(config)
     }

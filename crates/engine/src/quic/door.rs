@@ -17,7 +17,7 @@ use super::config::QuicConfig;
 use super::ids::{ID_BYTES, IdKey, Place};
 use super::socket::{Inlet, UdpSocket};
 use crate::backend::Slot;
-use crate::limits::TURN_BYTES;
+use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};
 
 /// A datagram, wherever it came in.
 #[derive(Debug)]
@@ -28,6 +28,9 @@ pub(crate) struct Datagram<B> {
     pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) bytes: B,
 }
+
+/// Bytes of one that is kept, beside its content.
+pub(crate) const DATAGRAM_BYTES: usize = size_of::<Datagram<Vec<u8>>>();
 
 /// What a datagram was.
 pub(crate) enum Received {
@@ -120,7 +123,9 @@ impl Door {
             && place.worker != self.place.worker
             && place.epoch == self.place.epoch
         {
-            return Received::Elsewhere(place.worker);
+            // The other worker keeps it for a while; nobody who is served sends longer ones.
+            let is_too_long = datagram.bytes.len() > usize::from(QUIC_DATAGRAM_MAX_BYTES);
+            return if is_too_long { Received::Nothing } else { Received::Elsewhere(place.worker) };
         }
         let Datagram { from, to, ecn, bytes } = *datagram;
         self.outlet.clear();
@@ -246,5 +251,47 @@ impl Door {
     fn send(&self, transmit: &Transmit) {
         // What is lost here, the peer asks for again.
         let _sent = self.socket.send(transmit, &self.outlet[..transmit.size]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listener::{bind_udp, local_address};
+    use crate::quic::config::QuicKeys;
+    use crate::tls::TlsConfig;
+    use crate::tls::certificates::Certificate;
+    use crate::tls::resolver::CertificateStore;
+    use crate::tls::tickets::Tickets;
+    use quinn_proto::ConnectionIdGenerator as _;
+
+    use super::super::ids::Ids;
+
+    fn config() -> QuicConfig {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
+        let store = Arc::new(CertificateStore::new(&[pair]));
+        let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
+        let tls = TlsConfig::for_quic(&store, &tickets, None).expect("settings");
+        QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite")
+    }
+
+    #[test]
+    fn what_is_handed_on_is_no_longer_than_clients_may_send() {
+        let socket = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
+        let from = local_address(&socket).expect("an address");
+        let config = config();
+        let mut door = Door::new(Arc::new(socket), &config, 0, 0).expect("a door");
+        let mut ids = Ids { key: config.id_key(), place: config.place(1) };
+        let longest = usize::from(QUIC_DATAGRAM_MAX_BYTES);
+        for (length, is_handed_on) in [(100, true), (longest, true), (longest + 1, false)] {
+            let mut bytes = vec![0x40; length];
+            bytes[1..=ID_BYTES].copy_from_slice(&ids.generate_cid());
+            let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
+            let came = door.enter(&datagram, Instant::now());
+            assert_eq!(matches!(came, Received::Elsewhere(1)), is_handed_on, "{length}");
+            assert!(is_handed_on || matches!(came, Received::Nothing));
+        }
     }
 }

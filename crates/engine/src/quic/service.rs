@@ -21,7 +21,7 @@ use crate::drain::Ending;
 use crate::exchange::Stage;
 use crate::http3::{self, Http3};
 use crate::inbox::Poster;
-use crate::limits::DATAGRAM_BATCHES_PER_PASS;
+use crate::limits::{DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX};
 use crate::many::{self, Many};
 use crate::worker::Worker;
 
@@ -39,6 +39,8 @@ pub(crate) struct Quic {
     inlet: Inlet,
     /// When connections are to be looked at.
     timers: BTreeSet<(Instant, Slot)>,
+    /// Connections whose time has come, in this pass.
+    due: Vec<Slot>,
     /// By slot: where its timer stands, and how its door knows it.
     places: Vec<Option<Place>>,
     /// Connections to be driven behind a batch.
@@ -78,6 +80,7 @@ impl Quic {
             doors: plans.iter().map(door).collect::<io::Result<_>>()?,
             inlet: Inlet::new(),
             timers: BTreeSet::new(),
+            due: Vec::new(),
             places: Vec::new(),
             dirty: Vec::new(),
             handshakes: 0,
@@ -176,7 +179,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let slot = DATAGRAM_SLOT - door as Slot;
         let address = Address { worker, slot, generation: 0, exchange: 0 };
         let poster = Poster { inboxes: Arc::clone(&self.shared.inboxes) };
-        let _lost_if_full = poster.post(address, Box::new(owned));
+        let _lost_if_full = poster.post_up_to(INBOX_DATAGRAMS_MAX, address, Box::new(owned));
     }
 
     /// Takes a message that is a datagram of another worker; gives back what is none.
@@ -212,7 +215,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return quic.doors[door].refuse(incoming);
         }
         let (peer, listener) = (incoming.remote_address(), quic.doors[door].listener);
-        let slot = self.core.conns.open(Phase::Handshake, listener, Some(peer));
+        let slot = self.core.conns.open(Phase::Http3, listener, Some(peer));
         let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
             self.core.conns.release(slot);
             if !self.is_accepting() {
@@ -223,9 +226,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.places.fill(worker);
         self.balance();
         let http3 = Http3::new(connection, &self.core);
-        let conn = self.core.conns.get(slot);
-        conn.phase = Phase::Http3;
-        conn.many = Some(Many::Http3(Box::new(http3)));
+        self.core.conns.get(slot).many = Some(Many::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
             quic.places.resize(index + 1, None);
@@ -249,15 +250,19 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Looks at connections whose time has come.
     pub(crate) fn quic_timers(&mut self) {
-        let Some(quic) = &self.core.quic else { return };
+        let Some(quic) = &mut self.core.quic else { return };
         let now = Instant::now();
-        if quic.timers.first().is_none_or(|(next, _)| *next > now) {
-            return;
-        }
+        // All of them before any is driven: whose turn is over comes again in the next pass.
+        let due = quic.timers.iter().take_while(|(next, _)| *next <= now);
+        quic.due.extend(due.map(|(_, slot)| *slot));
+        quic.due.reverse();
         while let Some(quic) = &mut self.core.quic
-            && let Some(&(next, slot)) = quic.timers.first()
-            && next <= now
+            && let Some(slot) = quic.due.pop()
         {
+            let timer = quic.places[slot as usize].and_then(|place| place.timer);
+            if timer.is_none_or(|timer| timer > now) {
+                continue;
+            }
             quic.set_timer(slot, None);
             if let Some(http3) = self.core.conns.get(slot).http3() {
                 http3.quic.handle_timeout(now);
@@ -273,16 +278,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         http3::events(app, core, slot);
         if core.conns.get(slot).phase == Phase::Http3 {
             http3::read_wanted(app, core, slot);
-            let mut all_left = false;
+        }
+        // What was read may have ended it.
+        if core.conns.get(slot).phase == Phase::Http3 {
             loop {
-                all_left |= http3::pump(core, slot);
+                http3::pump(app, core, slot);
                 if !many::tell_writable(app, core, slot) {
                     break;
                 }
             }
-            if all_left {
-                app.sent(core.address(slot));
-            }
+            self.tell_sent(slot);
             if let Some(why) = self.end_of(slot) {
                 return self.cut(slot, why);
             }
@@ -303,7 +308,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return Some(conn.exchange.given_up.unwrap_or(Gone::Peer));
         }
         // Those that have asked for nothing yet have a moment to do so.
-        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::rests);
+        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::is_idle);
         rests.then_some(Gone::Stopping)
     }
 
@@ -364,7 +369,6 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, gone);
         http3::close(core, slot, code);
-        core.wheel.cancel(slot);
         self.drive_quic(slot, Instant::now());
     }
 }

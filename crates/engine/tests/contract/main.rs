@@ -4,7 +4,9 @@
 mod accepting;
 mod content;
 mod http2;
+mod http3;
 mod opening;
+mod plain;
 mod slices;
 mod stopping;
 #[path = "../strict/mod.rs"]

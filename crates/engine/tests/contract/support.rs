@@ -24,6 +24,9 @@ use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
 
+use crate::http3;
+pub(crate) use crate::plain::{connect, read_response};
+
 /// Bytes of the file behind `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;
 
@@ -71,6 +74,7 @@ pub(crate) struct Handlers {
     big_id: Option<MappingId>,
     jobs: HashMap<Address, Job>,
     gone: std::sync::mpsc::Sender<Gone>,
+    floods: std::sync::mpsc::Sender<Address>,
     waiting: std::sync::mpsc::Sender<Address>,
 }
 
@@ -113,6 +117,7 @@ impl Handlers {
                 exchange.wait(Some(u64::MAX));
             }
             b"/deadline" => exchange.wait(Some(30)),
+            b"/late" => exchange.wait(Some(200)),
             b"/abort" | b"/short" | b"/long" | b"/beyond" | b"/endless-file" | b"/behind-files"
             | b"/too-many-files" => self.write_wrongly(path, exchange),
             b"/upgrade" => {
@@ -363,6 +368,10 @@ impl App for Handlers {
         }
     }
 
+    fn flooded(&mut self, connection: Address) {
+        let _ = self.floods.send(connection);
+    }
+
     fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
         if self.big_id.is_none() {
             self.big_id = Some(mappings.add(self.big.clone()));
@@ -376,10 +385,14 @@ pub(crate) struct TestServer {
     pub(crate) http: SocketAddr,
     /// Where it speaks bytes.
     pub(crate) raw: SocketAddr,
+    /// Where it speaks QUIC.
+    pub(crate) quic: SocketAddr,
     /// Ends it.
     pub(crate) control: Control,
     /// Why exchanges ended early.
     pub(crate) gone: std::sync::mpsc::Receiver<Gone>,
+    /// Connections that ended for the work their clients made.
+    pub(crate) floods: std::sync::mpsc::Receiver<Address>,
     /// Where exchanges wait that were asked to, in the order of their requests.
     pub(crate) waiting: std::sync::mpsc::Receiver<Address>,
     poster: Poster,
@@ -410,8 +423,10 @@ impl TestServer {
             |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
         let listeners =
             vec![listener(http, Protocol::Http(Protocols::ALL)), listener(raw, Protocol::Raw)];
-        let kit = Kit { listeners, quic: Vec::new(), settings, workers, io };
+        let (door, quic_at) = http3::listener(workers);
+        let kit = Kit { listeners, quic: vec![door], settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();
+        let (floods, flooded) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();
         let server = Server::start(kit, move |_, poster| Handlers {
             poster,
@@ -420,6 +435,7 @@ impl TestServer {
             big_id: None,
             jobs: HashMap::new(),
             gone: gone.clone(),
+            floods: floods.clone(),
             waiting: waiting.clone(),
         });
         let server = server.expect("start");
@@ -428,8 +444,10 @@ impl TestServer {
         Self {
             http: http_at,
             raw: raw_at,
+            quic: quic_at,
             control,
             gone: gone_events,
+            floods: flooded,
             waiting: waiting_at,
             poster,
             thread,
@@ -462,14 +480,6 @@ impl TestServer {
     }
 }
 
-/// A connection with a patience of ten seconds, so that a hang fails instead of hanging.
-pub(crate) fn connect(to: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(to).expect("connect");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
-    stream.set_write_timeout(Some(Duration::from_secs(10))).expect("timeout");
-    stream
-}
-
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.control.stop();
@@ -477,22 +487,4 @@ impl Drop for TestServer {
             let _ = thread.join();
         }
     }
-}
-
-/// Reads one response with a Content-Length off a stream: (head, content).
-pub(crate) fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).expect("a response head");
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).expect("text");
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("Content-Length: "))
-        .map_or(0, |length| length.parse().expect("a number"));
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).expect("a response body");
-    (head, body)
 }

@@ -270,6 +270,10 @@ impl App for StaticApp {
         self.journal.left(connection, 0);
     }
 
+    fn dropped(&mut self, exchange: Address, bytes: u64) {
+        self.journal.dropped(exchange, bytes);
+    }
+
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
         self.journal.left(connection, unsent_bytes);
     }

@@ -100,6 +100,14 @@ impl Journal {
         }
     }
 
+    /// The last `bytes` of an answer were dropped.
+    #[cold]
+    pub(crate) fn dropped(&mut self, exchange: Address, bytes: u64) {
+        if let Some(log) = &mut self.log {
+            log.pending.drop_end(exchange, bytes);
+        }
+    }
+
     /// Of what was queued on a connection, all but the last `unsent_bytes` have left.
     #[inline]
     pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
@@ -134,8 +142,7 @@ impl Log {
             user_agent: field(KnownField::UserAgent),
         };
         let bytes = exchange.queued_bytes().saturating_sub(began.queued_bytes);
-        let slot = exchange.address().slot;
-        self.pending.add(&mut self.logger, slot, (began.at, bytes), &record);
+        self.pending.add(&mut self.logger, exchange.address(), (began.at, bytes), &record);
     }
 
     fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
@@ -155,7 +162,7 @@ impl Log {
             referer: nothing,
             user_agent: nothing,
         };
-        self.pending.add(&mut self.logger, connection.slot, (at, answer.bytes), &record);
+        self.pending.add(&mut self.logger, connection, (at, answer.bytes), &record);
     }
 
     fn unix_micros(&self, at: Instant) -> i64 {

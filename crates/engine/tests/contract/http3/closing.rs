@@ -1,0 +1,75 @@
+//! Connections that end while something is open on them.
+
+use std::io::Write;
+use std::time::Duration;
+
+use pinion_engine::app::Gone;
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
+
+use crate::http3::{GET, Http3, at_once, frame, head, wait};
+use crate::on_both;
+use crate::support::{TestServer, read_response};
+
+const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A deadline that passes while QUIC still keeps a closed connection (RFC 9000 §10.2): of the
+/// engine, for a head that does not come, and of a handler.
+#[test]
+fn a_deadline_of_a_closed_connection_harms_nobody() {
+    let settings = || Settings { head_ms: 200, ..Settings::default() };
+    for io in [Io::Epoll, Io::Uring] {
+        for (bytes, limit_ms) in
+            [(head(GET, "/five")[..2].to_vec(), 200), (head(GET, "/late"), 200)]
+        {
+            let server = TestServer::start(io, settings());
+            // A panic would end this one too.
+            let mut other = server.connect();
+            other.write_all(HELLO).unwrap();
+            assert_eq!(read_response(&mut other).1, b"hello world!\n");
+            let clients: Vec<_> = (0..60).map(|_| Http3::connect(&server)).collect();
+            let streams: Vec<_> = clients.iter().map(|client| client.open(&bytes)).collect();
+            // Each ends some moments nearer to its limit, or a little behind it.
+            wait(async {
+                tokio::time::sleep(Duration::from_millis(limit_ms - 100)).await;
+                for client in &clients {
+                    client.connection.close(0x100_u32.into(), b"");
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            });
+            drop(streams);
+            for _ in 0..3 {
+                std::thread::sleep(Duration::from_millis(50));
+                other.write_all(HELLO).unwrap();
+                assert_eq!(read_response(&mut other).1, b"hello world!\n");
+            }
+        }
+    }
+}
+
+/// What a client has begun beside what ends its connection is nothing any more.
+#[test]
+fn a_connection_ends_once() {
+    on_both(|server| {
+        let client = Http3::connect(&server);
+        let nothing = frame(0x21, &[]).repeat(400);
+        let request = head(GET, "/forever");
+        // All of it leaves in one flight.
+        let connection = client.connection.clone();
+        at_once(async move {
+            let mut streams = Vec::new();
+            for _ in 0..20 {
+                let (mut sender, receiver) = connection.open_bi().await.unwrap();
+                sender.write_all(&[&nothing[..], &request[..]].concat()).await.unwrap();
+                streams.push((sender, receiver));
+            }
+            connection.closed().await
+        });
+        while server.control.connections() > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.floods.try_iter().count(), 1);
+        // What had begun before; what begins behind it would hear of the client's end.
+        assert!(server.gone.try_iter().all(|why| why == Gone::Refused));
+    });
+}
