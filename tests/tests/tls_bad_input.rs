@@ -2,14 +2,17 @@
 //! others are served meanwhile, and nothing of it stays.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::wire::trusting;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::{Pair, curl, openssl};
 use pinion_tests::wait_for;
+use rustls::{ALL_VERSIONS, ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than anything here may take but a handshake that is waited for.
@@ -17,17 +20,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Served {
     server: Server,
-    pair: Pair,
+    /// Who vouches for its certificate.
+    authority: Pair,
     _files: Folder,
 }
 
 impl Served {
     fn start(io: Io) -> Served {
         let files = Folder::with("tls-bad", [("site/index.html", "home")]);
-        let pair = Pair::new(&files, "a", &["a.test"]);
+        let authority = Pair::new(&files, "authority", &["authority.test"]);
+        let pair = authority.vouch(&files, "a", &["a.test"]);
         let start = Start::site(&files.join("site")).tls(&pair);
         let start = start.flags(&["--io", io.as_str(), "--workers", "1"]);
-        Served { server: start.start(), pair, _files: files }
+        Served { server: start.start(), authority, _files: files }
     }
 
     fn address(&self) -> SocketAddr {
@@ -44,7 +49,7 @@ impl Served {
     /// Somebody who behaves is served.
     #[track_caller]
     fn serves(&self) {
-        let answer = curl(&self.server, "a.test", "/", &self.pair.cert, &[]);
+        let answer = curl(&self.server, "a.test", "/", &self.authority.cert, &[]);
         assert!(answer.as_ref().is_ok_and(|answer| answer.ends_with("home")), "{answer:?}");
     }
 }
@@ -222,6 +227,29 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
         if cfg!(feature = "long") {
             stalled.iter_mut().for_each(|stream| drop(rest_of(stream)));
         }
+        served.server.stop();
+    }
+}
+
+/// What comes behind the last request of a connection is dropped as it is: the answer arrives,
+/// whatever that was.
+#[test]
+fn garbage_behind_the_last_request_does_not_cut_its_answer() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let config = trusting(&served.authority.cert, ALL_VERSIONS).with_no_client_auth();
+        let host = "a.test".try_into().expect("a name");
+        let session = ClientConnection::new(Arc::new(config), host).expect("a session");
+        let mut client = StreamOwned::new(session, served.connect());
+        let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 99999999\r\n\r\n";
+        client.write_all(request.as_bytes()).expect("taken");
+        for _ in 0..20 {
+            client.sock.write_all(&[0xff; 5000]).expect("taken");
+        }
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("an answer, and the end of the session");
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        served.serves();
         served.server.stop();
     }
 }

@@ -200,10 +200,15 @@ impl Conn {
         self.many.as_mut()?.http3()
     }
 
-    /// Whether its bytes are records of TLS, or are to be.
+    /// Whether what arrives is to be opened as records of TLS. Behind the last answer nobody reads
+    /// it: to open it would cost more than to send it did.
     #[inline]
-    pub(crate) fn is_sealed(&self) -> bool {
-        self.tls.is_some() || self.phase == Phase::Handshake
+    pub(crate) fn opens_input(&self) -> bool {
+        match self.phase {
+            Phase::Handshake => true,
+            Phase::Linger => false,
+            _ => self.tls.is_some(),
+        }
     }
 
     /// What a deadline has to watch now.

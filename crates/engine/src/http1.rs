@@ -326,7 +326,7 @@ fn answer_last<A: App>(
 
 /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
 /// sends more nevertheless may not be done with that.
-fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
+pub(crate) fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
     let conn = core.conns.get(slot);
     conn.linger |= bytes > 0 && conn.close_when_sent && !conn.ended;
     conn.dropped += bytes;

@@ -29,17 +29,18 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     let Some(mut session) = session(app, core, slot, input) else { return false };
     let mut buffer = std::mem::take(&mut core.opening);
     let taken = session.take(input, &mut buffer, |brought| {
-        if core.conns.get(slot).exchange.stage == Stage::Aborted {
-            return;
-        }
         match brought {
             Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
             Brought::Content(opened) => service::take_in(app, core, slot, opened),
         }
+        let conn = core.conns.get(slot);
+        conn.phase != Phase::Linger && conn.exchange.stage != Stage::Aborted
     });
     core.opening = buffer;
-    if taken.is_err() {
-        faulty(core, slot);
+    match taken {
+        Ok(0) => {}
+        Ok(unread_bytes) => http1::drop_input(core, slot, unread_bytes as u64),
+        Err(_) => faulty(core, slot),
     }
     let is_ended = session.is_ended();
     core.conns.get(slot).tls = Some(session);

@@ -37,7 +37,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { backend, app, core, .. } = self;
         let input = backend.input(&lent);
         let mut has_ended = false;
-        if core.conns.get(slot).is_sealed() {
+        if core.conns.get(slot).opens_input() {
             has_ended = sealed::received(app, core, slot, input);
         } else {
             take_in(app, core, slot, input);

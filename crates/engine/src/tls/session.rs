@@ -63,6 +63,8 @@ enum State {
     Open,
     /// The peer has said that it will send no more.
     Ended,
+    /// Nobody reads what it sends any more.
+    Unheard,
     /// It can only be closed.
     Faulty,
 }
@@ -83,8 +85,9 @@ impl TlsSession {
         }))
     }
 
-    /// Takes all of `input` and tells what it brings, having opened it in `buffer`. Behind the
-    /// peer's close_notify nothing is read any more (RFC 8446 §6.1).
+    /// Takes all of `input` and tells what it brings, having opened it in `buffer`, as long as
+    /// `tell` says that what follows is read. Behind the peer's close_notify nothing is (RFC 8446
+    /// §6.1). Gives the bytes at the end that nobody reads.
     ///
     /// # Errors
     /// When the session cannot go on.
@@ -92,10 +95,10 @@ impl TlsSession {
         &mut self,
         input: &[u8],
         buffer: &mut Vec<u8>,
-        mut tell: impl FnMut(Brought<'_>),
-    ) -> Result<(), Fault> {
-        if matches!(self.state, State::Ended | State::Faulty) {
-            return Ok(());
+        mut tell: impl FnMut(Brought<'_>) -> bool,
+    ) -> Result<usize, Fault> {
+        if matches!(self.state, State::Ended | State::Unheard | State::Faulty) {
+            return Ok(input.len());
         }
         buffer.clear();
         buffer.reserve_exact(self.partial.len() + input.len());
@@ -115,8 +118,12 @@ impl TlsSession {
                 tell(Brought::Begun(self.inside()));
             }
             match goes_on {
+                Some(_) if self.state == State::Unheard => {
+                    self.partial = Vec::new();
+                    return Ok(unused.len());
+                }
                 Some(true) => {}
-                Some(false) => return self.keep(unused),
+                Some(false) => return self.keep(unused).map(|()| 0),
                 None => return Err(self.fail(unused)),
             }
         }
@@ -127,7 +134,7 @@ impl TlsSession {
     fn step(
         &mut self,
         input: &mut [u8],
-        tell: &mut impl FnMut(Brought<'_>),
+        tell: &mut impl FnMut(Brought<'_>) -> bool,
     ) -> Result<(usize, bool), usize> {
         let UnbufferedStatus { discard, state } = self.records.process_tls_records(input);
         let mut used = discard;
@@ -138,7 +145,9 @@ impl TlsSession {
                 while let Some(record) = traffic.next_record() {
                     let Ok(record) = record else { return Err(used) };
                     used += record.discard;
-                    tell(Brought::Content(record.payload));
+                    if !tell(Brought::Content(record.payload)) {
+                        self.state = State::Unheard;
+                    }
                 }
             }
             Ok(ConnectionState::EncodeTlsData(data)) => self.wire.encode(data),

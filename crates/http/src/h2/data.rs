@@ -19,7 +19,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Itself, as long as bytes of it are to come: a frame that has none is followed by another one.
+    /// Itself, as long as bytes of it are to come: behind one that has none another frame stands.
     fn is_to_come(self) -> Option<Self> {
         (self.content + self.padding > 0).then_some(self)
     }

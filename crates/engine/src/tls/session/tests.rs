@@ -10,6 +10,9 @@ use super::*;
 use crate::limits::SEAL_MAX_BYTES;
 use crate::tls::tests::{Made, client, server, tickets};
 
+/// Content behind which nobody reads.
+const LAST: &[u8] = b"the last";
+
 /// Both ends, and what the worker would have.
 struct Pair {
     client: ClientConnection,
@@ -45,11 +48,14 @@ impl Pair {
         pair
     }
 
-    fn take(&mut self, input: &[u8]) -> Result<(), Fault> {
+    fn take(&mut self, input: &[u8]) -> Result<usize, Fault> {
         let Self { session, buffer, begun, content, .. } = self;
-        session.take(input, buffer, |brought| match brought {
-            Brought::Begun(inside) => begun.push(inside),
-            Brought::Content(bytes) => content.extend_from_slice(bytes),
+        session.take(input, buffer, |brought| {
+            match brought {
+                Brought::Begun(inside) => begun.push(inside),
+                Brought::Content(bytes) => content.extend_from_slice(bytes),
+            }
+            !content.ends_with(LAST)
         })
     }
 
@@ -103,6 +109,25 @@ impl Pair {
             }
             content.extend(self.client_reads(&back));
         }
+    }
+}
+
+#[test]
+fn what_nobody_reads_is_not_opened() {
+    for version in [&TLS12, &TLS13] {
+        let mut pair = Pair::open(version);
+        pair.client.writer().write_all(LAST).unwrap();
+        let wire = pair.client_says();
+        let garbage = [0xff; 300];
+        assert_eq!(pair.take(&[&wire[..], &garbage].concat()), Ok(300));
+        assert_eq!(pair.take(&garbage), Ok(300));
+        assert_eq!(pair.content, LAST);
+        // The answer goes out in good order.
+        assert!(pair.session.seal(b"answer", &mut pair.spare));
+        let mut back = pair.session_says();
+        assert!(pair.session.close());
+        back.extend(pair.session_says());
+        assert_eq!(pair.client_reads(&back), b"answer");
     }
 }
 
@@ -202,7 +227,7 @@ fn faults() {
         let mut pair = if begins { Pair::open(&TLS13) } else { Pair::new(&TLS13) };
         assert_eq!(pair.take(input), Err(Fault), "{input:?}");
         assert!(pair.session.has_records(), "{input:?}");
-        assert_eq!(pair.take(b"more"), Ok(()));
+        assert_eq!(pair.take(b"more"), Ok(4));
         assert!(!pair.session.seal(b"content", &mut pair.spare));
         let wire = pair.session_says();
         assert!(!wire.is_empty() && wire.len() < 40, "{wire:?}");
