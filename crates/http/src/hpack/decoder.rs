@@ -65,6 +65,7 @@ impl Decoder {
         let mut copied = 0;
         while let Some(&first) = rest.first() {
             match first {
+                0x80.. if !section.is_whole() && self.pass_over(&mut rest)? => {}
                 0x80.. => {
                     let index = integer::read_u32(&mut rest, 7)?;
                     self.indexed(index, section)?;
@@ -79,6 +80,31 @@ impl Decoder {
             }
         }
         Ok(section.fit())
+    }
+
+    /// Passes over indexes of one byte for a section that has no use for them, many at once: a
+    /// byte is all that each costs its sender. False when there are few.
+    #[cold]
+    fn pass_over(&self, rest: &mut &[u8]) -> Result<bool, Error> {
+        const AT_ONCE: usize = 32;
+        let mut largest = 0;
+        let mut bytes = 0;
+        for piece in rest.chunks_exact(AT_ONCE) {
+            let least = piece.iter().fold(0xff, |least: u8, byte| least.min(*byte));
+            let most = piece.iter().fold(0, |most: u8, byte| most.max(*byte));
+            // Below are other forms and the index 0, 0xff goes on in the next byte.
+            if least <= 0x80 || most == 0xff {
+                break;
+            }
+            largest = largest.max(most & 0x7f);
+            bytes += AT_ONCE;
+        }
+        let place = usize::from(largest).wrapping_sub(1 + HPACK.len());
+        if usize::from(largest) > HPACK.len() && self.table.lengths(place).is_none() {
+            return Err(Error::Index);
+        }
+        *rest = rest.get(bytes..).unwrap_or_default();
+        Ok(bytes > 0)
     }
 
     /// RFC 7541 §6.1.

@@ -316,6 +316,29 @@ fn over_the_limits() {
     assert_eq!(section.fields().len(), crate::limits::FIELDS_MAX);
 }
 
+/// A section that is too large is checked to its end, wherever in it something is wrong.
+#[test]
+fn what_is_over_the_limits_is_checked_in_pieces() {
+    let mut section = FieldSection::new();
+    let limits = Limits { fields: 2, ..Limits::default() };
+    let (mut decoder, many) = (Decoder::new(4096), [0xbe].repeat(300));
+    decoder.decode(&kept("name", "value"), &mut section, &limits).unwrap();
+    for at in [0, 1, 31, 32, 33, 64, 200, 299, 300] {
+        for (part, result) in [
+            ("be", Ok(Fit::TooMany)),
+            ("ff 80 00", Err(CompressionError::Index)),
+            ("bd", Ok(Fit::TooMany)),
+            ("0001 6100", Ok(Fit::TooMany)),
+            ("80", Err(CompressionError::Index)),
+            ("bf", Err(CompressionError::Index)),
+            ("20", Err(CompressionError::TableSize)),
+        ] {
+            let block = [&[0x82, 0x82, 0x82], &many[..at], &hex(part), &many[at..]].concat();
+            assert_eq!(decoder.decode(&block, &mut section, &limits), result, "{part} at {at}");
+        }
+    }
+}
+
 /// Two bytes that copy a whole entry, again and again, for a section that is too large already.
 #[test]
 fn work_has_a_limit() {
