@@ -46,8 +46,12 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
 /// completion), the completions of a pass, and the buffers it lends.
-pub(crate) const WORKER_BYTES: usize =
-    SUBMISSIONS as usize * (64 + 4) + 2 * COMPLETIONS as usize * 16 + lent::RING_BYTES;
+pub(crate) const WORKER_BYTES: usize = SUBMISSIONS as usize * (64 + 4)
+    + 2 * COMPLETIONS as usize * 16
+    + lent::RING_BYTES
+    + LATER_BYTES;
+/// Bytes of the completions that wait for the next pass.
+const LATER_BYTES: usize = receive::LATER_MAX * size_of::<Completed>();
 /// Results of one connection in one pass: of a receive, a send, a poll and a cancel. More of them,
 /// and what has nothing to do with connections, go to the places that are there from the start.
 const RESULTS_PER_CONNECTION: usize = 4;
@@ -78,6 +82,10 @@ pub struct Uring {
     /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
     ready: Vec<Completed>,
     position: usize,
+    /// Where those begin that wait for the next pass.
+    pass_end: usize,
+    /// Empty but while they are set apart.
+    later: Vec<Completed>,
     /// A closed slot whose last send has been told; to be released.
     quiet: Option<Slot>,
     /// Slots whose receive has ended, each once: armed again at the end of the pass, if more is
@@ -118,6 +126,8 @@ impl Uring {
             entries: Vec::new(),
             ready: Vec::with_capacity(COMPLETIONS as usize),
             position: 0,
+            pass_end: 0,
+            later: Vec::with_capacity(receive::LATER_MAX),
             quiet: None,
             ended: Vec::new(),
             spare_messages: Vec::new(),
@@ -248,6 +258,7 @@ impl Backend for Uring {
             }
         };
         self.reap();
+        self.share_out();
         match outcome {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
@@ -266,6 +277,9 @@ impl Backend for Uring {
             return Some(completion);
         }
         loop {
+            if self.position >= self.pass_end {
+                return None;
+            }
             let &(data, result, flags) = self.ready.get(self.position)?;
             self.position += 1;
             let completion = match Op::of(data) {

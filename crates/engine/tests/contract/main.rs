@@ -3,6 +3,7 @@
 
 mod accepting;
 mod content;
+mod fairness;
 mod http2;
 mod http3;
 mod opening;

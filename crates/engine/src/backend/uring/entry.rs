@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub(super) receiving: bool,
     /// Nothing was received yet.
     pub(super) fresh: bool,
+    /// What it brings in this pass, while that is counted.
+    pub(super) brought: u8,
     /// The engine wants to receive.
     pub(super) wanted: bool,
     /// It stands among those whose receive has ended.
@@ -66,6 +68,7 @@ impl Entry {
             generation: 0,
             receiving: false,
             fresh: true,
+            brought: 0,
             wanted: false,
             listed: false,
             starved: false,

@@ -9,10 +9,50 @@ use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::{Completion, Lent, Slot};
-use super::operation::{Op, user_data};
+use super::lent::{BUFFER_BYTES, BUFFERS_MAX};
+use super::operation::{Op, slot_of, user_data};
 use super::{GROUP, Socket, Uring};
+use crate::limits::CHUNK_BYTES;
+
+/// Results of a receive that are used in one pass, while others wait for their turn: as many bytes
+/// as epoll brings of a connection. The kernel may have filled 32 buffers for it.
+const SHARE: u8 = (CHUNK_BYTES / BUFFER_BYTES) as u8;
+/// As long as there are no more results than this, nobody waits long.
+const FEW: usize = 16;
+/// Most results that wait for the next pass: each has a buffer, or is the last of its connection.
+pub(super) const LATER_MAX: usize = 2 * BUFFERS_MAX as usize;
 
 impl Uring {
+    /// Sets apart what connections bring beyond their share, for the next pass: who sends without
+    /// end must not keep those waiting who come behind. The order within a connection stays.
+    pub(super) fn share_out(&mut self) {
+        self.pass_end = self.ready.len();
+        if self.pass_end <= FEW {
+            return;
+        }
+        let Self { ready, later, entries, .. } = self;
+        let mut count = |data: u64, add: bool| {
+            let entry = match Op::of(data) {
+                Some(Op::Receive) => entries.get_mut(slot_of(data).0 as usize)?,
+                _ => return None,
+            };
+            entry.brought = if add { entry.brought.saturating_add(1) } else { 0 };
+            Some(entry.brought)
+        };
+        ready.retain(|result| {
+            let waits = count(result.0, true).is_some_and(|brought| brought > SHARE);
+            if waits {
+                later.push(*result);
+            }
+            !waits
+        });
+        for result in ready.iter() {
+            count(result.0, false);
+        }
+        self.pass_end = ready.len();
+        ready.append(later);
+    }
+
     /// Turns receiving on or off.
     pub(super) fn steer_receive(&mut self, slot: Slot, on: bool) {
         let entry = &mut self.entries[slot as usize];
