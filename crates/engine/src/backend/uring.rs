@@ -45,22 +45,19 @@ const SUBMISSIONS: u32 = 1024;
 /// beyond, the kernel keeps them for us.
 const COMPLETIONS: u32 = 8192;
 /// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
-/// completion), the completions of a pass, and the buffers it lends.
-pub(crate) const WORKER_BYTES: usize = SUBMISSIONS as usize * (64 + 4)
-    + 2 * COMPLETIONS as usize * 16
-    + lent::RING_BYTES
-    + LATER_BYTES;
-/// Bytes of the completions that wait for the next pass.
-const LATER_BYTES: usize = receive::LATER_MAX * size_of::<Completed>();
+/// completion), the completions of a pass and those set apart, and the buffers it lends.
+pub(crate) const WORKER_BYTES: usize =
+    SUBMISSIONS as usize * (64 + 4) + 3 * COMPLETIONS as usize * 16 + lent::RING_BYTES;
 /// Results of one connection in one pass: of a receive, a send, a poll and a cancel. More of them,
 /// and what has nothing to do with connections, go to the places that are there from the start.
 const RESULTS_PER_CONNECTION: usize = 4;
 /// Bytes of one connection: its entry, the message of a send in flight with its place among the
-/// spare ones, its results, and its place among those that are to receive again.
+/// spare ones, its results, also where they are set apart, and its place among those that are to
+/// receive again.
 pub(crate) const CONNECTION_BYTES: usize = size_of::<Entry>()
     + MESSAGE_BYTES
     + size_of::<Box<Message>>()
-    + RESULTS_PER_CONNECTION * size_of::<Completed>()
+    + 2 * RESULTS_PER_CONNECTION * size_of::<Completed>()
     + size_of::<Slot>();
 /// Bytes of the message of one send with several parts.
 pub(crate) const MESSAGE_BYTES: usize = size_of::<Message>();
@@ -82,9 +79,7 @@ pub struct Uring {
     /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
     ready: Vec<Completed>,
     position: usize,
-    /// Where those begin that wait for the next pass.
-    pass_end: usize,
-    /// Empty but while they are set apart.
+    /// Receives that wait for the next pass. Has as many places as `ready`.
     later: Vec<Completed>,
     /// A closed slot whose last send has been told; to be released.
     quiet: Option<Slot>,
@@ -126,8 +121,7 @@ impl Uring {
             entries: Vec::new(),
             ready: Vec::with_capacity(COMPLETIONS as usize),
             position: 0,
-            pass_end: 0,
-            later: Vec::with_capacity(receive::LATER_MAX),
+            later: Vec::with_capacity(COMPLETIONS as usize),
             quiet: None,
             ended: Vec::new(),
             spare_messages: Vec::new(),
@@ -163,7 +157,8 @@ impl Uring {
 
     /// Takes completions off the ring. Those that find no place stay there until they do.
     fn reap(&mut self) {
-        let places = self.ready.capacity() - self.ready.len();
+        let taken = self.ready.len() + self.later.len();
+        let places = self.ready.capacity().saturating_sub(taken);
         for entry in self.ring.completion().take(places) {
             // A close has no completion, unless it fails.
             let counts = Op::of(entry.user_data()) != Some(Op::Close);
@@ -180,6 +175,7 @@ impl Uring {
         has_places(&mut self.entries, connections)
             && has_places(&mut self.ended, connections)
             && has_places(&mut self.ready, results)
+            && has_places(&mut self.later, results)
     }
 
     fn arm_wake(&mut self) {
@@ -249,7 +245,8 @@ impl Backend for Uring {
         self.arm_ended();
         self.ready.drain(..self.position);
         self.position = 0;
-        let timeout_ms = if self.ready.is_empty() { timeout_ms } else { Some(0) };
+        let is_idle = self.ready.is_empty() && self.later.is_empty();
+        let timeout_ms = if is_idle { timeout_ms } else { Some(0) };
         let outcome = match timeout_ms {
             None => self.ring.submit_and_wait(1),
             Some(ms) => {
@@ -277,9 +274,6 @@ impl Backend for Uring {
             return Some(completion);
         }
         loop {
-            if self.position >= self.pass_end {
-                return None;
-            }
             let &(data, result, flags) = self.ready.get(self.position)?;
             self.position += 1;
             let completion = match Op::of(data) {

@@ -16,7 +16,7 @@ use super::super::Lent;
 /// Bytes of one buffer: nearly every request head fits; larger input comes in pieces.
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
 /// Most buffers lent: 4 MiB (a power of two, as the kernel wants).
-pub(super) const BUFFERS_MAX: u16 = 1024;
+const BUFFERS_MAX: u16 = 1024;
 /// Buffers lent at first, and added whenever receives found none.
 const BUFFERS_STEP: u16 = 128;
 

@@ -9,7 +9,7 @@ use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::{Completion, Lent, Slot};
-use super::lent::{BUFFER_BYTES, BUFFERS_MAX};
+use super::lent::BUFFER_BYTES;
 use super::operation::{Op, slot_of, user_data};
 use super::{GROUP, Socket, Uring};
 use crate::limits::CHUNK_BYTES;
@@ -19,38 +19,41 @@ use crate::limits::CHUNK_BYTES;
 const SHARE: u8 = (CHUNK_BYTES / BUFFER_BYTES) as u8;
 /// As long as there are no more results than this, nobody waits long.
 const FEW: usize = 16;
-/// Most results that wait for the next pass: each has a buffer, or is the last of its connection.
-pub(super) const LATER_MAX: usize = 2 * BUFFERS_MAX as usize;
 
 impl Uring {
     /// Sets apart what connections bring beyond their share, for the next pass: who sends without
-    /// end must not keep those waiting who come behind. The order within a connection stays.
+    /// end must not keep those waiting who come behind. The order within a connection stays. What
+    /// is no receive comes first: it may give memory back, and a receive needs some.
     pub(super) fn share_out(&mut self) {
-        self.pass_end = self.ready.len();
-        if self.pass_end <= FEW {
+        let Self { ready, later, entries, .. } = self;
+        if later.is_empty() && ready.len() <= FEW {
             return;
         }
-        let Self { ready, later, entries, .. } = self;
-        let mut count = |data: u64, add: bool| {
-            let entry = match Op::of(data) {
-                Some(Op::Receive) => entries.get_mut(slot_of(data).0 as usize)?,
-                _ => return None,
-            };
-            entry.brought = if add { entry.brought.saturating_add(1) } else { 0 };
-            Some(entry.brought)
-        };
         ready.retain(|result| {
-            let waits = count(result.0, true).is_some_and(|brought| brought > SHARE);
-            if waits {
+            let is_receive = Op::of(result.0) == Some(Op::Receive);
+            if is_receive {
                 later.push(*result);
             }
-            !waits
+            !is_receive
         });
-        for result in ready.iter() {
-            count(result.0, false);
+        let mut brought = |data: u64, count: fn(u8) -> u8| {
+            let entry = entries.get_mut(slot_of(data).0 as usize);
+            entry.map_or(0, |entry| {
+                entry.brought = count(entry.brought);
+                entry.brought
+            })
+        };
+        let others = ready.len();
+        later.retain(|result| {
+            let waits = brought(result.0, |count| count.saturating_add(1)) > SHARE;
+            if !waits {
+                ready.push(*result);
+            }
+            waits
+        });
+        for result in &ready[others..] {
+            brought(result.0, |_| 0);
         }
-        self.pass_end = ready.len();
-        ready.append(later);
     }
 
     /// Turns receiving on or off.
