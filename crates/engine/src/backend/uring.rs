@@ -38,6 +38,7 @@ pub use entry::Socket;
 use entry::{Entry, Message};
 use lent::LentRing;
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
+use receive::file;
 
 /// Submission entries: what a busy pass asks for; a full queue is handed over early.
 const SUBMISSIONS: u32 = 1024;
@@ -158,14 +159,15 @@ impl Uring {
     /// Takes completions off the ring. Those that find no place stay there until they do.
     fn reap(&mut self) {
         let taken = self.ready.len() + self.later.len();
-        let places = self.ready.capacity().saturating_sub(taken);
+        let places = self.ready.capacity().min(self.later.capacity()).saturating_sub(taken);
         for entry in self.ring.completion().take(places) {
             // A close has no completion, unless it fails.
             let counts = Op::of(entry.user_data()) != Some(Op::Close);
             if counts && !cqueue::more(entry.flags()) {
                 self.outstanding -= 1;
             }
-            self.ready.push((entry.user_data(), entry.result(), entry.flags()));
+            let result = (entry.user_data(), entry.result(), entry.flags());
+            file(&mut self.ready, &mut self.later, result);
         }
     }
 

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::super::{Completion, Lent, Slot};
 use super::lent::BUFFER_BYTES;
 use super::operation::{Op, slot_of, user_data};
-use super::{GROUP, Socket, Uring};
+use super::{Completed, GROUP, Socket, Uring};
 use crate::limits::CHUNK_BYTES;
 
 /// Results of a receive that are used in one pass, while others wait for their turn: as many bytes
@@ -19,6 +19,20 @@ use crate::limits::CHUNK_BYTES;
 const SHARE: u8 = (CHUNK_BYTES / BUFFER_BYTES) as u8;
 /// As long as there are no more results than this, nobody waits long.
 const FEW: usize = 16;
+
+fn is_receive(result: &Completed) -> bool {
+    Op::of(result.0) == Some(Op::Receive)
+}
+
+/// Puts a result where its turn is: a receive behind those that wait, also in the middle of a pass,
+/// since bytes of one connection must not overtake each other.
+pub(super) fn file(ready: &mut Vec<Completed>, later: &mut Vec<Completed>, result: Completed) {
+    if is_receive(&result) && !later.is_empty() {
+        later.push(result);
+    } else {
+        ready.push(result);
+    }
+}
 
 impl Uring {
     /// Sets apart what connections bring beyond their share, for the next pass: who sends without
@@ -30,7 +44,7 @@ impl Uring {
             return;
         }
         ready.retain(|result| {
-            let is_receive = Op::of(result.0) == Some(Op::Receive);
+            let is_receive = is_receive(result);
             if is_receive {
                 later.push(*result);
             }
@@ -161,6 +175,60 @@ impl Uring {
                     error => Some(Completion::Failed { slot, error }),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Entry;
+    use super::*;
+    use proptest::prelude::*;
+
+    const SLOTS: u32 = 4;
+
+    proptest! {
+        /// Results come before a pass and in the middle of one.
+        #[test]
+        fn receives_of_a_connection_keep_their_order_and_their_share(
+            passes in prop::collection::vec(
+                [0, 1].map(|_| prop::collection::vec((0..SLOTS, any::<bool>()), 0..60)), 1..12,
+            ),
+        ) {
+            let mut uring = Uring::new(Vec::new()).expect("io_uring");
+            uring.entries.resize_with(SLOTS as usize, Entry::empty);
+            let mut came = vec![Vec::new(); SLOTS as usize];
+            let mut used = came.clone();
+            let mut number = 0;
+            let mut arrive = |uring: &mut Uring, results: &[(u32, bool)]| {
+                for &(slot, is_receive) in results {
+                    number += 1;
+                    let op = if is_receive { Op::Receive } else { Op::Send };
+                    if is_receive {
+                        came[slot as usize].push(number);
+                    }
+                    let result = (user_data(op, 0, slot), number, 0);
+                    file(&mut uring.ready, &mut uring.later, result);
+                }
+            };
+            let empty = [Vec::new(), Vec::new()];
+            // Behind the last there is time for all that waits.
+            for [before, within] in passes.iter().chain(std::iter::repeat_n(&empty, 400)) {
+                arrive(&mut uring, before);
+                let is_shared = !uring.later.is_empty() || uring.ready.len() > FEW;
+                uring.share_out();
+                for slot in 0..SLOTS {
+                    let its = uring.ready.iter().filter(|it| slot_of(it.0).0 == slot);
+                    let share = its.filter(|it| is_receive(it)).count();
+                    prop_assert!(!is_shared || share <= usize::from(SHARE));
+                }
+                arrive(&mut uring, within);
+                for (data, number, _) in uring.ready.drain(..).filter(is_receive) {
+                    used[slot_of(data).0 as usize].push(number);
+                }
+            }
+            prop_assert_eq!(came, used);
+            prop_assert!(uring.entries.iter().all(|entry| entry.brought == 0));
         }
     }
 }
