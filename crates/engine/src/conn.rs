@@ -12,8 +12,8 @@ use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::{
-    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LINGER_MS, QUIC_LAST_MS, QUIC_PING_MS, SEND_STALL_MS,
-    WINDOW_STALL_MS,
+    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, INPUT_TURN_BYTES, LINGER_MS, QUIC_LAST_MS, QUIC_PING_MS,
+    RECORD_BYTES, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
@@ -134,6 +134,9 @@ pub(crate) struct Conn {
     pub(crate) progress: u64,
     /// Bytes of output the kernel has taken.
     pub(crate) sent_bytes: u64,
+    /// How much more of what came lately was content than was not, in bytes; see
+    /// [`Self::weigh_input`].
+    pub(crate) content_balance: i16,
     /// Bytes dropped while lingering, or of a body nobody wants.
     pub(crate) dropped: u64,
     /// Input that cannot be used yet.
@@ -170,6 +173,7 @@ impl Conn {
             scanned: 0,
             progress: 0,
             sent_bytes: 0,
+            content_balance: 0,
             dropped: 0,
             stash: Stash::default(),
             body: BodyReader::new(Framing::None, 0),
@@ -293,6 +297,20 @@ impl Conn {
         }
     }
 
+    /// Takes into account that of `bytes` of input so many were content. Says whether what follows
+    /// is expected to be content, when that has changed.
+    #[inline]
+    pub(crate) fn weigh_input(&mut self, bytes: usize, content_bytes: usize) -> Option<bool> {
+        // A record of TLS comes in several parts, of which the last brings all of its content.
+        const MIN: i64 = -(INPUT_TURN_BYTES as i64);
+        const MAX: i64 = 2 * RECORD_BYTES as i64 - 1;
+        let before = self.content_balance > 0;
+        let more = 2 * content_bytes as i64 - bytes as i64;
+        self.content_balance = (i64::from(self.content_balance) + more).clamp(MIN, MAX) as i16;
+        let after = self.content_balance > 0;
+        (before != after).then_some(after)
+    }
+
     /// Nothing more comes after what is queued. `linger`: the peer may still be sending, so its
     /// bytes are read and dropped for a while; a plain close would reset the connection under the
     /// answer (RFC 9112 §9.6).
@@ -386,3 +404,26 @@ impl Conns {
 
 /// Bytes of one slot, used or free, with its place in the list of free ones.
 pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::CHUNK_BYTES;
+
+    #[test]
+    fn content_is_expected_while_most_of_what_comes_is_content() {
+        const PIECE: usize = INPUT_TURN_BYTES;
+        let mut conn = Conn::empty(0);
+        assert_eq!(conn.weigh_input(PIECE, 100), None, "requests");
+        // Records in pieces, the last of which brings the content of all.
+        let record = [0, 0, 0, 4 * PIECE];
+        let expected = record.map(|content| conn.weigh_input(PIECE, content));
+        assert_eq!(expected, [None, None, None, Some(true)]);
+        for content in record.repeat(3) {
+            assert_eq!(conn.weigh_input(PIECE, content), None);
+        }
+        assert_eq!(conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10), None);
+        let small = [(); 2].map(|()| conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10));
+        assert!(small.contains(&Some(false)), "{small:?}");
+    }
+}

@@ -122,6 +122,8 @@ pub(crate) struct Core {
     pub(crate) opening: Vec<u8>,
     /// Where content becomes records of TLS, if no connection has it.
     pub(crate) sealing: Vec<u8>,
+    /// Bytes of the input in hand that were content, or dropped.
+    pub(crate) content_bytes: usize,
     pub(crate) tails: Tails,
     /// Where the fields of a request stand; taken out while one is answered.
     pub(crate) heads: HeadStorage,
@@ -155,6 +157,7 @@ impl Core {
             external: Vec::new(),
             opening: Vec::new(),
             sealing: Vec::new(),
+            content_bytes: 0,
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
             section: FieldSection::new(),

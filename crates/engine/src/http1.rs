@@ -196,12 +196,14 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
         Step::End(_) if discard => conn.phase = Phase::Head,
         Step::End(section) => body_end(app, core, slot, section),
         Step::Data(data) if discard => {
+            core.content_bytes += data.len();
             conn.dropped += data.len() as u64;
             if conn.dropped > BODY_DISCARD_MAX_BYTES {
                 conn.end(true);
             }
         }
         Step::Data(data) => {
+            core.content_bytes += data.len();
             conn.received();
             conn.exchange.wanted -= data.len() as u64;
             app.exchange(Event::Body(data), &mut Exchange { core, slot, stream: 0 });
@@ -249,6 +251,7 @@ fn raw<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize 
         return 0;
     }
     *wanted -= now as u64;
+    core.content_bytes += now;
     app.raw(RawEvent::Bytes(&input[..now]), &mut RawStream { core, slot });
     after_raw(core, slot);
     now
@@ -327,6 +330,7 @@ fn answer_last<A: App>(
 /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
 /// sends more nevertheless may not be done with that.
 pub(crate) fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
+    core.content_bytes += bytes as usize;
     let conn = core.conns.get(slot);
     conn.linger |= bytes > 0 && conn.close_when_sent && !conn.ended;
     conn.dropped += bytes;

@@ -7,6 +7,14 @@ use pinion_http::h3::request::INPUT_MAX_BYTES;
 /// fits into one; sixteen pipelined small answers fit into one send.
 pub const CHUNK_BYTES: usize = 16 * 1024;
 
+/// Bytes of one connection's input that are used in a pass before others have their turn: heads of
+/// any usual size. Of the smallest records, frames and requests that is more than a hundred.
+pub const INPUT_TURN_BYTES: usize = 4 * 1024;
+
+/// … and while they are content, most of them: as much as there is room for in a lent buffer. Bytes
+/// of content cost little.
+pub const CONTENT_TURN_BYTES: usize = CHUNK_BYTES;
+
 /// Bytes up to which a body is copied behind its head instead of becoming a slice of its own: one
 /// contiguous send costs less than an I/O vector until the copy shows (docs/decisions/0002).
 pub const COPY_BODY_MAX_BYTES: u64 = 4 * 1024;

@@ -36,11 +36,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
         let Self { backend, app, core, .. } = self;
         let input = backend.input(&lent);
+        core.content_bytes = 0;
         let mut has_ended = false;
         if core.conns.get(slot).opens_input() {
             has_ended = sealed::received(app, core, slot, input);
         } else {
             take_in(app, core, slot, input);
+        }
+        let changed = core.conns.get(slot).weigh_input(input.len(), core.content_bytes);
+        if let Some(is_content) = changed {
+            backend.expect_content(slot, is_content);
         }
         backend.give_back(lent);
         if has_ended && !self.core.conns.get(slot).ended {

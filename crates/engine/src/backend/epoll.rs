@@ -16,14 +16,14 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, Soc
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_MAX_BYTES};
+use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, INPUT_TURN_BYTES, SEND_MAX_BYTES};
 use crate::tables::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;
 
 /// Bytes of a poller: its input buffer and its events.
-pub(crate) const WORKER_BYTES: usize = CHUNK_BYTES + EVENTS_PER_WAIT * size_of::<Event>();
+pub(crate) const WORKER_BYTES: usize = CONTENT_TURN_BYTES + EVENTS_PER_WAIT * size_of::<Event>();
 /// Bytes of one connection in its table.
 pub(crate) const CONNECTION_BYTES: usize = size_of::<Watched>();
 
@@ -38,6 +38,7 @@ struct Watched {
     generation: u32,
     reading: bool,
     writing: bool,
+    content: bool,
     /// The system could not watch it as it should be.
     failed: Option<Errno>,
 }
@@ -86,7 +87,7 @@ impl Epoll {
             position: 0,
             accept_from: None,
             input_next: false,
-            input: vec![0; CHUNK_BYTES].into_boxed_slice(),
+            input: vec![0; CONTENT_TURN_BYTES].into_boxed_slice(),
             datagrams: Vec::new(),
         })
     }
@@ -99,8 +100,10 @@ impl Epoll {
     }
 
     fn receive_from(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
-        let fd = self.sockets[slot as usize].fd.as_ref()?;
-        match net::recv(fd, &mut *self.input, RecvFlags::empty()).map(|(got, _)| got) {
+        let watched = &self.sockets[slot as usize];
+        let turn_bytes = if watched.content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
+        let room = &mut self.input[..turn_bytes];
+        match net::recv(watched.fd.as_ref()?, room, RecvFlags::empty()).map(|(got, _)| got) {
             Ok(0) => {
                 self.receive(slot, false);
                 Some(Completion::Ended { slot })
@@ -333,6 +336,10 @@ impl Backend for Epoll {
             watched.reading = on;
             self.watch(slot);
         }
+    }
+
+    fn expect_content(&mut self, slot: Slot, on: bool) {
+        self.sockets[slot as usize].content = on;
     }
 
     // SAFETY: safe for every caller: the kernel has copied what it takes when the call is back.

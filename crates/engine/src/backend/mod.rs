@@ -62,7 +62,8 @@ pub enum Completion<S> {
     /// Another worker finds it by turning accepting off and on again.
     ClientMissed,
     /// Bytes arrived. More may follow without asking until [`Backend::receive`] turns it off; up to
-    /// one lent buffer may still come after that.
+    /// one lent buffer may still come after that. In one pass there are not many more of a
+    /// connection than its turn has; see [`Backend::expect_content`].
     Received {
         /// The connection.
         slot: Slot,
@@ -172,6 +173,11 @@ pub trait Backend: Sized {
     /// Turns receiving on or off (back-pressure). A socket that the system cannot watch any more is
     /// told as [`Completion::Failed`]; so it is in [`Self::await_writable`].
     fn receive(&mut self, slot: Slot, on: bool);
+
+    /// Whether what a connection receives is content, most of it. Its turn in a pass is
+    /// [`CONTENT_TURN_BYTES`](crate::limits::CONTENT_TURN_BYTES) then, and else
+    /// [`INPUT_TURN_BYTES`](crate::limits::INPUT_TURN_BYTES), as from the beginning.
+    fn expect_content(&mut self, slot: Slot, on: bool);
 
     /// Sends `parts` in order, as far as the kernel takes them. At most one send per slot is in
     /// flight.

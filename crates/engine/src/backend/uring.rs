@@ -38,7 +38,6 @@ pub use entry::Socket;
 use entry::{Entry, Message};
 use lent::LentRing;
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
-use receive::file;
 
 /// Submission entries: what a busy pass asks for; a full queue is handed over early.
 const SUBMISSIONS: u32 = 1024;
@@ -80,6 +79,8 @@ pub struct Uring {
     /// Results of this pass, taken off the ring before any is looked at. Grows with `entries` only.
     ready: Vec<Completed>,
     position: usize,
+    /// The number of this pass, to tell what belongs to it.
+    pass: u16,
     /// Receives that wait for the next pass. Has as many places as `ready`.
     later: Vec<Completed>,
     /// A closed slot whose last send has been told; to be released.
@@ -122,6 +123,7 @@ impl Uring {
             entries: Vec::new(),
             ready: Vec::with_capacity(COMPLETIONS as usize),
             position: 0,
+            pass: 0,
             later: Vec::with_capacity(COMPLETIONS as usize),
             quiet: None,
             ended: Vec::new(),
@@ -166,8 +168,7 @@ impl Uring {
             if counts && !cqueue::more(entry.flags()) {
                 self.outstanding -= 1;
             }
-            let result = (entry.user_data(), entry.result(), entry.flags());
-            file(&mut self.ready, &mut self.later, result);
+            self.ready.push((entry.user_data(), entry.result(), entry.flags()));
         }
     }
 
@@ -257,7 +258,7 @@ impl Backend for Uring {
             }
         };
         self.reap();
-        self.share_out();
+        self.begin_pass();
         match outcome {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
@@ -279,6 +280,10 @@ impl Backend for Uring {
             let &(data, result, flags) = self.ready.get(self.position)?;
             self.position += 1;
             let completion = match Op::of(data) {
+                Some(Op::Receive) if self.is_turn_over(data, result) => {
+                    self.put_off((data, result, flags));
+                    None
+                }
                 Some(Op::Receive) => self.received(data, result, flags),
                 Some(Op::Send) => self.sent(data, result),
                 Some(Op::Accept) => match self.listener_polled(data, result) {
@@ -337,6 +342,10 @@ impl Backend for Uring {
 
     fn receive(&mut self, slot: Slot, on: bool) {
         self.steer_receive(slot, on);
+    }
+
+    fn expect_content(&mut self, slot: Slot, on: bool) {
+        self.entries[slot as usize].content = on;
     }
 
     // SAFETY: needs what `Backend::send` asks of its caller: the entry names the memory of `parts`.

@@ -122,6 +122,7 @@ pub(crate) fn content<A: App>(
     end: bool,
 ) {
     core.conns.get(slot).received();
+    core.content_bytes += bytes.len();
     let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;

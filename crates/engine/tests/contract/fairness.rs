@@ -1,6 +1,6 @@
-//! Whoever sends without end keeps nobody waiting for more than a share of what he has sent.
+//! Whoever sends without end keeps nobody waiting for more than a turn of what he has sent.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -9,35 +9,44 @@ use std::time::Duration;
 use pinion_engine::app::{App, Event, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::limits::CHUNK_BYTES;
+use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 
 use crate::plain::connect;
+use crate::support::answer;
 
-/// Reads streams of bytes and tells what came: the first byte, which is that of its client, and how
-/// many.
+/// Tells what came: the letter of its client, and how many bytes of a stream.
 struct Reader {
     came: Sender<(u8, usize)>,
     /// Who sends an `h` holds the worker up until this has something.
     held: Arc<Mutex<Receiver<()>>>,
 }
 
+impl Reader {
+    fn tell(&self, letter: u8, bytes: usize) {
+        let _ = self.came.send((letter, bytes));
+        if letter == b'h' {
+            let _ = self.held.lock().expect("one at a time").recv();
+        }
+    }
+}
+
 impl App for Reader {
-    fn exchange(&mut self, _: Event<'_>, _: &mut Exchange<'_>) {}
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        if let Event::Head(head) = event {
+            self.tell(head.target.path[1], 1);
+            exchange.prepared(&answer(b""), None);
+        }
+    }
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         match event {
             RawEvent::Open => stream.want(u64::MAX),
-            RawEvent::Bytes(bytes) => {
-                let _ = self.came.send((bytes[0], bytes.len()));
-                if bytes[0] == b'h' {
-                    let _ = self.held.lock().expect("one at a time").recv();
-                }
-            }
+            RawEvent::Bytes(bytes) => self.tell(bytes[0], bytes.len()),
             _ => {}
         }
     }
@@ -45,42 +54,64 @@ impl App for Reader {
     fn pass(&mut self, _: Now, _: &mut Mappings) {}
 }
 
-#[test]
-fn floods_leave_a_turn_to_others() {
-    const FLOODS: usize = 3;
+const FLOODS: usize = 3;
+
+/// What comes of floods before somebody has his turn who has sent something behind them.
+fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
     const FLOOD_BYTES: usize = 100_000;
+    let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
+    let at = local_address(&socket).expect("an address");
+    let listeners = vec![Listener { socket, settings: ListenerSettings::plain(protocol) }];
+    let kit = Kit { listeners, quic: Vec::new(), settings: Settings::default(), workers: 1, io };
+    let (came, order) = channel();
+    let (go_on, held) = channel();
+    let held = Arc::new(Mutex::new(held));
+    let server = Server::start(kit, move |_, _| Reader { came: came.clone(), held: held.clone() });
+    let server = server.expect("start");
+    let next = || order.recv_timeout(Duration::from_secs(10)).expect("bytes");
+    // Those that have spoken before are received from for good.
+    let client = |letter: u8| -> TcpStream {
+        let mut stream = connect(at);
+        stream.write_all(&word(letter)).expect("send");
+        assert_eq!(next().0, letter);
+        let mut answers = stream.try_clone().expect("a socket");
+        std::thread::spawn(move || answers.read_to_end(&mut Vec::new()));
+        stream
+    };
+    let mut floods: Vec<TcpStream> = (0..FLOODS).map(|_| client(b'f')).collect();
+    let mut polite = client(b'p');
+    let _holder = client(b'h');
+    for flood in &mut floods {
+        let words = FLOOD_BYTES / word(b'f').len();
+        flood.write_all(&word(b'f').repeat(words)).expect("send");
+    }
+    polite.write_all(&word(b'p')).expect("send");
+    go_on.send(()).expect("the worker waits");
+    let before = std::iter::repeat_with(next).take_while(|(who, _)| *who != b'p');
+    let before = before.map(|(_, bytes)| bytes).sum();
+    server.control().stop();
+    server.join();
+    before
+}
+
+#[test]
+fn streams_leave_a_turn_to_others() {
     for io in [Io::Epoll, Io::Uring] {
-        let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
-        let at = local_address(&socket).expect("an address");
-        let listeners = vec![Listener { socket, settings: ListenerSettings::plain(Protocol::Raw) }];
-        let kit =
-            Kit { listeners, quic: Vec::new(), settings: Settings::default(), workers: 1, io };
-        let (came, order) = channel();
-        let (go_on, held) = channel();
-        let held = Arc::new(Mutex::new(held));
-        let server =
-            Server::start(kit, move |_, _| Reader { came: came.clone(), held: held.clone() });
-        let server = server.expect("start");
-        let next = || order.recv_timeout(Duration::from_secs(10)).expect("bytes");
-        // Those that have spoken before are received from for good.
-        let client = |letter: u8| -> TcpStream {
-            let mut stream = connect(at);
-            stream.write_all(&[letter]).expect("send");
-            assert_eq!(next(), (letter, 1));
-            stream
-        };
-        let mut floods: Vec<TcpStream> = (0..FLOODS).map(|_| client(b'f')).collect();
-        let mut polite = client(b'p');
-        let _holder = client(b'h');
-        for flood in &mut floods {
-            flood.write_all(&[b'f'; FLOOD_BYTES]).expect("send");
-        }
-        polite.write_all(b"p").expect("send");
-        go_on.send(()).expect("the worker waits");
-        let before_bytes: usize =
-            std::iter::repeat_with(next).take_while(|(who, _)| *who != b'p').map(|it| it.1).sum();
-        assert!(before_bytes <= FLOODS * CHUNK_BYTES, "{before_bytes} bytes over {io:?}");
-        server.control().stop();
-        server.join();
+        let bytes = before_others(io, Protocol::Raw, |letter| vec![letter]);
+        assert!(bytes <= FLOODS * CONTENT_TURN_BYTES, "{bytes} bytes over {io:?}");
+    }
+}
+
+/// They cost many times what bytes of content do.
+#[test]
+fn small_requests_leave_a_turn_to_others() {
+    let word = |letter: u8| {
+        let [name, end] = ["GET /", " HTTP/1.1\r\nHost: x\r\n\r\n"].map(str::as_bytes);
+        [name, &[letter], end].concat()
+    };
+    for io in [Io::Epoll, Io::Uring] {
+        let requests = before_others(io, Protocol::Http(Protocols::ALL), word);
+        let most = FLOODS * INPUT_TURN_BYTES.div_ceil(word(b'f').len());
+        assert!(requests <= most, "{requests} requests over {io:?}");
     }
 }

@@ -287,7 +287,7 @@ impl Handlers {
     }
 }
 
-fn answer(body: &'static [u8]) -> Prepared<'static> {
+pub(crate) fn answer(body: &'static [u8]) -> Prepared<'static> {
     Prepared {
         shared: SharedFields::h1(b"Content-Type: text/plain\r\n"),
         content_length: Some(body.len() as u64),

@@ -390,6 +390,9 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         }
     }
 
+    /// How much comes at once is the dice's.
+    fn expect_content(&mut self, _slot: Slot, _on: bool) {}
+
     // SAFETY: in the shape of io_uring the memory is read until `Sent` or `Released`, which is what
     // the trait asks of callers; otherwise it is copied before the call is back.
     unsafe fn send(&mut self, slot: Slot, parts: &[IoSlice<'_>]) -> Sending {

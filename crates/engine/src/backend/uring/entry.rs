@@ -31,8 +31,10 @@ pub(super) struct Entry {
     pub(super) receiving: bool,
     /// Nothing was received yet.
     pub(super) fresh: bool,
-    /// What it brings in this pass, while that is counted.
-    pub(super) brought: u8,
+    /// A pass, and the bytes that it has brought in it.
+    pub(super) brought: (u16, u16),
+    /// See [`Backend::expect_content`](super::super::Backend::expect_content).
+    pub(super) content: bool,
     /// The engine wants to receive.
     pub(super) wanted: bool,
     /// It stands among those whose receive has ended.
@@ -68,7 +70,8 @@ impl Entry {
             generation: 0,
             receiving: false,
             fresh: true,
-            brought: 0,
+            brought: (0, 0),
+            content: false,
             wanted: false,
             listed: false,
             starved: false,

@@ -12,9 +12,10 @@ use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::super::Lent;
+use crate::limits::INPUT_TURN_BYTES;
 
-/// Bytes of one buffer: nearly every request head fits; larger input comes in pieces.
-pub(super) const BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes of one buffer: larger input comes in pieces.
+pub(super) const BUFFER_BYTES: usize = INPUT_TURN_BYTES;
 /// Most buffers lent: 4 MiB (a power of two, as the kernel wants).
 const BUFFERS_MAX: u16 = 1024;
 /// Buffers lent at first, and added whenever receives found none.

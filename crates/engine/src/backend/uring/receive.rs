@@ -12,35 +12,21 @@ use super::super::{Completion, Lent, Slot};
 use super::lent::BUFFER_BYTES;
 use super::operation::{Op, slot_of, user_data};
 use super::{Completed, GROUP, Socket, Uring};
-use crate::limits::CHUNK_BYTES;
-
-/// Results of a receive that are used in one pass, while others wait for their turn: as many bytes
-/// as epoll brings of a connection. The kernel may have filled 32 buffers for it.
-const SHARE: u8 = (CHUNK_BYTES / BUFFER_BYTES) as u8;
-/// As long as there are no more results than this, nobody waits long.
-const FEW: usize = 16;
+use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 
 fn is_receive(result: &Completed) -> bool {
     Op::of(result.0) == Some(Op::Receive)
 }
 
-/// Puts a result where its turn is: a receive behind those that wait, also in the middle of a pass,
-/// since bytes of one connection must not overtake each other.
-pub(super) fn file(ready: &mut Vec<Completed>, later: &mut Vec<Completed>, result: Completed) {
-    if is_receive(&result) && !later.is_empty() {
-        later.push(result);
-    } else {
-        ready.push(result);
-    }
-}
+const _: () = assert!(CONTENT_TURN_BYTES + BUFFER_BYTES <= u16::MAX as usize, "they are counted");
 
 impl Uring {
-    /// Sets apart what connections bring beyond their share, for the next pass: who sends without
-    /// end must not keep those waiting who come behind. The order within a connection stays. What
-    /// is no receive comes first: it may give memory back, and a receive needs some.
-    pub(super) fn share_out(&mut self) {
-        let Self { ready, later, entries, .. } = self;
-        if later.is_empty() && ready.len() <= FEW {
+    /// Receives that were put off come before those that are new. What is no receive comes first
+    /// then: it may give memory back, and a receive needs some.
+    pub(super) fn begin_pass(&mut self) {
+        self.pass = self.pass.wrapping_add(1);
+        let Self { ready, later, .. } = self;
+        if later.is_empty() {
             return;
         }
         ready.retain(|result| {
@@ -50,24 +36,32 @@ impl Uring {
             }
             !is_receive
         });
-        let mut brought = |data: u64, count: fn(u8) -> u8| {
-            let entry = entries.get_mut(slot_of(data).0 as usize);
-            entry.map_or(0, |entry| {
-                entry.brought = count(entry.brought);
-                entry.brought
-            })
-        };
-        let others = ready.len();
-        later.retain(|result| {
-            let waits = brought(result.0, |count| count.saturating_add(1)) > SHARE;
-            if !waits {
-                ready.push(*result);
-            }
-            waits
-        });
-        for result in &ready[others..] {
-            brought(result.0, |_| 0);
+        ready.append(later);
+    }
+
+    /// Whether a connection has had its turn in this pass: who sends without end must not keep
+    /// those waiting who come behind. The kernel may have filled 32 buffers for it. Counts what
+    /// comes else.
+    #[inline]
+    pub(super) fn is_turn_over(&mut self, data: u64, result: i32) -> bool {
+        let Some(entry) = self.entries.get_mut(slot_of(data).0 as usize) else { return false };
+        // The end, or a fault, comes behind the bytes before it.
+        let bytes = u16::try_from(result).unwrap_or(0);
+        if entry.brought.0 != self.pass {
+            entry.brought = (self.pass, 0);
         }
+        let turn_bytes = if entry.content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
+        let is_over = usize::from(entry.brought.1) >= turn_bytes;
+        entry.brought.1 += if is_over { 0 } else { bytes };
+        is_over
+    }
+
+    /// Leaves a receive to a later pass. Until then no more is received for its connection, or it
+    /// could take all the buffers. What ends the receive comes behind what it has brought.
+    pub(super) fn put_off(&mut self, receive: Completed) {
+        self.later.push(receive);
+        let Some(slot) = self.tenant(receive.0) else { return };
+        self.cancel_receive(slot);
     }
 
     /// Turns receiving on or off.
@@ -76,7 +70,14 @@ impl Uring {
         entry.wanted = on;
         if on && !entry.receiving {
             self.arm_receive(slot);
-        } else if !on && entry.receiving && !entry.cancelling {
+        } else if !on {
+            self.cancel_receive(slot);
+        }
+    }
+
+    fn cancel_receive(&mut self, slot: Slot) {
+        let entry = &mut self.entries[slot as usize];
+        if entry.receiving && !entry.cancelling {
             entry.cancelling = true;
             let target = user_data(Op::Receive, entry.generation, slot);
             self.cancel(target);
@@ -190,45 +191,64 @@ mod tests {
     proptest! {
         /// Results come before a pass and in the middle of one.
         #[test]
-        fn receives_of_a_connection_keep_their_order_and_their_share(
+        fn receives_of_a_connection_keep_their_order_and_their_turns(
             passes in prop::collection::vec(
-                [0, 1].map(|_| prop::collection::vec((0..SLOTS, any::<bool>()), 0..60)), 1..12,
+                [0, 1].map(|_| {
+                    let bytes = -1..=BUFFER_BYTES as i32;
+                    prop::collection::vec((0..SLOTS, bytes, any::<bool>()), 0..60)
+                }), 1..12,
             ),
+            contents in any::<[bool; SLOTS as usize]>(),
         ) {
             let mut uring = Uring::new(Vec::new()).expect("io_uring");
             uring.entries.resize_with(SLOTS as usize, Entry::empty);
+            for (entry, content) in uring.entries.iter_mut().zip(contents) {
+                entry.content = content;
+            }
             let mut came = vec![Vec::new(); SLOTS as usize];
             let mut used = came.clone();
             let mut number = 0;
-            let mut arrive = |uring: &mut Uring, results: &[(u32, bool)]| {
-                for &(slot, is_receive) in results {
+            let mut arrive = |uring: &mut Uring, results: &[(u32, i32, bool)]| {
+                for &(slot, bytes, is_receive) in results {
                     number += 1;
                     let op = if is_receive { Op::Receive } else { Op::Send };
                     if is_receive {
                         came[slot as usize].push(number);
                     }
-                    let result = (user_data(op, 0, slot), number, 0);
-                    file(&mut uring.ready, &mut uring.later, result);
+                    let result = (user_data(op, 0, slot), bytes, number);
+                    uring.ready.push(result);
                 }
             };
             let empty = [Vec::new(), Vec::new()];
             // Behind the last there is time for all that waits.
-            for [before, within] in passes.iter().chain(std::iter::repeat_n(&empty, 400)) {
+            for [before, within] in passes.iter().chain(std::iter::repeat_n(&empty, 1500)) {
                 arrive(&mut uring, before);
-                let is_shared = !uring.later.is_empty() || uring.ready.len() > FEW;
-                uring.share_out();
-                for slot in 0..SLOTS {
-                    let its = uring.ready.iter().filter(|it| slot_of(it.0).0 == slot);
-                    let share = its.filter(|it| is_receive(it)).count();
-                    prop_assert!(!is_shared || share <= usize::from(SHARE));
+                uring.begin_pass();
+                let mut within = Some(within);
+                let mut brought = [0; SLOTS as usize];
+                let mut at = 0;
+                while let Some(&result) = uring.ready.get(at) {
+                    at += 1;
+                    let slot = slot_of(result.0).0 as usize;
+                    if is_receive(&result) && uring.is_turn_over(result.0, result.1) {
+                        uring.put_off(result);
+                    } else if is_receive(&result) {
+                        used[slot].push(result.2);
+                        brought[slot] += result.1.max(0) as usize;
+                    }
+                    if let Some(within) = within.take_if(|_| at > 10) {
+                        arrive(&mut uring, within);
+                    }
                 }
-                arrive(&mut uring, within);
-                for (data, number, _) in uring.ready.drain(..).filter(is_receive) {
-                    used[slot_of(data).0 as usize].push(number);
+                arrive(&mut uring, within.unwrap_or(&empty[0]));
+                uring.ready.drain(..at);
+                for (bytes, content) in brought.into_iter().zip(contents) {
+                    let turn_bytes = if content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
+                    prop_assert!(bytes < turn_bytes + BUFFER_BYTES, "{} bytes", bytes);
                 }
             }
             prop_assert_eq!(came, used);
-            prop_assert!(uring.entries.iter().all(|entry| entry.brought == 0));
+            prop_assert!(uring.later.is_empty());
         }
     }
 }
