@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use aws_lc_rs::{hkdf, hmac};
-use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
 use super::ids::{IdKey, Ids, Place};
+use super::suites::BySuites;
 use crate::limits::{
     QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES,
     QUIC_SEND_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,
@@ -52,7 +52,7 @@ impl QuicConfig {
     ///
     /// `None` when `tls` has no cipher suite that QUIC can use.
     pub fn new(tls: &TlsConfig, keys: QuicKeys, idle_ms: u64) -> Option<Self> {
-        let crypto = QuicServerConfig::try_from(Arc::clone(&tls.by_client)).ok()?;
+        let crypto = BySuites::new(tls)?;
         let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
         let mut server = ServerConfig::new(Arc::new(crypto), Arc::new(tokens));
         let mut transport = TransportConfig::default();

@@ -70,15 +70,7 @@ impl TlsConfig {
         protocols: Protocols,
         clients: Option<&ClientAuthorities>,
     ) -> Result<Self, TlsError> {
-        let settings = |provider| -> Result<_, TlsError> {
-            let mut config = common(provider, store, tickets, clients)?;
-            config.alpn_protocols = alpn(protocols);
-            Ok(config)
-        };
-        let mut aes_first = settings(short_keys_first())?;
-        aes_first.ignore_client_order = true;
-        let by_client = Arc::new(settings(default_provider())?);
-        Ok(Self { by_client, aes_first: Arc::new(aes_first) })
+        Self::speaking(&alpn(protocols), store, tickets, clients)
     }
 
     /// Settings of a listener of QUIC: TLS 1.3 inside of it, and HTTP/3 inside of that (RFC 9114
@@ -91,10 +83,24 @@ impl TlsConfig {
         tickets: &Arc<Tickets>,
         clients: Option<&ClientAuthorities>,
     ) -> Result<Self, TlsError> {
-        let mut config = common(default_provider(), store, tickets, clients)?;
-        config.alpn_protocols = vec![b"h3".to_vec()];
-        let config = Arc::new(config);
-        Ok(Self { by_client: Arc::clone(&config), aes_first: config })
+        Self::speaking(&[b"h3".to_vec()], store, tickets, clients)
+    }
+
+    fn speaking(
+        alpn: &[Vec<u8>],
+        store: &Arc<CertificateStore>,
+        tickets: &Arc<Tickets>,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<Self, TlsError> {
+        let settings = |provider| -> Result<_, TlsError> {
+            let mut config = common(provider, store, tickets, clients)?;
+            config.alpn_protocols = alpn.to_vec();
+            Ok(config)
+        };
+        let mut aes_first = settings(short_keys_first())?;
+        aes_first.ignore_client_order = true;
+        let by_client = Arc::new(settings(default_provider())?);
+        Ok(Self { by_client, aes_first: Arc::new(aes_first) })
     }
 
     /// The settings for a client whose first bytes are `input`. All clients of a kind get the same,

@@ -4,21 +4,26 @@ use rustls::CipherSuite;
 
 /// Whether a client puts AES in front of ChaCha20: then its machine has instructions for AES, and
 /// how long the keys are is for the server to say. Clients whose machines have none put ChaCha20
-/// first. `input` begins with the record of a ClientHello (RFC 8446 §4.1.2); when the suites are
-/// not in it, it says no.
+/// first. `input` begins with the record of a ClientHello; when the suites are not in it, it says
+/// no.
 pub(super) fn prefers_aes(input: &[u8]) -> bool {
-    let suites = suites(input).unwrap_or_default();
+    const RECORD_HEADER_BYTES: usize = 5;
+    input.get(RECORD_HEADER_BYTES..).is_some_and(message_prefers_aes)
+}
+
+/// The same of a ClientHello by itself (RFC 8446 §4.1.2), as QUIC has it.
+pub(crate) fn message_prefers_aes(message: &[u8]) -> bool {
+    let suites = suites(message).unwrap_or_default();
     let kinds = suites.iter().map(|suite| is_aes(CipherSuite::from(u16::from_be_bytes(*suite))));
     kinds.flatten().next().unwrap_or(false)
 }
 
 /// The suites, as far as they have come.
-fn suites(input: &[u8]) -> Option<&[[u8; 2]]> {
-    const RECORD_HEADER_BYTES: usize = 5;
+fn suites(message: &[u8]) -> Option<&[[u8; 2]]> {
     const CLIENT_HELLO: u8 = 1;
     // A length of 24 bits, a version, and 32 bytes of randomness.
     const BEFORE_SESSION_BYTES: usize = 3 + 2 + 32;
-    let (kind, rest) = input.get(RECORD_HEADER_BYTES..)?.split_first()?;
+    let (kind, rest) = message.split_first()?;
     let (session_bytes, rest) = rest.get(BEFORE_SESSION_BYTES..)?.split_first()?;
     let (bytes, rest) = rest.get(usize::from(*session_bytes)..)?.split_first_chunk()?;
     let bytes = usize::from(u16::from_be_bytes(*bytes));

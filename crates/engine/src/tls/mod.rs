@@ -23,6 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use hello::message_prefers_aes;
 pub(crate) use session::{Brought, Inside, TlsSession};
 
 /// Fills `bytes` with randomness of the system.
@@ -40,5 +41,5 @@ pub struct TlsConfig {
     /// For clients whose order of cipher suites holds.
     pub(crate) by_client: Arc<rustls::ServerConfig>,
     /// For those that put AES first; the same but for the order of suites.
-    aes_first: Arc<rustls::ServerConfig>,
+    pub(crate) aes_first: Arc<rustls::ServerConfig>,
 }
