@@ -7,8 +7,8 @@ use crate::inbox;
 use crate::limits::{
     ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, DATAGRAM_BATCH,
     DATAGRAM_MAX_BYTES, EXTERNAL_READ_BYTES, HANDSHAKE_MAX_BYTES, INBOX_DATAGRAMS_MAX,
-    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, SEAL_MAX_BYTES, TLS_RECORD_MAX_BYTES,
-    WORKER_STACK_BYTES,
+    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX, SEAL_MAX_BYTES,
+    TLS_RECORD_MAX_BYTES, WORKER_STACK_BYTES,
 };
 use crate::output;
 use crate::quic::door;
@@ -53,11 +53,12 @@ pub const QUIC_CONNECTION_BYTES: usize = {
     STATE_BYTES + QUIC_CONNECTION_WINDOW_BYTES as usize
 };
 
-/// Bytes of one worker where QUIC is spoken: what datagrams are received in, and those that came to
-/// another worker, waiting in its inbox and taken out of it.
+/// Bytes of one worker where QUIC is spoken: what datagrams are received in, those that came to
+/// another worker, waiting in its inbox and taken out of it, and those of handshakes that wait.
 pub const QUIC_WORKER_BYTES: usize = {
     const PASSED_ON_BYTES: usize = QUIC_DATAGRAM_MAX_BYTES as usize + door::DATAGRAM_BYTES;
-    DATAGRAM_BATCH * DATAGRAM_MAX_BYTES + 2 * INBOX_DATAGRAMS_MAX * PASSED_ON_BYTES
+    const KEPT: usize = 2 * INBOX_DATAGRAMS_MAX + QUIC_STEPS_MAX + 1;
+    DATAGRAM_BATCH * DATAGRAM_MAX_BYTES + KEPT * PASSED_ON_BYTES
 };
 
 /// Bytes of one socket of QUIC: what is being sent, and what the kernel had no room for.

@@ -210,6 +210,10 @@ pub(crate) const QUIC_RETRY_HANDSHAKES: usize = 256;
 /// not there takes none from those who are.
 pub(crate) const QUIC_UNPROVEN_DIVISOR: usize = 8;
 
+/// Datagrams of handshakes that wait at most; when there are more, the first has its turn at once.
+/// It is a burst of newcomers whose hello has two.
+pub(crate) const QUIC_STEPS_MAX: usize = 64;
+
 /// Datagrams, or runs of them, received in one call: they share its cost, and each has a buffer.
 pub(crate) const DATAGRAM_BATCH: usize = 8;
 

@@ -153,6 +153,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.try_short_sends();
         self.quic_timers();
+        self.quic_handshakes();
         Ok(!self.drained(brought))
     }
 

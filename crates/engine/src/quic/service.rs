@@ -1,13 +1,13 @@
 //! What a worker does with QUIC: datagrams in, connections driven, datagrams out, deadlines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinion_http::h3::frame::ErrorCode;
-use quinn_proto::{ConnectionHandle, Incoming};
+use quinn_proto::{ConnectionEvent, ConnectionHandle, Incoming};
 
 use super::config::QuicConfig;
 use super::door::{Datagram, Door, Received, Sent};
@@ -21,7 +21,9 @@ use crate::drain::Ending;
 use crate::exchange::Stage;
 use crate::http3::{self, Http3};
 use crate::inbox::Poster;
-use crate::limits::{DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX};
+use crate::limits::{
+    DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
+};
 use crate::many::{self, Many};
 use crate::worker::Worker;
 
@@ -45,6 +47,8 @@ pub(crate) struct Quic {
     places: Vec<Option<Place>>,
     /// Connections to be driven behind a batch.
     dirty: Vec<Slot>,
+    /// Steps of handshakes that wait until others have had their turn.
+    steps: VecDeque<Step>,
     handshakes: usize,
 }
 
@@ -55,6 +59,14 @@ struct Place {
     timer: Option<Instant>,
     is_dirty: bool,
     is_handshaking: bool,
+}
+
+/// A step of a handshake. It takes as long as many requests, and cannot be divided.
+enum Step {
+    /// Somebody wants to connect by this door.
+    Begin(usize, Incoming),
+    /// For a connection, by slot and generation.
+    GoOn(Slot, u64, ConnectionEvent),
 }
 
 /// How soon to try again when the kernel had no room for a datagram.
@@ -83,15 +95,24 @@ impl Quic {
             due: Vec::new(),
             places: Vec::new(),
             dirty: Vec::new(),
+            steps: VecDeque::new(),
             handshakes: 0,
         })))
     }
 
-    /// How long until a connection is to be looked at, in milliseconds, rounded up.
+    /// How long until there is something to do, in milliseconds, rounded up.
     pub(crate) fn wait_ms(&self) -> Option<u64> {
+        if !self.steps.is_empty() {
+            return Some(0);
+        }
         let (next, _) = self.timers.first()?;
         let left = next.saturating_duration_since(Instant::now());
         Some(left.as_micros().div_ceil(1000) as u64)
+    }
+
+    fn is_handshaking(&self, slot: Slot) -> bool {
+        let place = self.places.get(slot as usize).copied().flatten();
+        place.is_some_and(|place| place.is_handshaking)
     }
 
     fn soil(&mut self, slot: Slot) {
@@ -156,19 +177,59 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.drive_dirty(now);
     }
 
-    /// A datagram, wherever it came in.
+    /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
+    /// usual.
     fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>, now: Instant) {
+        let is_usual = datagram.bytes.len() <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
         match quic.doors[door].enter(datagram, now) {
             Received::Nothing => {}
-            Received::For(slot, event) => {
-                if let Some(http3) = self.core.conns.get(slot).http3() {
-                    http3.quic.handle_event(event);
-                    quic.soil(slot);
-                }
+            Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
+                let generation = self.core.conns.get(slot).generation;
+                quic.steps.push_back(Step::GoOn(slot, generation, event));
             }
+            Received::For(slot, event) => self.bring(quic, slot, event),
             Received::Elsewhere(worker) => self.pass_on(door, worker, datagram),
-            Received::Newcomer(incoming) => self.newcomer(quic, door, incoming, now),
+            Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(door, incoming)),
         }
+        if quic.steps.len() > QUIC_STEPS_MAX {
+            self.step(quic, now);
+        }
+    }
+
+    /// Tells a connection what has come for it.
+    fn bring(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
+        if let Some(http3) = self.core.conns.get(slot).http3() {
+            http3.quic.handle_event(event);
+            quic.soil(slot);
+        }
+    }
+
+    /// Takes the oldest step of a handshake.
+    fn step(&mut self, quic: &mut Quic, now: Instant) {
+        match quic.steps.pop_front() {
+            Some(Step::Begin(door, incoming)) => self.newcomer(quic, door, incoming, now),
+            Some(Step::GoOn(slot, generation, event)) if self.core.conns.is(slot, generation) => {
+                self.bring(quic, slot, event);
+            }
+            // Its connection is no more.
+            Some(Step::GoOn(..)) | None => {}
+        }
+    }
+
+    /// Handshakes get on by one step in a pass, so that whoever is connected waits for no more than
+    /// one. A server that stops has no time for that.
+    pub(crate) fn quic_handshakes(&mut self) {
+        if self.core.quic.as_ref().is_none_or(|quic| quic.steps.is_empty()) {
+            return;
+        }
+        let Some(mut quic) = self.core.quic.take() else { return };
+        let now = Instant::now();
+        self.step(&mut quic, now);
+        while self.core.ending != Ending::No && !quic.steps.is_empty() {
+            self.step(&mut quic, now);
+        }
+        self.core.quic = Some(quic);
+        self.drive_dirty(now);
     }
 
     /// Hands a datagram to the worker that has its connection. One that finds no room there is

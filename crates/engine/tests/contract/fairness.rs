@@ -10,7 +10,7 @@ use pinion_engine::app::{App, Event, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
-use pinion_engine::listener::{Listener, bind_tcp, local_address};
+use pinion_engine::listener::{Listener, QuicListener, bind_tcp, local_address};
 use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
@@ -20,10 +20,39 @@ use crate::plain::connect;
 use crate::support::answer;
 
 /// Tells what came: the letter of its client, and how many bytes of a stream.
-struct Reader {
+pub(crate) struct Reader {
     came: Sender<(u8, usize)>,
     /// Who sends an `h` holds the worker up until this has something.
     held: Arc<Mutex<Receiver<()>>>,
+}
+
+/// A server of one worker that tells what came, and goes on after an `h` when it is told to.
+pub(crate) struct Holder {
+    server: Server,
+    order: Receiver<(u8, usize)>,
+    pub(crate) go_on: Sender<()>,
+}
+
+impl Holder {
+    pub(crate) fn start(io: Io, listeners: Vec<Listener>, quic: Vec<QuicListener>) -> Holder {
+        let kit = Kit { listeners, quic, settings: Settings::default(), workers: 1, io };
+        let (came, order) = channel();
+        let (go_on, held) = channel();
+        let held = Arc::new(Mutex::new(held));
+        let server =
+            Server::start(kit, move |_, _| Reader { came: came.clone(), held: held.clone() });
+        Holder { server: server.expect("start"), order, go_on }
+    }
+
+    /// What came next.
+    pub(crate) fn next(&self) -> (u8, usize) {
+        self.order.recv_timeout(Duration::from_secs(10)).expect("bytes")
+    }
+
+    pub(crate) fn stop(self) {
+        self.server.control().stop();
+        self.server.join();
+    }
 }
 
 impl Reader {
@@ -62,13 +91,8 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
     let at = local_address(&socket).expect("an address");
     let listeners = vec![Listener { socket, settings: ListenerSettings::plain(protocol) }];
-    let kit = Kit { listeners, quic: Vec::new(), settings: Settings::default(), workers: 1, io };
-    let (came, order) = channel();
-    let (go_on, held) = channel();
-    let held = Arc::new(Mutex::new(held));
-    let server = Server::start(kit, move |_, _| Reader { came: came.clone(), held: held.clone() });
-    let server = server.expect("start");
-    let next = || order.recv_timeout(Duration::from_secs(10)).expect("bytes");
+    let server = Holder::start(io, listeners, Vec::new());
+    let next = || server.next();
     // Those that have spoken before are received from for good.
     let client = |letter: u8| -> TcpStream {
         let mut stream = connect(at);
@@ -86,11 +110,10 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
         flood.write_all(&word(b'f').repeat(words)).expect("send");
     }
     polite.write_all(&word(b'p')).expect("send");
-    go_on.send(()).expect("the worker waits");
+    server.go_on.send(()).expect("the worker waits");
     let before = std::iter::repeat_with(next).take_while(|(who, _)| *who != b'p');
     let before = before.map(|(_, bytes)| bytes).sum();
-    server.control().stop();
-    server.join();
+    server.stop();
     before
 }
 

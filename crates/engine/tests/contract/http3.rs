@@ -3,6 +3,7 @@
 
 mod closing;
 mod content;
+mod handshakes;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, LazyLock};
@@ -16,7 +17,7 @@ use pinion_engine::tls::certificates::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream};
+use quinn::{ClientConfig, Connecting, Connection, Endpoint, RecvStream, SendStream};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::RootCertStore;
 use tokio::runtime::{Builder, Runtime};
@@ -81,6 +82,24 @@ pub(crate) const GET: u8 = 17;
 pub(crate) const POST: u8 = 20;
 const SCHEME: u8 = 23;
 
+/// A client's handshake begins.
+pub(crate) fn connecting(server: SocketAddr) -> (Endpoint, Connecting) {
+    let mut roots = RootCertStore::empty();
+    roots.add(CERTIFIED.cert.der().clone()).expect("a certificate");
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::aws_lc_rs::default_provider(),
+    ));
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = QuicClientConfig::try_from(tls).expect("a cipher suite");
+    let config = ClientConfig::new(Arc::new(crypto));
+    let _context = RUNTIME.enter();
+    let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    let connecting = endpoint.connect_with(config, server, "localhost").expect("begun");
+    (endpoint, connecting)
+}
+
 /// A connection.
 pub(crate) struct Http3 {
     pub(crate) connection: Connection,
@@ -90,20 +109,12 @@ pub(crate) struct Http3 {
 
 impl Http3 {
     pub(crate) fn connect(server: &TestServer) -> Http3 {
-        let mut roots = RootCertStore::empty();
-        roots.add(CERTIFIED.cert.der().clone()).expect("a certificate");
-        let builder = rustls::ClientConfig::builder_with_provider(Arc::new(
-            rustls::crypto::aws_lc_rs::default_provider(),
-        ));
-        let builder = builder.with_safe_default_protocol_versions().expect("versions");
-        let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let crypto = QuicClientConfig::try_from(tls).expect("a cipher suite");
-        let config = ClientConfig::new(Arc::new(crypto));
-        let _context = RUNTIME.enter();
-        let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
-        let connecting = endpoint.connect_with(config, server.quic, "localhost");
-        let connection = wait(connecting.expect("begun")).expect("a connection");
+        Http3::connect_to(server.quic)
+    }
+
+    pub(crate) fn connect_to(server: SocketAddr) -> Http3 {
+        let (endpoint, connecting) = connecting(server);
+        let connection = wait(connecting).expect("a connection");
         let mut control = wait(connection.open_uni()).expect("open");
         wait(control.write_all(&[&[0][..], &frame(0x4, &[])].concat())).expect("written");
         Http3 { connection, _endpoint: endpoint, _control: control }
