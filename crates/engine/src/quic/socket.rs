@@ -121,3 +121,37 @@ impl UdpSocket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listener::{bind_udp, local_address};
+
+    /// One send, cut by the kernel (GSO), and one receive, put together by it (GRO).
+    #[test]
+    fn a_run_of_datagrams_takes_one_send_and_one_receive() {
+        const STRIDE: usize = 1200;
+        let [client, server] = [(); 2].map(|()| {
+            let fd = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
+            let address = local_address(&fd).expect("an address");
+            (UdpSocket::new(Arc::new(fd)).expect("a socket"), address)
+        });
+        let contents: Vec<u8> = (0..3 * STRIDE + 100).map(|at| (at / STRIDE) as u8).collect();
+        let run = Transmit {
+            destination: server.1,
+            ecn: Some(EcnCodepoint::Ect0),
+            size: contents.len(),
+            segment_size: Some(STRIDE),
+            src_ip: None,
+        };
+        assert!(client.0.segments_max() > 3, "the kernel cuts");
+        assert!(client.0.send(&run, &contents));
+        let mut inlet = Inlet::new();
+        server.0.receive(&mut inlet);
+        let arrived: Vec<_> = inlet.arrived().collect();
+        let [only] = &arrived[..] else { panic!("{} came", arrived.len()) };
+        assert_eq!((only.bytes, only.stride), (&contents[..], STRIDE));
+        assert_eq!((only.from, only.to), (client.1, Some(server.1.ip())));
+        assert_eq!(only.ecn, Some(EcnCodepoint::Ect0));
+    }
+}
