@@ -136,16 +136,14 @@ fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
 
 /// Bounds what the kernel keeps unsent per connection; accepted sockets inherit it.
 fn limit_unsent(socket: &OwnedFd) -> io::Result<()> {
-    let value = NOTSENT_LOWAT_BYTES;
-    // SAFETY: a plain integer option; pointer and length describe `value`.
-    let outcome = unsafe {
-        libc::setsockopt(
-            std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()),
-            libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
+    set_integer(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES as i32)
+}
+
+/// Sets an option of a socket whose value is an integer.
+pub(crate) fn set_integer(socket: &OwnedFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
+    let bytes = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel reads `bytes` of `value`, whatever the option is.
+    let outcome = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), bytes) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -10,6 +10,7 @@ use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 
 use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
+use crate::listener::set_integer;
 
 /// See the module's head.
 pub(crate) struct UdpSocket {
@@ -73,6 +74,9 @@ impl UdpSocket {
     /// What the system reports.
     pub(crate) fn new(fd: Arc<OwnedFd>) -> io::Result<Self> {
         let state = UdpSocketState::new((&fd).into())?;
+        // The library asks for times that nobody reads, and then has no room for all that comes
+        // with a run of datagrams: the mark of congestion was cut off.
+        let _off = set_integer(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
         // Larger than the default, which loses datagrams; the system caps it.
         let _as_far_as_allowed = state.set_recv_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
         let _as_far_as_allowed = state.set_send_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
@@ -126,32 +130,36 @@ impl UdpSocket {
 mod tests {
     use super::*;
     use crate::listener::{bind_udp, local_address};
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
-    /// One send, cut by the kernel (GSO), and one receive, put together by it (GRO).
+    /// One send, cut by the kernel (GSO), and one receive, put together by it (GRO); with the mark
+    /// of congestion (RFC 9000 §13.4) and where it was sent to.
     #[test]
     fn a_run_of_datagrams_takes_one_send_and_one_receive() {
         const STRIDE: usize = 1200;
-        let [client, server] = [(); 2].map(|()| {
-            let fd = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
-            let address = local_address(&fd).expect("an address");
-            (UdpSocket::new(Arc::new(fd)).expect("a socket"), address)
-        });
         let contents: Vec<u8> = (0..3 * STRIDE + 100).map(|at| (at / STRIDE) as u8).collect();
-        let run = Transmit {
-            destination: server.1,
-            ecn: Some(EcnCodepoint::Ect0),
-            size: contents.len(),
-            segment_size: Some(STRIDE),
-            src_ip: None,
-        };
-        assert!(client.0.segments_max() > 3, "the kernel cuts");
-        assert!(client.0.send(&run, &contents));
-        let mut inlet = Inlet::new();
-        server.0.receive(&mut inlet);
-        let arrived: Vec<_> = inlet.arrived().collect();
-        let [only] = &arrived[..] else { panic!("{} came", arrived.len()) };
-        assert_eq!((only.bytes, only.stride), (&contents[..], STRIDE));
-        assert_eq!((only.from, only.to), (client.1, Some(server.1.ip())));
-        assert_eq!(only.ecn, Some(EcnCodepoint::Ect0));
+        for host in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            let [(client, from), (server, to)] = [(); 2].map(|()| {
+                let fd = bind_udp((host, 0).into(), 1).expect("bind").remove(0);
+                let address = local_address(&fd).expect("an address");
+                (UdpSocket::new(Arc::new(fd)).expect("a socket"), address)
+            });
+            let run = Transmit {
+                destination: to,
+                ecn: Some(EcnCodepoint::Ce),
+                size: contents.len(),
+                segment_size: Some(STRIDE),
+                src_ip: None,
+            };
+            assert!(client.segments_max() > 3, "the kernel cuts");
+            assert!(client.send(&run, &contents));
+            let mut inlet = Inlet::new();
+            server.receive(&mut inlet);
+            let arrived: Vec<_> = inlet.arrived().collect();
+            let [only] = &arrived[..] else { panic!("{} came", arrived.len()) };
+            assert_eq!((only.bytes, only.stride), (&contents[..], STRIDE));
+            assert_eq!((only.from, only.to), (from, Some(host)));
+            assert_eq!(only.ecn, Some(EcnCodepoint::Ce), "{host}");
+        }
     }
 }
