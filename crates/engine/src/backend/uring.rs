@@ -410,6 +410,7 @@ impl Drop for Uring {
         // With nothing outstanding a wait would last for its whole timeout, at each start and stop.
         for _ in 0..1000 {
             self.ready.clear();
+            self.later.clear();
             let timeout = Timespec::from(Duration::from_millis(10));
             let args = SubmitArgs::new().timespec(&timeout);
             let _ = self.ring.submitter().submit_with_args(1, &args);

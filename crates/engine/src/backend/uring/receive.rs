@@ -51,8 +51,9 @@ impl Uring {
             entry.brought = (self.pass, 0);
         }
         let turn_bytes = if entry.content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
-        let is_over = usize::from(entry.brought.1) >= turn_bytes;
-        entry.brought.1 += if is_over { 0 } else { bytes };
+        // What comes for one that is closed is dropped, and takes no turn.
+        let is_over = !entry.closing && usize::from(entry.brought.1) >= turn_bytes;
+        entry.brought.1 = entry.brought.1.saturating_add(if is_over { 0 } else { bytes });
         is_over
     }
 
