@@ -16,7 +16,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, Soc
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, INPUT_TURN_BYTES, SEND_MAX_BYTES};
+use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
 use crate::tables::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
@@ -101,8 +101,7 @@ impl Epoll {
 
     fn receive_from(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
         let watched = &self.sockets[slot as usize];
-        let turn_bytes = if watched.content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
-        let room = &mut self.input[..turn_bytes];
+        let room = &mut self.input[..super::turn_bytes(watched.content)];
         match net::recv(watched.fd.as_ref()?, room, RecvFlags::empty()).map(|(got, _)| got) {
             Ok(0) => {
                 self.receive(slot, false);

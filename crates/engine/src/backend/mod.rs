@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
 use crate::clock::Now;
+use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 
 pub mod epoll;
 mod probe;
@@ -175,8 +176,7 @@ pub trait Backend: Sized {
     fn receive(&mut self, slot: Slot, on: bool);
 
     /// Whether what a connection receives is content, most of it. Its turn in a pass is
-    /// [`CONTENT_TURN_BYTES`](crate::limits::CONTENT_TURN_BYTES) then, and else
-    /// [`INPUT_TURN_BYTES`](crate::limits::INPUT_TURN_BYTES), as from the beginning.
+    /// [`CONTENT_TURN_BYTES`] then, and else [`INPUT_TURN_BYTES`], as from the beginning.
     fn expect_content(&mut self, slot: Slot, on: bool);
 
     /// Sends `parts` in order, as far as the kernel takes them. At most one send per slot is in
@@ -219,6 +219,12 @@ impl Waker {
     pub fn wake(&self) {
         (self.0)();
     }
+}
+
+/// Bytes of a connection's turn in a pass; see [`Backend::expect_content`].
+#[inline]
+fn turn_bytes(is_content: bool) -> usize {
+    if is_content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES }
 }
 
 /// Takes a client off the queue of a non-blocking listener, with `flags` and close-on-exec for its

@@ -259,21 +259,13 @@ mod tests {
     use super::*;
     use crate::listener::{bind_udp, local_address};
     use crate::quic::config::QuicKeys;
-    use crate::tls::TlsConfig;
-    use crate::tls::certificates::Certificate;
-    use crate::tls::resolver::CertificateStore;
-    use crate::tls::tickets::Tickets;
     use quinn_proto::ConnectionIdGenerator as _;
 
     use super::super::ids::Ids;
+    use super::super::made_settings;
 
     fn config() -> QuicConfig {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
-        let store = Arc::new(CertificateStore::new(&[pair]));
-        let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
-        let tls = TlsConfig::for_quic(&store, &tickets, None).expect("settings");
+        let (tls, _) = made_settings();
         QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite")
     }
 

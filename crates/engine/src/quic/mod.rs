@@ -15,3 +15,21 @@ mod ids;
 pub(crate) mod service;
 mod socket;
 mod suites;
+
+/// Settings for tests, and the certificate that clients have to trust.
+#[cfg(test)]
+fn made_settings() -> (crate::tls::TlsConfig, Vec<u8>) {
+    use crate::tls::TlsConfig;
+    use crate::tls::certificates::Certificate;
+    use crate::tls::resolver::CertificateStore;
+    use crate::tls::tickets::Tickets;
+    use std::sync::Arc;
+
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
+    let store = Arc::new(CertificateStore::new(&[pair]));
+    let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
+    let tls = TlsConfig::for_quic(&store, &tickets, None).expect("settings");
+    (tls, made.cert.der().to_vec())
+}

@@ -45,12 +45,12 @@ impl ServerConfig for BySuites {
     ) -> Box<dyn Session> {
         let session = Arc::clone(&self.by_client).start_session(version, parameters);
         let other = Other { config: Arc::clone(&self.aes_first), version, parameters: *parameters };
-        Box::new(Unread { session, other: Some(Box::new(other)) })
+        Box::new(Suited { session, other: Some(Box::new(other)) })
     }
 }
 
 /// A session, and what would take its place.
-struct Unread {
+struct Suited {
     session: Box<dyn Session>,
     /// Until something was read.
     other: Option<Box<Other>>,
@@ -62,7 +62,7 @@ struct Other {
     parameters: TransportParameters,
 }
 
-impl Session for Unread {
+impl Session for Suited {
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         if let Some(other) = self.other.take()
             && message_prefers_aes(bytes)
@@ -125,10 +125,8 @@ impl Session for Unread {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_settings;
     use super::*;
-    use crate::tls::certificates::Certificate;
-    use crate::tls::resolver::CertificateStore;
-    use crate::tls::tickets::Tickets;
     use quinn_proto::crypto::ClientConfig as _;
     use quinn_proto::crypto::rustls::QuicClientConfig;
     use rustls::crypto::CryptoProvider;
@@ -201,16 +199,11 @@ mod tests {
     /// As over TCP: short keys of AES unless the client has ChaCha20 first.
     #[test]
     fn the_suite_is_the_cheapest_that_suits_the_client() {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
-        let store = Arc::new(CertificateStore::new(&[pair]));
-        let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
-        let tls = TlsConfig::for_quic(&store, &tickets, None).expect("settings");
+        let (tls, root) = made_settings();
         let server = Arc::new(BySuites::new(&tls).expect("a cipher suite"));
         let (short, long, chacha) =
             (TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256);
-        let of = |suites: &[_]| handshake(&server, made.cert.der(), suites);
+        let of = |suites: &[_]| handshake(&server, &root, suites);
         let [is_short, is_long, is_chacha] = [short, long, chacha].map(|suite| of(&[suite]));
         assert_eq!([is_short.0, is_long.0, is_chacha.0], [32, 48, 32]);
         assert_ne!(is_short, is_chacha);

@@ -8,11 +8,11 @@ use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::{Completion, Lent, Slot};
+use super::super::{Completion, Lent, Slot, turn_bytes};
 use super::lent::BUFFER_BYTES;
 use super::operation::{Op, slot_of, user_data};
 use super::{Completed, GROUP, Socket, Uring};
-use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
+use crate::limits::CONTENT_TURN_BYTES;
 
 fn is_receive(result: &Completed) -> bool {
     Op::of(result.0) == Some(Op::Receive)
@@ -50,9 +50,8 @@ impl Uring {
         if entry.brought.0 != self.pass {
             entry.brought = (self.pass, 0);
         }
-        let turn_bytes = if entry.content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
         // What comes for one that is closed is dropped, and takes no turn.
-        let is_over = !entry.closing && usize::from(entry.brought.1) >= turn_bytes;
+        let is_over = !entry.closing && usize::from(entry.brought.1) >= turn_bytes(entry.content);
         entry.brought.1 = entry.brought.1.saturating_add(if is_over { 0 } else { bytes });
         is_over
     }
@@ -244,8 +243,7 @@ mod tests {
                 arrive(&mut uring, within.unwrap_or(&empty[0]));
                 uring.ready.drain(..at);
                 for (bytes, content) in brought.into_iter().zip(contents) {
-                    let turn_bytes = if content { CONTENT_TURN_BYTES } else { INPUT_TURN_BYTES };
-                    prop_assert!(bytes < turn_bytes + BUFFER_BYTES, "{} bytes", bytes);
+                    prop_assert!(bytes < turn_bytes(content) + BUFFER_BYTES, "{} bytes", bytes);
                 }
             }
             prop_assert_eq!(came, used);
