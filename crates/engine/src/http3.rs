@@ -47,8 +47,8 @@ pub(crate) struct Http3 {
     control_out: Vec<u8>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
-    /// The client was told that this side leaves.
-    is_leaving: bool,
+    /// The client was told that the server stops.
+    is_stopping: bool,
     /// Acknowledgements that had come when they were last looked at.
     acknowledgements: u64,
     /// The incremental stream that last had its turn.
@@ -76,7 +76,7 @@ impl Http3 {
             control: None,
             control_out,
             queued_bytes: 0,
-            is_leaving: false,
+            is_stopping: false,
             acknowledgements: 0,
             turn: 0,
             given_bytes: 0,
@@ -125,12 +125,17 @@ impl Http3 {
         self.streams.len() == 0 && !self.is_unacknowledged()
     }
 
+    /// Whether the client has had all its requests and all answers.
+    pub(crate) fn is_done(&mut self) -> bool {
+        self.session.has_left() && self.is_idle()
+    }
+
     /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
     pub(crate) fn watch(&mut self, watch: Watch) -> Watch {
         match watch {
             _ if self.quic.is_handshaking() => Watch::Handshake,
             // The last of an answer is on its way.
-            Watch::Idle if self.is_unacknowledged() => match self.is_leaving {
+            Watch::Idle if self.is_unacknowledged() => match self.is_stopping {
                 true => Watch::Last,
                 false => Watch::Window,
             },
@@ -263,11 +268,17 @@ fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 }
 
 /// Says that no further requests are taken; said again, that those on their way are not either.
+/// Who has had all its requests hears both at once: it may ask for the others again on its next
+/// connection (RFC 9114 §5.2).
 pub(crate) fn leave(core: &mut Core, slot: Slot) {
+    let is_stopping = core.ending != Ending::No;
     let Some(http3) = core.conns.get(slot).http3() else { return };
-    let Http3 { session, control_out, is_leaving, .. } = http3;
-    *is_leaving = true;
+    let Http3 { session, control_out, .. } = http3;
+    http3.is_stopping = is_stopping;
     session.go_away(control_out);
+    if !is_stopping {
+        session.go_away(control_out);
+    }
     http3.write_control();
 }
 

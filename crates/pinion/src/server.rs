@@ -7,6 +7,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`kit`] | everything a server needs, ready before the first thread |
+//! | [`keys`] | what clients come back with is sealed with |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
 //! | [`dummy`] | the yardstick without a site |
@@ -37,6 +38,7 @@ pub(crate) mod dummy;
 pub(crate) mod generation;
 pub(crate) mod interrupt;
 pub(crate) mod journal;
+pub(crate) mod keys;
 pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;

@@ -270,8 +270,21 @@ impl Attacker {
         }
     }
 
-    /// Reads what has come; false when that is nothing, and an error when it was the end.
+    /// Reads what has come, so that the server's last word is not lost behind more than it waits
+    /// for; false when that is nothing, and an error when it was the end.
     fn read(&mut self) -> Result<bool, End> {
+        const PIECES_MAX: usize = 64; // a mebibyte: it is to write too
+        let mut any = false;
+        for _ in 0..PIECES_MAX {
+            if !self.read_piece()? {
+                break;
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn read_piece(&mut self) -> Result<bool, End> {
         let mut bytes = [0; 16_384];
         match self.wire.read(&mut bytes) {
             Ok(0) => Err(End::Cut),

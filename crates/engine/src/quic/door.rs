@@ -119,13 +119,17 @@ impl Door {
     /// Looks at a datagram. What the endpoint answers by itself (version negotiation, a stateless
     /// reset) is sent.
     pub(crate) fn enter(&mut self, datagram: &Datagram<&[u8]>, now: Instant) -> Received {
-        if let Some(place) = self.place_of(datagram.bytes)
-            && place.worker != self.place.worker
-            && place.epoch == self.place.epoch
-        {
+        match self.place_of(datagram.bytes) {
+            // Another process with these keys has it. Nothing is said about it: a stateless reset
+            // would end it there.
+            Some(place) if place.epoch != self.place.epoch => return Received::Nothing,
             // The other worker keeps it for a while; nobody who is served sends longer ones.
-            let is_too_long = datagram.bytes.len() > usize::from(QUIC_DATAGRAM_MAX_BYTES);
-            return if is_too_long { Received::Nothing } else { Received::Elsewhere(place.worker) };
+            Some(place) if place.worker != self.place.worker => {
+                let is_too_long = datagram.bytes.len() > usize::from(QUIC_DATAGRAM_MAX_BYTES);
+                let elsewhere = Received::Elsewhere(place.worker);
+                return if is_too_long { Received::Nothing } else { elsewhere };
+            }
+            Some(_) | None => {}
         }
         let Datagram { from, to, ecn, bytes } = *datagram;
         self.outlet.clear();
@@ -269,17 +273,53 @@ mod tests {
         QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite")
     }
 
+    /// A client's datagram of a connection that lives in `place` and that nobody here knows.
+    fn unknown(config: &QuicConfig, place: Place, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0x40; length];
+        let id = Ids { key: config.id_key(), place }.generate_cid();
+        bytes[1..=ID_BYTES].copy_from_slice(&id);
+        bytes
+    }
+
+    /// RFC 9000 §10.3: who gets a stateless reset gives the connection up.
+    #[test]
+    fn connections_of_another_process_with_the_same_keys_are_not_reset() {
+        let keys = QuicKeys::random();
+        let successor = QuicKeys { epoch: keys.epoch.wrapping_add(1), ..keys.clone() };
+        let (tls, _) = made_settings();
+        let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
+        let (before, now) = (of(keys), of(successor));
+        let local = ([127, 0, 0, 1], 0).into();
+        let socket = bind_udp(local, 1).expect("bind").remove(0);
+        let client = std::net::UdpSocket::bind(local).expect("bind");
+        client.set_nonblocking(true).expect("a socket");
+        let from = client.local_addr().expect("an address");
+        let mut door = Door::new(Arc::new(socket), &now, 0, 0).expect("a door");
+        let mut buffer = [0; 1500];
+        for worker in [0, 1] {
+            let bytes = unknown(&now, before.place(worker), 100);
+            let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
+            let came = door.enter(&datagram, Instant::now());
+            assert!(matches!(came, Received::Nothing), "of worker {worker}");
+            let nothing = client.recv(&mut buffer).map_err(|error| error.kind());
+            assert_eq!(nothing, Err(io::ErrorKind::WouldBlock), "of worker {worker}");
+        }
+        // One of its own that it does not know is reset.
+        let bytes = unknown(&now, now.place(0), 100);
+        let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
+        assert!(matches!(door.enter(&datagram, Instant::now()), Received::Nothing));
+        assert!(client.recv(&mut buffer).is_ok_and(|bytes| bytes >= 21), "a stateless reset");
+    }
+
     #[test]
     fn what_is_handed_on_is_no_longer_than_clients_may_send() {
         let socket = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
         let from = local_address(&socket).expect("an address");
         let config = config();
         let mut door = Door::new(Arc::new(socket), &config, 0, 0).expect("a door");
-        let mut ids = Ids { key: config.id_key(), place: config.place(1) };
         let longest = usize::from(QUIC_DATAGRAM_MAX_BYTES);
         for (length, is_handed_on) in [(100, true), (longest, true), (longest + 1, false)] {
-            let mut bytes = vec![0x40; length];
-            bytes[1..=ID_BYTES].copy_from_slice(&ids.generate_cid());
+            let bytes = unknown(&config, config.place(1), length);
             let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
             let came = door.enter(&datagram, Instant::now());
             assert_eq!(matches!(came, Received::Elsewhere(1)), is_handed_on, "{length}");

@@ -369,7 +369,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             return Some(conn.exchange.given_up.unwrap_or(Gone::Peer));
         }
         // Those that have asked for nothing yet have a moment to do so.
-        let rests = is_finishing && conn.begun > 0 && conn.http3().is_some_and(Http3::is_idle);
+        let may_rest = is_finishing && conn.begun > 0;
+        let http3 = conn.http3()?;
+        let rests = if may_rest { http3.is_idle() } else { http3.is_done() };
         rests.then_some(Gone::Stopping)
     }
 

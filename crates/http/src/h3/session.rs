@@ -126,6 +126,12 @@ impl Session {
         frame::of_numbers(out, kind::GO_AWAY, &[stream]);
     }
 
+    /// Whether the client knows the first stream that is not taken.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.leaving == Leaving::Final
+    }
+
     /// Bytes of memory beside the session itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

@@ -4,6 +4,7 @@
 
 use super::capacity::{Capacity, Load, raise_descriptors};
 use super::interrupt;
+use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
@@ -40,6 +41,8 @@ pub(crate) struct Kit {
     pub(crate) files: SocketFiles,
     /// What encrypts; none without listeners that do.
     pub(crate) tls: Option<Tls>,
+    /// What sessions and connections are known by, which clients come back with.
+    pub(crate) keys: Keys,
     /// The open log.
     pub(crate) log: Option<Output>,
     /// What is served first, and how to load it again; none for the dummy.
@@ -64,7 +67,8 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
-    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files))?;
+    let keys = Keys::random()?;
+    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, &keys))?;
     let Opened { io, log, tls, listeners, quic, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
     let load = Load {
@@ -84,6 +88,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         quic,
         files,
         tls,
+        keys,
         log,
         sites,
         io,
@@ -113,7 +118,12 @@ struct Opened {
     sites: Vec<LoadedSite>,
 }
 
-fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Result<Opened, Failure> {
+fn open(
+    settings: &Serve,
+    sites: Vec<PlannedSite>,
+    files: &SocketFiles,
+    keys: &Keys,
+) -> Result<Opened, Failure> {
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
     // What is wrong with a pattern shows before anything is touched.
@@ -121,7 +131,7 @@ fn open(settings: &Serve, sites: Vec<PlannedSite>, files: &SocketFiles) -> Resul
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
-    let tls = Tls::open(settings)?;
+    let tls = Tls::open(settings, &keys.tickets)?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;

@@ -43,6 +43,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         quic,
         files,
         tls,
+        keys,
         log,
         sites,
         io,
@@ -58,7 +59,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
     let leads = leads(tls.as_ref(), &listeners);
-    let engine = engine_kit(&settings, listeners, quic, tls.as_ref(), io, workers, &capacity)?;
+    let alt_svc = alt_svc(&settings, &quic);
+    let engine = EngineKit {
+        listeners: self::listeners(&settings, listeners, tls.as_ref(), alt_svc.as_deref()),
+        quic: doors(&settings, quic, tls.as_ref(), &keys.quic)?,
+        settings: engine_settings(&settings, &capacity),
+        workers,
+        io,
+    };
     let keeper = tls.map(Keeper::start).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
@@ -119,30 +127,35 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
     ));
 }
 
-fn engine_kit(
+/// Those of TCP and of Unix sockets.
+fn listeners(
     settings: &Serve,
     bound: Vec<Bound>,
-    quic: Vec<BoundQuic>,
     tls: Option<&Tls>,
-    io: Io,
-    workers: usize,
-    capacity: &Capacity,
-) -> Result<EngineKit, Failure> {
-    let alt_svc = alt_svc(settings, &quic);
-    let mut listeners = Vec::new();
-    for Bound { socket, listen, .. } in bound {
+    alt_svc: Option<&str>,
+) -> Vec<Listener> {
+    let listener = |Bound { socket, listen, .. }| {
         let tls = tls.and_then(|tls| tls.config(&listen));
         let mut fields = fields(settings, tls.is_some());
-        if let (Some(value), Some(_), true) = (&alt_svc, &tls, listen.protocols.http3) {
+        if let (Some(value), Some(_), true) = (alt_svc, &tls, listen.protocols.http3) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
         }
         let protocol = Protocol::Http(listen.protocols.tcp);
         let settings = ListenerSettings { protocol, fields, tls };
-        listeners.push(Listener { socket: Arc::new(socket), settings });
-    }
-    let keys = QuicKeys::random();
+        Listener { socket: Arc::new(socket), settings }
+    };
+    bound.into_iter().map(listener).collect()
+}
+
+/// Those of QUIC.
+fn doors(
+    settings: &Serve,
+    bound: Vec<BoundQuic>,
+    tls: Option<&Tls>,
+    keys: &QuicKeys,
+) -> Result<Vec<QuicListener>, Failure> {
     let mut doors = Vec::new();
-    for BoundQuic { sockets, listen, .. } in quic {
+    for BoundQuic { sockets, listen, .. } in bound {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
         let config = QuicConfig::new(&tls, keys.clone(), Settings::default().idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
@@ -154,18 +167,16 @@ fn engine_kit(
             config,
         });
     }
-    Ok(EngineKit {
-        listeners,
-        quic: doors,
-        settings: Settings {
-            connections: capacity.connections as usize,
-            requests_per_connection: settings.max_requests_per_connection,
-            buffer_bytes: capacity.buffer_bytes as usize,
-            ..Settings::default()
-        },
-        workers,
-        io,
-    })
+    Ok(doors)
+}
+
+fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
+    Settings {
+        connections: capacity.connections as usize,
+        requests_per_connection: settings.max_requests_per_connection,
+        buffer_bytes: capacity.buffer_bytes as usize,
+        ..Settings::default()
+    }
 }
 
 /// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth

@@ -9,7 +9,6 @@ use crate::self_signed;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
 };
-use anyhow::anyhow;
 use pinion_engine::stderr;
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
@@ -39,7 +38,7 @@ impl Tls {
     ///
     /// # Errors
     /// One line that names the file, or says that redirects lead nowhere.
-    pub(crate) fn open(settings: &Serve) -> Result<Option<Self>, Failure> {
+    pub(crate) fn open(settings: &Serve, tickets: &Arc<Tickets>) -> Result<Option<Self>, Failure> {
         if !settings.encrypts() {
             return Ok(None);
         }
@@ -65,7 +64,7 @@ impl Tls {
         let certificates: Vec<Certificate> =
             loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         let store = Arc::new(CertificateStore::new(&certificates));
-        let configs = configs(settings, &store)?;
+        let configs = configs(settings, &store, tickets)?;
         Ok(Some(Self { loaded, own, store, configs, leads_to }))
     }
 
@@ -90,16 +89,15 @@ impl Tls {
 fn configs(
     settings: &Serve,
     store: &Arc<CertificateStore>,
+    tickets: &Arc<Tickets>,
 ) -> Result<Vec<(Listen, TlsConfig)>, Failure> {
-    let tickets = Tickets::new(Vec::new());
-    let tickets = Arc::new(tickets.map_err(|_| anyhow!("the system has no random bytes"))?);
     let mut configs = Vec::new();
     for listen in settings.listen.iter().filter(|listen| listen.kind.is_secured()) {
         let clients = listen.client_ca.as_deref().map(client_authorities).transpose()?;
         let clients = clients.as_ref();
         let config = match listen.kind {
-            ListenKind::Quic => TlsConfig::for_quic(store, &tickets, clients),
-            _ => TlsConfig::new(store, &tickets, listen.protocols.tcp, clients),
+            ListenKind::Quic => TlsConfig::for_quic(store, tickets, clients),
+            _ => TlsConfig::new(store, tickets, listen.protocols.tcp, clients),
         };
         configs.push((listen.clone(), config.map_err(anyhow::Error::from)?));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
 use pinion_engine::settings::Settings;
+use quinn::{ConnectionError, ReadError, ReadToEndError};
 
 use crate::http3::{GET, Http3, at_once, frame, head, wait};
 use crate::on_both;
@@ -72,4 +73,66 @@ fn a_connection_ends_once() {
         // What had begun before; what begins behind it would hear of the client's end.
         assert!(server.gone.try_iter().all(|why| why == Gone::Refused));
     });
+}
+
+/// A client that has had all its requests is told to come again, and its connection ends when it
+/// has all answers. What is on its way then was not looked at (RFC 9114 §5.2).
+#[test]
+fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
+    const REJECTED: u32 = 0x10b; // H3_REQUEST_REJECTED
+    for io in [Io::Epoll, Io::Uring] {
+        let settings = Settings { requests_per_connection: Some(5), ..Settings::default() };
+        let server = TestServer::start(io, settings);
+        let client = Http3::connect(&server);
+        for _ in 1..=5 {
+            assert!(client.get("/hello").ends_with(b"hello world!\n"));
+        }
+        closed_in_peace(&client);
+        // Many at once.
+        let client = Http3::connect(&server);
+        let connection = client.connection.clone();
+        let answers = at_once(async move {
+            let mut receivers = Vec::new();
+            for _ in 0..20 {
+                let (mut sender, receiver) = connection.open_bi().await.unwrap();
+                sender.write_all(&head(GET, "/hello")).await.unwrap();
+                sender.finish().unwrap();
+                receivers.push(receiver);
+            }
+            let mut answers = Vec::new();
+            for mut receiver in receivers {
+                answers.push(receiver.read_to_end(1000).await);
+            }
+            answers
+        });
+        let (mut taken, mut rejected) = (0, 0);
+        for answer in answers {
+            match answer {
+                Ok(answer) => {
+                    assert!(answer.ends_with(b"hello world!\n"));
+                    assert_eq!(rejected, 0, "the first ones are taken");
+                    taken += 1;
+                }
+                Err(ReadToEndError::Read(ReadError::Reset(code))) => {
+                    assert_eq!(code, REJECTED.into());
+                    rejected += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(taken >= 5 && rejected > 0, "{taken} taken, {rejected} rejected");
+        closed_in_peace(&client);
+    }
+}
+
+/// The server closes it, with H3_NO_ERROR.
+#[track_caller]
+fn closed_in_peace(client: &Http3) {
+    const NO_ERROR: u32 = 0x100;
+    match wait(client.connection.closed()) {
+        ConnectionError::ApplicationClosed(close) => {
+            assert_eq!(close.error_code, NO_ERROR.into());
+        }
+        other => panic!("{other}"),
+    }
 }
