@@ -71,9 +71,9 @@ impl<'a> Bystanders<'a> {
     /// Sees how much memory the server has, as long as it goes on.
     fn weigh(&self) {
         while !self.is_over.load(Ordering::Relaxed) {
-            let bytes = self.served.server.memory_bytes("RssAnon");
+            let bytes = self.served.server.own_memory_bytes();
             self.memory_bytes.fetch_max(bytes, Ordering::Relaxed);
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(50));
         }
     }
 }
