@@ -76,7 +76,7 @@ pub enum ExtractError {
         /// Why.
         error: io::Error,
     },
-    /// [`Progress::cancelled`](crate::Progress::cancelled) said so.
+    /// [`crate::Progress::cancelled`] said so.
     #[error("cancelled")]
     Cancelled,
 }

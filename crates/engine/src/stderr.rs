@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Writes one line in one piece. A reader that has gone, or a full disk, must not end the thread
 /// that has something to say, as `eprintln!` would: a server could not be stopped any more. Nor
-/// must a reader who has stopped reading: what is not taken within [`PATIENCE_MS`] is lost. Without
+/// must a reader who has stopped reading: what is not taken within `PATIENCE_MS` is lost. Without
 /// memory for the line its beginning is written.
 pub fn line(text: impl Display) {
     let mut line = Line(Vec::new());

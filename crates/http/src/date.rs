@@ -6,10 +6,10 @@ pub type UnixSeconds = i64;
 /// Bytes of an IMF-fixdate.
 pub const DATE_BYTES: usize = 29;
 
-/// 0000-01-01 00:00:00, the first second [`format`] can write.
+/// 0000-01-01 00:00:00, the first second [`format()`] can write.
 pub const FIRST: UnixSeconds = -62_167_219_200;
 
-/// 9999-12-31 23:59:59, the last second [`format`] can write.
+/// 9999-12-31 23:59:59, the last second [`format()`] can write.
 pub const LAST: UnixSeconds = 253_402_300_799;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`. Times outside of the years 0 to 9999 are clamped.

@@ -2,7 +2,7 @@
 //!
 //! Each worker puts one bounded binary record for each request into its own ring ([`ring`]) and
 //! goes on; no lock, no allocation, no system call unless the log thread sleeps. One thread takes
-//! the records out of all rings, makes lines of them ([`format`]) and writes many lines at once
+//! the records out of all rings, makes lines of them ([`mod@format`]) and writes many lines at once
 //! ([`writer`]). When it cannot keep up, a record that finds its ring full is dropped and counted,
 //! and the count is told on stderr.
 //!

@@ -5,8 +5,8 @@
 //! | [`fault`] | what is wrong, with file, line and column |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
 //! | [`clash`] | what several tables say against each other; pure |
-//! | [`load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
-//! | [`examine`] | a look at everything that the file names |
+//! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
+//! | [`mod@examine`] | a look at everything that the file names |
 //! | [`nearest`] | the name that was meant |
 //!
 //! Everything that is wrong is found in one go: no step ends at the first fault.

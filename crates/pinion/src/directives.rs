@@ -5,7 +5,7 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`tls`] (how it is
 //! encrypted) and [`site`] (which sites a server has). The tables that keys stand in are those of
-//! [`file`].
+//! [`mod@file`].
 
 pub(crate) mod archive;
 pub(crate) mod build;

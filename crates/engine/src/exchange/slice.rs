@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use crate::mapping::MappingId;
 
-/// Content given to [`Exchange::write`] without a copy, or with one. What waits in memory counts
-/// against the worker's budget for buffers.
+/// Content given to [`Exchange::write`](crate::exchange::Exchange::write) without a copy, or with
+/// one. What waits in memory counts against the worker's budget for buffers.
 pub enum Slice<'a> {
     /// Copied into pooled buffers.
     Copied(&'a [u8]),
@@ -18,7 +18,7 @@ pub enum Slice<'a> {
     /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
     /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
     /// that has become shorter, cannot be read, or is no regular file breaks the exchange
-    /// ([`Gone::Broken`]): what went out never looks complete. So does a range no file can have, or
+    /// ([`Gone::Broken`](crate::app::Gone::Broken)): what went out never looks complete. So does a range no file can have, or
     /// more at once than the longest file (`i64::MAX` bytes).
     File {
         /// The file, open for reading. Its own position is neither used nor moved.

@@ -13,7 +13,7 @@ pub(super) const LEAVING_PING: [u8; 8] = *b"leaving.";
 
 impl<S: Default> Session<S> {
     /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
-    /// [`encode`](crate::hpack::encode). With `end` nothing follows, and the stream is to be
+    /// [`crate::hpack::encode`]. With `end` nothing follows, and the stream is to be
     /// [closed](Self::close).
     ///
     /// Says whether the stream is open for it; if not, nothing is written.
