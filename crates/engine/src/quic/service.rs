@@ -59,6 +59,8 @@ struct Place {
     timer: Option<Instant>,
     is_dirty: bool,
     is_handshaking: bool,
+    /// Datagrams that have come since it was driven last.
+    brought: u32,
 }
 
 /// A step of a handshake. It takes as long as many requests, and cannot be divided.
@@ -116,11 +118,17 @@ impl Quic {
     }
 
     fn soil(&mut self, slot: Slot) {
-        if let Some(Some(place)) = self.places.get_mut(slot as usize)
-            && !std::mem::replace(&mut place.is_dirty, true)
-        {
+        let Some(Some(place)) = self.places.get_mut(slot as usize) else { return };
+        place.brought = place.brought.saturating_add(1);
+        if !std::mem::replace(&mut place.is_dirty, true) {
             self.dirty.push(slot);
         }
+    }
+
+    /// Has those come first who have brought least: whoever floods is not waited for.
+    fn order_dirty(&mut self) {
+        let brought = |slot: &Slot| self.places[*slot as usize].map_or(0, |place| place.brought);
+        self.dirty.sort_unstable_by_key(|slot| std::cmp::Reverse(brought(slot)));
     }
 
     fn set_timer(&mut self, slot: Slot, timer: Option<Instant>) {
@@ -293,13 +301,22 @@ impl<B: Backend, A: App> Worker<B, A> {
             quic.places.resize(index + 1, None);
         }
         quic.handshakes += 1;
-        quic.places[index] =
-            Some(Place { door, handle, timer: None, is_dirty: false, is_handshaking: true });
+        quic.places[index] = Some(Place {
+            door,
+            handle,
+            timer: None,
+            is_dirty: false,
+            is_handshaking: true,
+            brought: 0,
+        });
         quic.soil(slot);
     }
 
     /// Drives the connections that something has happened to.
     fn drive_dirty(&mut self, now: Instant) {
+        if let Some(quic) = &mut self.core.quic {
+            quic.order_dirty();
+        }
         while let Some(quic) = &mut self.core.quic
             && let Some(slot) = quic.dirty.pop()
         {
@@ -385,6 +402,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Some(connection) = conn.http3().map(|http3| &mut http3.quic) else { return true };
         let Some(Some(place)) = places.get_mut(slot as usize) else { return true };
         place.is_dirty = false;
+        place.brought = 0;
         let door = &mut doors[place.door];
         while let Some(event) = connection.poll_endpoint_events() {
             if let Some(answer) = door.tell(place.handle, event) {

@@ -3,6 +3,7 @@
 
 mod closing;
 mod content;
+mod fairness;
 mod handshakes;
 
 use std::net::{Ipv4Addr, SocketAddr};
