@@ -98,6 +98,25 @@ fn the_operator_knows_better() {
     }
 }
 
+/// Where HTTP/3 ends somewhere else, the server itself speaks none.
+#[test]
+fn what_the_operator_says_is_sent_by_listeners_without_h3() {
+    const ELSEWHERE: &str = "h3=\":443\"";
+    let files = Folder::with("alt-svc-elsewhere", [("index.html", "home")]);
+    let (authority, pair) = pairs(&files);
+    for value in [ELSEWHERE, "clear"] {
+        let flags = ["--protocols", "h1,h2", "--alt-svc", value];
+        let server = Start::site(files.path()).tls(&pair).flags(&flags).start();
+        for protocol in OVER_TLS {
+            for (answer, _) in answers(server.address_over(protocol), protocol, &authority) {
+                assert_eq!(answer.field("Alt-Svc"), Some(value), "{protocol:?}: {answer}");
+            }
+        }
+        assert_eq!(server.get("/").field("Alt-Svc"), None);
+        server.stop();
+    }
+}
+
 #[test]
 fn without_a_listener_over_quic_nothing_is_said() {
     let files = Folder::with("alt-svc-none", [("index.html", "home")]);

@@ -27,11 +27,15 @@ struct Served {
 
 impl Served {
     fn start(io: Io) -> Served {
+        Served::start_with(io, &[])
+    }
+
+    fn start_with(io: Io, flags: &[&str]) -> Served {
         let files = Folder::with("tls-bad", [("site/index.html", "home")]);
         let authority = Pair::new(&files, "authority", &["authority.test"]);
         let pair = authority.vouch(&files, "a", &["a.test"]);
         let start = Start::site(&files.join("site")).tls(&pair);
-        let start = start.flags(&["--io", io.as_str(), "--workers", "1"]);
+        let start = start.flags(&["--io", io.as_str(), "--workers", "1"]).flags(flags);
         Served { server: start.start(), authority, _files: files }
     }
 
@@ -146,11 +150,13 @@ fn what_is_no_handshake_ends_the_connection() {
     }
 }
 
-/// RFC 9110 §15.5.1: what speaks HTTP there can at least be told.
+/// RFC 9110 §15.5.1: what speaks HTTP there can at least be told. What clients of TLS are to
+/// remember has no place in an answer that anybody could have written (RFC 6797 §7.2).
 #[test]
 fn plain_http_is_told_what_the_port_speaks() {
     for io in Io::BOTH {
-        let served = Served::start(io);
+        let flags = ["--hsts", "1y", "--quic", "127.0.0.1:0", "--server-name", "Pinion"];
+        let served = Served::start_with(io, &flags);
         for request in ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n"] {
             let mut stream = served.connect();
             stream.write_all(request.as_bytes()).expect("it takes bytes");
@@ -158,8 +164,17 @@ fn plain_http_is_told_what_the_port_speaks() {
             assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
             assert!(answer.contains("\r\nContent-Type: text/plain"), "{answer}");
             assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            assert!(answer.contains("\r\nDate: "), "{answer}");
+            for field in ["Strict-Transport-Security", "Alt-Svc", "Server"] {
+                assert!(!answer.contains(field), "{answer}");
+            }
         }
-        served.serves();
+        // They are there, where they belong.
+        let answer = curl(&served.server, "a.test", "/", &served.authority.cert, &[]);
+        let answer = answer.expect("an answer").to_ascii_lowercase();
+        for field in ["strict-transport-security", "alt-svc", "server"] {
+            assert!(answer.contains(&format!("\r\n{field}: ")), "{answer}");
+        }
         served.server.stop();
     }
 }

@@ -39,6 +39,35 @@ fn every_kind_of_key_is_served_from_one_file_or_two() {
     }
 }
 
+/// Forms of keys that older programs write: PKCS#1, and SEC1 with the curve in front.
+#[test]
+fn older_forms_of_keys_are_served() {
+    let (site, files) = (site(), Folder::new("older-keys"));
+    let rsa = Pair::with_key(&files, "rsa", &["a.test"], KEYS[4]);
+    let old = files.join("old.key");
+    let mut traditional = openssl("pkey");
+    stdout(traditional.arg("-traditional").arg("-in").arg(&rsa.key).arg("-out").arg(&old));
+    let ec = files.join("ec.key");
+    let mut generate = openssl("ecparam");
+    stdout(generate.args(["-name", "prime256v1", "-genkey", "-out"]).arg(&ec));
+    for (key, begins) in
+        [(&old, "-----BEGIN RSA PRIVATE KEY-----\n"), (&ec, "-----BEGIN EC PARAMETERS-----\n")]
+    {
+        let text = fs::read_to_string(key).expect("a key");
+        assert!(text.starts_with(begins), "{text}");
+        let cert = key.with_extension("crt");
+        let mut request = openssl("req");
+        request.args(["-x509", "-days", "2", "-subj", "/CN=test", "-addext"]);
+        request.arg("subjectAltName=DNS:a.test").arg("-key").arg(key).arg("-out").arg(&cert);
+        stdout(&mut request);
+        let pair = Pair { cert, key: key.clone() };
+        let server = serve(&site, &pair.flags());
+        let got = curl(&server, "a.test", "/", &pair.cert, &[]).expect("an answer");
+        assert!(got.ends_with("home"), "{begins}: {got}");
+        server.stop();
+    }
+}
+
 #[test]
 fn no_client_gets_an_older_version() {
     let (site, files) = (site(), Folder::new("old"));

@@ -20,8 +20,9 @@ fn files() -> (Folder, Pair) {
 fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
     let start = Start::site(&files.join("site")).tls(pair);
     let server = start.flags(&["--redirect-http", "127.0.0.1:0"]).flags(flags).start();
-    let url = server.lines().into_iter().rfind(|line| line.starts_with("listening http://"));
-    let url = url.expect("a listener");
+    let plain = format!("listening http://{}/", server.address());
+    let is_its = |line: &str| line.starts_with("listening http://") && line != plain;
+    let url = server.wait_for_line(0, is_its);
     let address = url.trim_start_matches("listening http://").trim_end_matches('/');
     (server, address.parse().expect("an address"))
 }
@@ -84,9 +85,88 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
     let (server, address) = serve(&files, &pair, &[]);
     let proof = ask(address, &Request::get("/.well-known/acme-challenge/token"));
     assert_eq!((proof.status, proof.text()), (200, "proof"));
+    let head = ask(address, &Request::head("/.well-known/%61cme-challenge/%74oken"));
+    assert_eq!((head.status, head.field("Content-Length")), (200, Some("5")));
     let other = ask(address, &Request::get("/.well-known/security.txt"));
     assert_eq!(other.status, 308);
     server.stop();
+}
+
+/// A site that has a page for whatever is missing has none in the clear.
+#[test]
+fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
+    let (files, pair) = files();
+    files.write("site/.well-known/acme-challenge/page.html", "page");
+    files.write("site/.well-known/acme-challenge/deeper/token", "deeper");
+    files.write("site/_redirects", "/* /index.html 200\n");
+    let (server, address) = serve(&files, &pair, &[]);
+    let origin = format!("https://a.test:{}", server.address_of("https").port());
+    for path in [
+        "/.well-known/acme-challenge/../../index.html",
+        "/.well-known/acme-challenge/%2e%2e/%2E%2E/index.html",
+        "/.well-known/acme-challenge/..%2F..%2Findex.html",
+        "/.well-known/acme-challenge/unknown",
+        "/.well-known/acme-challenge/un.known",
+        "/.well-known/acme-challenge/page.html",
+        "/.well-known/acme-challenge/deeper/token",
+        "/.well-known/acme-challenge/deeper",
+        "/.well-known/acme-challenge/deeper/",
+        "/.well-known/acme-challenge/token/",
+        "/.well-known/acme-challenge//token",
+        "/.well-known/acme-challenge/%",
+        "/.well-known/acme-challenge/",
+        "/.well-known/acme-challenge",
+        "/../.well-known/acme-challenge/token",
+    ] {
+        let answer = ask(address, &Request::get(path));
+        assert_eq!(answer.status, 308, "{path}: {answer}");
+        assert_eq!(answer.field("Location"), Some(format!("{origin}{path}").as_str()));
+    }
+    let posted = ask(address, &Request::new("POST", "/.well-known/acme-challenge/token"));
+    assert_eq!(posted.status, 308, "{posted}");
+    let proof = ask(address, &Request::get("/.well-known/acme-challenge/token"));
+    assert_eq!((proof.status, proof.text()), (200, "proof"));
+    server.stop();
+}
+
+/// A rule that is stronger than files leads somewhere else.
+#[test]
+fn a_proof_that_a_rule_hides_is_no_proof() {
+    let (files, pair) = files();
+    files.write("site/_redirects", "/.well-known/acme-challenge/* /index.html 200!\n");
+    let (server, address) = serve(&files, &pair, &[]);
+    let answer = ask(address, &Request::get("/.well-known/acme-challenge/token"));
+    assert_eq!(answer.status, 308, "{answer}");
+    server.stop();
+}
+
+/// The redirect stays as it was at the start: whoever follows it would find another certificate.
+#[test]
+fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
+    let (files, pair) = files();
+    let same = Pair::new(&files, "same", &["b.test", "a.test"]);
+    let wild = Pair::new(&files, "wild", &["c.test", "*.test"]);
+    let other = Pair::new(&files, "other", &["c.test"]);
+    for canonical in [&[][..], &["--canonical-host", "a.test"]] {
+        pair.become_like(&same);
+        let (server, _) = serve(&files, &pair, canonical);
+        for next in [&wild, &other, &same] {
+            let said = server.lines().len();
+            pair.become_like(next);
+            server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+        }
+        let lines = server.lines();
+        let taken = lines.iter().filter(|line| !line.starts_with("listening "));
+        let taken: Vec<&String> = taken.skip(1).collect();
+        let [_of_wild, _of_other, told, _of_same] = taken[..] else { panic!("{taken:?}") };
+        let host = if canonical.is_empty() { "b.test" } else { "a.test" };
+        let expected = format!(
+            "pinion: redirects lead to {host}, which no certificate names any more: restart, or \
+             set --canonical-host"
+        );
+        assert_eq!(*told, expected);
+        server.stop();
+    }
 }
 
 #[test]

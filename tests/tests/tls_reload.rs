@@ -7,6 +7,7 @@ use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::{Pair, curl};
 use rustix::process::Signal;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -55,6 +56,68 @@ fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
     });
     assert!(!is_trusted(&server, &one.cert) && is_trusted(&server, &two.cert));
     assert!(answered.load(Ordering::Relaxed) > 0);
+    server.stop();
+}
+
+/// How `live/` of certbot and `..data` of Kubernetes change: a link leads to another file, or to
+/// another folder, from one moment to the next.
+#[test]
+fn links_that_lead_somewhere_else_are_followed_without_being_asked() {
+    let files = Folder::new("links");
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
+    for (name, pair) in [("1", &one), ("2", &two)] {
+        fs::create_dir(files.join(name)).expect("made");
+        fs::copy(&pair.cert, files.join(name).join("tls.crt")).expect("copied");
+        fs::copy(&pair.key, files.join(name).join("tls.key")).expect("copied");
+    }
+    let lead = |link: &str, to: &str| {
+        symlink(to, files.join("new-link")).expect("a link");
+        fs::rename(files.join("new-link"), files.join(link)).expect("renamed");
+    };
+    lead("..data", "1");
+    lead("data.crt", "..data/tls.crt");
+    lead("data.key", "..data/tls.key");
+    lead("live.crt", "1/tls.crt");
+    lead("live.key", "1/tls.key");
+    let of = |name: &str| Pair {
+        cert: files.join(format!("{name}.crt")),
+        key: files.join(format!("{name}.key")),
+    };
+    for (name, links) in [
+        ("data", &[("..data", "2")][..]),
+        ("live", &[("live.crt", "2/tls.crt"), ("live.key", "2/tls.key")]),
+    ] {
+        let server = serve(&files, &of(name));
+        assert!(is_trusted(&server, &one.cert) && !is_trusted(&server, &two.cert));
+        links.iter().for_each(|(link, to)| lead(link, to));
+        server.wait_for_line(0, |line| line.starts_with("reloaded certificate "));
+        assert!(!is_trusted(&server, &one.cert) && is_trusted(&server, &two.cert));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
+    let files = Folder::new("bad-watched");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let (kept, other) = (files.join("kept.pem"), Pair::new(&files, "other", &["a.test"]));
+    fs::copy(&served.cert, &kept).expect("copied");
+    let server = serve(&files, &served);
+    let said = server.lines().len();
+    fs::copy(&other.key, &served.key).expect("copied");
+    let told = server.wait_for_line(said, |line| line.contains("certificate"));
+    let (key, cert) = (served.key.display(), served.cert.display());
+    let expected = format!(
+        "pinion: cannot reload certificate {cert}, what was there stays: {key}: the private key \
+         is not that of the certificate in {cert}"
+    );
+    assert_eq!(told, expected);
+    assert!(is_trusted(&server, &kept));
+    // Its other half comes, nobody asks, and nothing is said twice.
+    fs::copy(&other.cert, &served.cert).expect("copied");
+    server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+    assert!(is_trusted(&server, &other.cert));
+    assert_eq!(server.lines().len(), said + 2, "{:?}", server.lines());
     server.stop();
 }
 

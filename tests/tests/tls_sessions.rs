@@ -123,6 +123,57 @@ fn a_listener_with_authorities_refuses_strangers() {
     server.stop();
 }
 
+/// Each connection proves who the client is: a certificate may have ended since the last one.
+#[test]
+fn a_listener_with_authorities_gives_no_sessions() {
+    let files = Folder::new("no-sessions");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let authority = Pair::new(&files, "authority", &["authority.test"]);
+    let someone = authority.vouch(&files, "someone", &[]);
+    let ca = authority.cert.display().to_string();
+    let server = serve(&files, &pair, &["--client-ca", &ca]);
+    let [cert, key] = [&someone.cert, &someone.key].map(|path| path.display().to_string());
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = files.join(&version[1..]).display().to_string();
+        let ask = |flags: &[&str]| {
+            let own = [version, "-cert", &cert, "-key", &key];
+            s_client(&files, server.address_of("https"), "a.test", &[&own[..], flags].concat())
+        };
+        let first = ask(&["-sess_out", &session]);
+        assert!(first.contains("HTTP/1.1 200"), "{first}");
+        assert!(!first.contains("session ticket"), "{first}");
+        // Without a ticket openssl writes no session of TLS 1.3 at all.
+        if std::path::Path::new(&session).exists() {
+            let again = ask(&["-sess_in", &session]);
+            assert!(again.contains("New, TLSv1.") && again.contains("HTTP/1.1 200"), "{again}");
+        }
+    }
+    server.stop();
+}
+
+/// Keys of tickets have nothing to do with certificates.
+#[test]
+fn a_session_goes_on_after_the_certificate_was_renewed() {
+    let files = Folder::new("renewed");
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let next = Pair::new(&files, "next", &["a.test"]);
+    let server = serve(&files, &pair, &[]);
+    let address = server.address_of("https");
+    let sessions = ["-tls1_2", "-tls1_3"].map(|version| {
+        let session = files.join(&version[1..]).display().to_string();
+        s_client(&files, address, "a.test", &[version, "-sess_out", &session]);
+        (version, session)
+    });
+    pair.become_like(&next);
+    server.wait_for_line(0, |line| line.starts_with("reloaded certificate "));
+    assert!(curl(&server, "a.test", "/", &next.cert, &[]).is_ok());
+    for (version, session) in sessions {
+        let again = s_client(&files, address, "a.test", &[version, "-sess_in", &session]);
+        assert!(again.contains("Reused, TLSv1.") && again.contains("HTTP/1.1 200"), "{again}");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_session_without_a_certificate_does_not_go_on_where_one_is_needed() {
     let files = Folder::with("realms", [("site/index.html", "home")]);

@@ -30,6 +30,8 @@ use crate::wheel::Wheel;
 /// then the blank line. Rendered once a second.
 pub(crate) struct Tails {
     listeners: Vec<Tail>,
+    /// Without fields of a listener.
+    bare: Tail,
     second: i64,
 }
 
@@ -74,7 +76,8 @@ const DATE_NAME: &[u8] = b"Date: ";
 impl Tails {
     pub(crate) fn new(listeners: &[ListenerSettings], unix_seconds: i64) -> Self {
         let tail = |listener: &ListenerSettings| Tail::new(&listener.fields, unix_seconds);
-        Self { listeners: listeners.iter().map(tail).collect(), second: unix_seconds }
+        let bare = Tail::new(b"", unix_seconds);
+        Self { listeners: listeners.iter().map(tail).collect(), bare, second: unix_seconds }
     }
 
     #[inline]
@@ -84,13 +87,18 @@ impl Tails {
         }
         self.second = unix_seconds;
         let date = date::format(unix_seconds);
-        self.listeners.iter_mut().for_each(|tail| tail.refresh(&date));
+        self.listeners.iter_mut().chain([&mut self.bare]).for_each(|tail| tail.refresh(&date));
     }
 
     /// For HTTP/1.
     #[inline]
     pub(crate) fn line(&self, listener: u16) -> &[u8] {
         &self.listeners[usize::from(listener)].h1
+    }
+
+    /// For HTTP/1, with the date alone.
+    pub(crate) fn bare_line(&self) -> &[u8] {
+        &self.bare.h1
     }
 
     /// For HTTP/3.
@@ -381,6 +389,7 @@ mod tests {
             tails.refresh(unix_seconds);
             let lines = [&b"Date: "[..], date, b"\r\nServer: Pinion\r\n\r\n"].concat();
             assert_eq!(tails.line(0), lines);
+            assert_eq!(tails.bare_line(), [&b"Date: "[..], date, b"\r\n\r\n"].concat());
             let (mut section, limits) = (FieldSection::new(), Limits::default());
             let mut hpack = hpack::decoder::Decoder::new(4096);
             hpack.decode(tails.hpack(0), &mut section, &limits).expect("a block");

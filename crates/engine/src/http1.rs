@@ -309,12 +309,18 @@ fn answer_last<A: App>(
 ) {
     let conn = core.conns.get(slot);
     let (head_only, peer) = (conn.exchange.head_only, conn.peer);
+    // In a handshake nothing is sealed yet. What a listener tells its clients of TLS is worth
+    // nothing where anybody could have written it (RFC 6797 §7.2).
+    let in_clear = conn.phase == Phase::Handshake;
     conn.end(true);
     let queued_bytes = core.queued_bytes(slot);
     let answer = page(app);
     let status = answer.status;
     let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
-    let (output, pool, tail) = core.output_and_tail(slot);
+    let Core { conns, outputs, pool, tails, .. } = core;
+    let conn = conns.get(slot);
+    let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener) };
+    let output = outputs.of(&mut conn.output);
     let room = answer::HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
     let wrote = output.append(pool, room, |out| {
         encode::prepared(out, &answer, ConnectionFields::Close, tail);

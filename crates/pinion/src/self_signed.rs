@@ -29,6 +29,16 @@ const RENEWED_BEFORE_END: Duration = Duration::from_secs(30 * 86_400);
 /// A clock that goes wrong by some hours is no reason to refuse a new certificate.
 const VALID_BEFORE_NOW: Duration = Duration::from_secs(86_400);
 
+/// Others get to a file whose name they know, and cannot open the folder itself: whoever can may
+/// lock it, and keep every start waiting.
+const FOLDER_MODE: u32 = 0o711;
+
+/// Of the file with the key.
+const KEY_MODE: u32 = 0o600;
+
+/// Of the file for clients, who may be other users.
+const PUBLIC_MODE: u32 = 0o644;
+
 /// The file, which holds a certificate that is valid for a while. Made when there is none.
 ///
 /// # Errors
@@ -37,8 +47,10 @@ pub(crate) fn files(
     key: SelfSignedKey,
     given_state: Option<&Path>,
 ) -> Result<CertificateFiles, Failure> {
-    let folder = state::folder(given_state)?.join("tls");
-    state::make(&folder)?;
+    let state = state::folder(given_state)?;
+    state::make(&state, state::PRIVATE)?;
+    let folder = state.join("tls");
+    state::make(&folder, FOLDER_MODE)?;
     let shown = folder.display();
     let lock = File::open(&folder).with_context(|| format!("cannot open {shown}"))?;
     // Of two servers that start at the same time one makes it, and the other one finds it.
@@ -56,7 +68,7 @@ pub(crate) fn files(
     }
     let cannot = || format!("cannot write {}", files.cert.display());
     let pem = make(key).context("cannot make a self-signed certificate")?;
-    write(&folder, &lock, &files.cert, &pem).with_context(cannot)?;
+    write(&folder, &lock, &files.cert, &pem, KEY_MODE).with_context(cannot)?;
     publish(&folder, &lock, &files.cert)?;
     Ok(files)
 }
@@ -80,7 +92,7 @@ fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let cannot = || format!("cannot write {}", public.display());
-    Ok(write(folder, lock, &public, &certificate).with_context(cannot)?)
+    Ok(write(folder, lock, &public, &certificate, PUBLIC_MODE).with_context(cannot)?)
 }
 
 fn is_valid_for_long(certificate: &Certificate) -> bool {
@@ -122,13 +134,13 @@ fn names() -> Result<Vec<SanType>, rcgen::Error> {
     Ok(names)
 }
 
-/// Under its name complete or not at all, for nobody else to read. The folder is locked.
-fn write(folder: &Path, locked: &File, file: &Path, text: &str) -> std::io::Result<()> {
+/// Under its name complete or not at all, for those to read whom `mode` lets. The folder is locked.
+fn write(folder: &Path, locked: &File, file: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let partial: PathBuf = folder.join("self-signed.partial");
     // What a start that was cut off has left, with whatever rights.
     let _none = std::fs::remove_file(&partial);
     let mut options = OpenOptions::new();
-    let mut new = options.write(true).create_new(true).mode(0o600).open(&partial)?;
+    let mut new = options.write(true).create_new(true).mode(mode).open(&partial)?;
     new.write_all(text.as_bytes())?;
     new.sync_all()?;
     std::fs::rename(&partial, file)?;

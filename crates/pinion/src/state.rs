@@ -29,11 +29,15 @@ pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(found.ok_or_else(|| anyhow!("there is no home for a state folder; name one by --state"))?)
 }
 
-/// Makes a folder in it, and whatever is missing above, for nobody else to read.
+/// For nobody else.
+pub(crate) const PRIVATE: u32 = 0o700;
+
+/// Makes it or a folder in it, and whatever is missing above, with this mode. One that is there
+/// keeps its own.
 ///
 /// # Errors
 /// One line that names the folder.
-pub(crate) fn make(folder: &Path) -> Result<(), Failure> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+pub(crate) fn make(folder: &Path, mode: u32) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(mode).create(folder);
     Ok(made.with_context(|| format!("cannot make the state folder {}", folder.display()))?)
 }

@@ -34,4 +34,5 @@ mod work;
 
 pub use answer::answer;
 pub use generated::{error_page, generated_fields};
+pub use resolve::has_file;
 pub use work::{Pieces, Work};

@@ -55,15 +55,25 @@ pub(crate) fn resolve<'x>(
         Err(error) => return Ok(Outcome::Error(error.status())),
     };
     let found = archive.load(path, scratch)?;
-    if found
-        && scratch
-            .entry()
-            .is_some_and(|entry| entry.kind() == EntryKind::Resource && !entry.is_conditional())
-    {
+    if found && is_alone(scratch) {
         return Ok(Outcome::Resource);
     }
     let mut search = Search { archive, head, key, scratch, text };
     if found { search.found(path) } else { search.missing(path) }
+}
+
+/// Whether a file of this path, which is decoded, answers for it: with no rule or variant that may
+/// come before it, and no page that stands for what is missing. What is damaged is no file.
+pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> bool {
+    archive.load(path, &mut work.scratch).unwrap_or(false) && is_alone(&work.scratch)
+}
+
+/// Whether the entry is a resource that nothing may answer in place of.
+#[inline]
+fn is_alone(scratch: &Scratch) -> bool {
+    scratch
+        .entry()
+        .is_some_and(|entry| entry.kind() == EntryKind::Resource && !entry.is_conditional())
 }
 
 /// A look-up that is not over with the first entry.

@@ -105,6 +105,17 @@ impl Certificate {
         &self.names
     }
 
+    /// Whether a client that asks for `host`, in lower case, finds it named (RFC 9525 §6.3).
+    pub fn names_host(&self, host: &str) -> bool {
+        let parent = host.split_once('.').map(|(_, parent)| parent);
+        self.names.iter().any(|name| match name {
+            Name::Dns(name) => {
+                name == host || (parent.is_some() && name.strip_prefix("*.") == parent)
+            }
+            Name::Ip(_) => false,
+        })
+    }
+
     /// The first second in which it is valid, in seconds since 1970.
     pub fn not_before(&self) -> i64 {
         self.not_before
@@ -138,7 +149,7 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Certific
     if found.is_empty() { Err(CertificateError::NoCertificate) } else { Ok(found) }
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut sum = [0; 32];
     for (to, from) in sum.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
         *to = *from;

@@ -11,10 +11,10 @@ use rustls::{CipherSuite, RootCertStore};
 use thiserror::Error;
 
 use super::TlsConfig;
-use super::certificates::{CertificateError, certificates, sha256};
+use super::certificates::{CertificateError, certificates};
 use super::hello::prefers_aes;
 use super::resolver::CertificateStore;
-use super::tickets::{Realm, Tickets};
+use super::tickets::Tickets;
 use crate::limits::TLS13_TICKETS;
 use crate::settings::Protocols;
 
@@ -22,8 +22,6 @@ use crate::settings::Protocols;
 #[derive(Debug, Clone)]
 pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Of all certificates.
-    sum: [u8; 32],
 }
 
 /// Why there are no settings.
@@ -47,20 +45,19 @@ impl ClientAuthorities {
     /// Each phrase follows the name of the file.
     pub fn from_pem(text: &[u8]) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
-        let mut all = Vec::new();
         for (der, number) in certificates(text)?.into_iter().zip(1..) {
-            all.extend_from_slice(&der);
             roots.add(der).map_err(|_| TlsError::NoAuthority(number))?;
         }
         let provider = Arc::new(default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().map_err(|error| TlsError::Library(error.to_string()))?;
-        Ok(Self { verifier, sum: sha256(&all) })
+        Ok(Self { verifier })
     }
 }
 
 impl TlsConfig {
-    /// Settings of a listener. With `clients`, whoever has no certificate of them is refused.
+    /// Settings of a listener. With `clients`, whoever has no certificate of them is refused, at
+    /// each connection: there are no tickets.
     ///
     /// # Errors
     /// [`TlsError::Library`].
@@ -144,9 +141,14 @@ fn common(
     let mut config = builder.with_cert_resolver(resolver);
     // Sessions live in tickets, in the memory of clients.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    let realm = clients.map_or([0; 32], |clients| clients.sum);
-    config.ticketer = Arc::new(Realm::new(Arc::clone(tickets), realm));
-    config.send_tls13_tickets = TLS13_TICKETS;
+    if clients.is_some() {
+        // A session that goes on takes over who the client is, and each one gives the ticket of the
+        // next: a certificate that has ended would be good for ever.
+        config.send_tls13_tickets = 0;
+    } else {
+        config.ticketer = Arc::<Tickets>::clone(tickets);
+        config.send_tls13_tickets = TLS13_TICKETS;
+    }
     Ok(config)
 }
 

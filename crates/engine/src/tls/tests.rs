@@ -220,6 +220,17 @@ fn chain_and_key_may_be_one_file_in_any_order() {
         let dns = |name: &str| Name::Dns(name.to_owned());
         let ip = Name::Ip("192.0.2.1".parse().expect("an address"));
         assert_eq!(loaded.names(), [dns("b.test"), dns("*.c.test"), ip]);
+        for (host, is_named) in [
+            ("b.test", true),
+            ("a.c.test", true),
+            ("c.test", false),
+            ("x.a.c.test", false),
+            ("x.b.test", false),
+            ("test", false),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(loaded.names_host(host), is_named, "{host}");
+        }
         assert!(loaded.not_before() < 0x7fff_ffff && loaded.not_after() > 0x7fff_ffff);
     }
 }
@@ -309,7 +320,11 @@ fn certificates_are_replaced_for_the_next_handshake() {
     let server = TlsConfig::new(&store, &tickets(Vec::new()), BOTH, None).expect("settings");
     let trusting = |made: &Made| client(&[made], &[&TLS13], default_provider(), None);
     assert!(connect(&server, &trusting(&one), "a.test").is_ok());
+    let before = trusting(&one);
+    assert_eq!(kind(&server, &before), Some(HandshakeKind::Full));
     store.replace(&[two.load()]);
+    // Keys of tickets have nothing to do with certificates.
+    assert_eq!(kind(&server, &before), Some(HandshakeKind::Resumed));
     assert!(connect(&server, &trusting(&one), "a.test").is_err());
     assert!(connect(&server, &trusting(&two), "a.test").is_ok());
 }
@@ -361,11 +376,29 @@ fn a_ticket_does_not_stand_for_a_certificate_that_was_not_shown() {
         assert!(connect(&closed, &stranger, "a.test").is_err(), "{version:?}");
         let own = Some(&authority.1);
         let known = client(&[&made], &[version], default_provider(), own);
+        // Whoever was known is asked again: the certificate may have ended meanwhile.
         assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
-        assert_eq!(kind(&closed, &known), Some(HandshakeKind::Resumed));
+        assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
+        // Where nobody is asked a ticket is given, which is of no use where everybody is.
+        assert_eq!(kind(&open, &known), Some(HandshakeKind::Full));
+        assert_eq!(kind(&open, &known), Some(HandshakeKind::Resumed));
+        assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
         let other = Made::new(&["someone"]);
         let other = client(&[&made], &[version], default_provider(), Some(&other));
         assert!(connect(&closed, &other, "a.test").is_err(), "{version:?}");
+    }
+}
+
+#[test]
+fn over_quic_too_whoever_asks_for_certificates_gives_no_tickets() {
+    let store = Arc::new(CertificateStore::new(&[Made::new(&["a.test"]).load()]));
+    let authorities = authority().2;
+    for (clients, gives) in [(None, true), (Some(&authorities), false)] {
+        let config = TlsConfig::for_quic(&store, &tickets(Vec::new()), clients).expect("settings");
+        for config in [&config.by_client, &config.aes_first] {
+            assert_eq!((config.ticketer.enabled(), config.send_tls13_tickets > 0), (gives, gives));
+            assert!(!config.session_storage.can_cache());
+        }
     }
 }
 
@@ -397,16 +430,15 @@ fn authorities_are_certificates() {
 #[test]
 fn a_forged_ticket_is_no_ticket() {
     let keys = tickets(Vec::new());
-    let ticket = keys.seal(&[1; 32], b"session").expect("sealed");
-    assert_eq!(keys.open(&[1; 32], &ticket).as_deref(), Some(&b"session"[..]));
-    assert_eq!(keys.open(&[2; 32], &ticket), None, "of another realm");
+    let ticket = keys.seal(b"session").expect("sealed");
+    assert_eq!(keys.open(&ticket).as_deref(), Some(&b"session"[..]));
     for at in 0..ticket.len() {
         let mut forged = ticket.clone();
         forged[at] ^= 1;
-        assert_eq!(keys.open(&[1; 32], &forged), None, "byte {at}");
-        assert_eq!(keys.open(&[1; 32], &ticket[..at]), None, "cut at {at}");
+        assert_eq!(keys.open(&forged), None, "byte {at}");
+        assert_eq!(keys.open(&ticket[..at]), None, "cut at {at}");
     }
-    assert_ne!(keys.seal(&[1; 32], b"session").expect("sealed"), ticket, "another nonce");
+    assert_ne!(keys.seal(b"session").expect("sealed"), ticket, "another nonce");
     let shown = format!("{keys:?}");
     let secret = format!("{:?}", keys.keys()[0].secret);
     assert!(!shown.contains(&secret[1..20]), "{shown}");

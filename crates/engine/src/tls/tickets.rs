@@ -2,14 +2,13 @@
 //! handshake, sealed with AES-256-GCM. All workers have the same keys, so it may come to any.
 //!
 //! A ticket is the name of its key (16 bytes), a nonce (12), what is sealed, and the tag (16). The
-//! name and the *realm* are authenticated with it. A realm is what listeners have to have in common
-//! for a ticket of one to be good at another: whoever had to show no certificate at one must not
-//! get past the question for one at another.
+//! name is authenticated with it. Listeners that ask clients for certificates neither give tickets
+//! nor take any: see [`TlsConfig::new`](super::TlsConfig::new).
 //!
 //! Keys are plain values ([`TicketKey`]), so that they can be handed to another process.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -38,13 +37,6 @@ pub struct Tickets {
     /// The newest first; never empty.
     keys: RwLock<Vec<Ready>>,
     now: fn() -> u64,
-}
-
-/// Tickets of one realm.
-#[derive(Debug)]
-pub(super) struct Realm {
-    tickets: Arc<Tickets>,
-    name: [u8; 32],
 }
 
 /// A key that is ready to be used.
@@ -105,7 +97,7 @@ impl Tickets {
         Ok(Self { keys: RwLock::new(keys), now })
     }
 
-    pub(super) fn seal(&self, realm: &[u8; 32], plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    pub(super) fn seal(&self, plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
         self.rotate();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let Ready { key, cipher } = keys.first().ok_or(Unspecified)?;
@@ -116,12 +108,12 @@ impl Tickets {
         ticket.extend_from_slice(&nonce);
         let mut sealed = plain.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        cipher.seal_in_place_append_tag(nonce, context(&key.name, realm), &mut sealed)?;
+        cipher.seal_in_place_append_tag(nonce, Aad::from(key.name), &mut sealed)?;
         ticket.append(&mut sealed);
         Ok(ticket)
     }
 
-    pub(super) fn open(&self, realm: &[u8; 32], ticket: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let now = (self.now)();
@@ -130,7 +122,7 @@ impl Tickets {
         let Ready { key, cipher } = keys.iter().find(is_it)?;
         let mut sealed = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let plain = cipher.open_in_place(nonce, context(&key.name, realm), &mut sealed).ok()?;
+        let plain = cipher.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?;
         let length = plain.len();
         sealed.truncate(length);
         Some(sealed)
@@ -172,13 +164,7 @@ impl Ready {
     }
 }
 
-impl Realm {
-    pub(super) fn new(tickets: Arc<Tickets>, name: [u8; 32]) -> Self {
-        Self { tickets, name }
-    }
-}
-
-impl ProducesTickets for Realm {
+impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
     }
@@ -189,20 +175,12 @@ impl ProducesTickets for Realm {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.tickets.seal(&self.name, plain).ok()
+        self.seal(plain).ok()
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.tickets.open(&self.name, ticket)
+        self.open(ticket)
     }
-}
-
-fn context(name: &[u8; NAME_BYTES], realm: &[u8; 32]) -> Aad<[u8; NAME_BYTES + 32]> {
-    let mut context = [0; NAME_BYTES + 32];
-    let (of_name, of_realm) = context.split_at_mut(NAME_BYTES);
-    of_name.copy_from_slice(name);
-    of_realm.copy_from_slice(realm);
-    Aad::from(context)
 }
 
 fn unix_seconds() -> u64 {

@@ -138,8 +138,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("h3 at the ports of the QUIC listeners, for a day"),
         change: Change::Restart,
         brief: "Where else clients of HTTPS find the sites",
-        long: "Sent by TLS listeners that may speak of `h3`, as Alt-Svc. To be given when clients \
-               reach HTTP/3 at another port than the server has, or not at all.",
+        long: "Sent by TLS listeners as Alt-Svc: by those with `h3` among their `protocols`, or by \
+               all of them when it is given. To be given when clients reach HTTP/3 at another port \
+               than the server has, or not at all.",
     },
     Directive {
         name: "redirect-http",

@@ -18,7 +18,7 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Scheme;
-use pinion_site::{Pieces, Work, answer, error_page, generated_fields};
+use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,15 +74,17 @@ impl StaticApp {
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         }
+        let index = serving.roster.hosts.select(head.authority);
+        let site = index.and_then(|index| serving.sites.get(index));
         if let Some(redirect) = &mut self.redirect
-            && redirect.is_for(exchange.listener(), head)
+            && redirect.is_for(exchange.listener())
+            && (is_unsecured(head, exchange) || !has_proof(redirect, head, site, &mut self.work))
         {
             let answer = redirect.answer(head);
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         }
-        let index = serving.roster.hosts.select(head.authority);
-        let Some(site) = index.and_then(|index| serving.sites.get(index)) else {
+        let Some(site) = site else {
             let answer = misdirected(head);
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
@@ -181,6 +183,17 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
 
 const HEALTH_FIELDS: &[u8] =
     b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
+
+/// Whether a request that would be led away is for a proof that its site has as a file.
+fn has_proof(
+    redirect: &mut Redirect,
+    head: &RequestHead<'_>,
+    site: Option<&Site>,
+    work: &mut Work,
+) -> bool {
+    let (Some(site), Some(path)) = (site, redirect.proof(head)) else { return false };
+    !site.generation.is_damaged() && has_file(&site.generation.archive(), path, work)
+}
 
 /// No site answers for the host (RFC 9110 §15.5.20).
 #[cold]

@@ -33,7 +33,7 @@ pub(crate) struct Kit {
     pub(crate) what: String,
     /// Blocked; the proof that it happened before any other thread.
     pub(crate) signals: Signals,
-    /// At least one.
+    /// Those of TCP and Unix sockets; none where QUIC is alone.
     pub(crate) listeners: Vec<Bound>,
     /// Those of QUIC.
     pub(crate) quic: Vec<BoundQuic>,

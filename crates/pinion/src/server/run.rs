@@ -137,7 +137,9 @@ fn listeners(
     let listener = |Bound { socket, listen, .. }| {
         let tls = tls.and_then(|tls| tls.config(&listen));
         let mut fields = fields(settings, tls.is_some());
-        if let (Some(value), Some(_), true) = (alt_svc, &tls, listen.protocols.http3) {
+        // What the operator says holds where this server has no HTTP/3 of its own too.
+        let tells = listen.protocols.http3 || settings.tls.alt_svc != AltSvc::Found;
+        if let (Some(value), Some(_), true) = (alt_svc, &tls, tells) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
         }
         let protocol = Protocol::Http(listen.protocols.tcp);

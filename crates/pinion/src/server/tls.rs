@@ -17,12 +17,17 @@ use pinion_engine::tls::tickets::Tickets;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::look::Look;
+use keeper::look_at;
+
 pub(crate) use keeper::{Keeper, Wish};
 
 /// What encrypts the connections of a server.
 pub(crate) struct Tls {
     /// Those that are served, with where they came from; never empty.
     loaded: Vec<(CertificateFiles, Certificate)>,
+    /// What the files were before they were read.
+    looks: Vec<[Look; 2]>,
     /// What has to be made anew before its time is over.
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     store: Arc<CertificateStore>,
@@ -48,8 +53,10 @@ impl Tls {
                 (vec![self_signed::files(*key, state.as_deref())?], Some((*key, state.clone())))
             }
         };
-        let mut loaded = Vec::new();
+        let (mut loaded, mut looks) = (Vec::new(), Vec::new());
         for files in files {
+            // The sites may take minutes: what changes meanwhile is read again.
+            looks.push(look_at(&files));
             let certificate = files.load()?;
             tell(&files, &certificate, own.is_some());
             loaded.push((files, certificate));
@@ -65,7 +72,7 @@ impl Tls {
             loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         let store = Arc::new(CertificateStore::new(&certificates));
         let configs = configs(settings, &store, tickets)?;
-        Ok(Some(Self { loaded, own, store, configs, leads_to }))
+        Ok(Some(Self { loaded, looks, own, store, configs, leads_to }))
     }
 
     /// What a listener's connections have in common; none for one that does not encrypt.
@@ -77,15 +84,19 @@ impl Tls {
     /// Where redirects lead, if there are any: `https://` and a host, with a port if it is not the
     /// usual one. `port` is that of the first TLS listener.
     pub(crate) fn origin(&self, port: Option<u16>) -> Option<String> {
-        let CanonicalHost { host, port: given } = self.leads_to.as_ref()?;
-        Some(match given.or(port) {
-            Some(443) | None => format!("https://{host}"),
-            Some(port) => format!("https://{host}:{port}"),
-        })
+        self.leads_to.as_ref().map(|host| origin(host, port))
     }
 }
 
-/// Of every encrypted listener. A ticket of one is good at another with the same authorities.
+fn origin(CanonicalHost { host, port: given }: &CanonicalHost, port: Option<u16>) -> String {
+    match given.or(port) {
+        Some(443) | None => format!("https://{host}"),
+        Some(port) => format!("https://{host}:{port}"),
+    }
+}
+
+/// Of every encrypted listener. A ticket of one is good at another, but for those that ask clients
+/// for certificates: they neither give nor take any.
 fn configs(
     settings: &Serve,
     store: &Arc<CertificateStore>,
@@ -115,5 +126,25 @@ fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool) {
             self_signed::for_clients(&files.cert).display(),
             shown(certificate.fingerprint())
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 §4.2.2: 443 goes without saying, wherever it comes from.
+    #[test]
+    fn a_redirect_names_the_port_that_is_not_the_usual_one() {
+        for (given, bound, expected) in [
+            (None, Some(443), "https://a.test"),
+            (None, Some(8443), "https://a.test:8443"),
+            (None, None, "https://a.test"),
+            (Some(443), Some(8443), "https://a.test"),
+            (Some(8443), Some(443), "https://a.test:8443"),
+        ] {
+            let host = CanonicalHost { host: "a.test".to_owned(), port: given };
+            assert_eq!(origin(&host, bound), expected, "{given:?} {bound:?}");
+        }
     }
 }

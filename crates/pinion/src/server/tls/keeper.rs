@@ -9,7 +9,7 @@ use crate::calendar;
 use crate::certificate_files::BadFile;
 use crate::self_signed;
 use crate::server::look::{Look, look};
-use crate::settings::{CertificateFiles, SelfSignedKey};
+use crate::settings::{CanonicalHost, CertificateFiles, SelfSignedKey};
 use pinion_engine::stderr;
 use pinion_engine::tls::certificates::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
@@ -50,9 +50,7 @@ impl Keeper {
     /// There is no thread.
     pub(crate) fn start(tls: Tls) -> io::Result<Self> {
         let (wishes, asked) = channel();
-        let Tls { loaded, own, store, .. } = tls;
-        let looks = looks(&loaded);
-        let mut kept = Kept { loaded, looks, own, own_look: Instant::now(), store };
+        let mut kept = Kept::new(tls);
         thread::Builder::new().name("certificates".to_owned()).spawn(move || kept.run(&asked))?;
         Ok(Self { wishes })
     }
@@ -68,14 +66,26 @@ impl Keeper {
 /// What the thread has.
 struct Kept {
     loaded: Vec<(CertificateFiles, Certificate)>,
-    /// What the files were when they were read.
+    /// What the files were before they were read.
     looks: Vec<[Look; 2]>,
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     own_look: Instant,
     store: Arc<CertificateStore>,
+    /// Where redirects lead until the next start.
+    leads_to: Option<CanonicalHost>,
+    /// Whether a certificate names that host.
+    names_host: bool,
 }
 
 impl Kept {
+    fn new(tls: Tls) -> Self {
+        let Tls { loaded, looks, own, store, leads_to, .. } = tls;
+        let own_look = Instant::now();
+        let mut kept = Self { loaded, looks, own, own_look, store, leads_to, names_host: false };
+        kept.names_host = kept.is_host_named();
+        kept
+    }
+
     fn run(&mut self, asked: &Receiver<Wish>) {
         loop {
             let wish = match asked.recv_timeout(LOOK) {
@@ -192,10 +202,28 @@ impl Kept {
         self.publish();
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         let certificates: Vec<Certificate> =
             self.loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         self.store.replace(&certificates);
+        let names_host = self.is_host_named();
+        let was_named = std::mem::replace(&mut self.names_host, names_host);
+        if let Some(CanonicalHost { host, .. }) = &self.leads_to
+            && was_named
+            && !names_host
+        {
+            stderr::line(format_args!(
+                "pinion: redirects lead to {host}, which no certificate names any more: restart, \
+                 or set --canonical-host"
+            ));
+        }
+    }
+
+    /// Whether whoever follows a redirect finds a certificate for its host.
+    fn is_host_named(&self) -> bool {
+        self.leads_to.as_ref().is_some_and(|CanonicalHost { host, .. }| {
+            self.loaded.iter().any(|(_, certificate)| certificate.names_host(host))
+        })
     }
 }
 
@@ -218,6 +246,56 @@ fn looks(loaded: &[(CertificateFiles, Certificate)]) -> Vec<[Look; 2]> {
     loaded.iter().map(|(files, _)| look_at(files)).collect()
 }
 
-fn look_at(files: &CertificateFiles) -> [Look; 2] {
+pub(super) fn look_at(files: &CertificateFiles) -> [Look; 2] {
     [look(&files.cert), look(&files.key)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{self, Asked};
+    use crate::settings::{Serve, Settings};
+    use pinion_engine::tls::tickets::Tickets;
+    use std::fs;
+    use std::path::Path;
+
+    /// Puts another certificate into the file, all at once.
+    fn renew(file: &Path) {
+        let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a pair");
+        let next = file.with_extension("next");
+        let text = format!("{}{}", made.cert.pem(), made.signing_key.serialize_pem());
+        fs::write(&next, text).expect("written");
+        fs::rename(next, file).expect("renamed");
+    }
+
+    fn serving(file: &Path) -> Serve {
+        let line = format!("pinion serve site --tls 443 --cert {}", file.display());
+        let asked = command_line::parse(line.split(' ').map(Into::into)).expect("flags");
+        let Asked::Run(low) = asked else { panic!("{line}") };
+        match Settings::from_low(&low).expect("settings") {
+            Settings::Serve(serve) => *serve,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Between the two sites are built.
+    #[test]
+    fn what_changes_after_it_was_read_and_before_the_thread_starts_is_taken_up() {
+        let id = std::process::id();
+        let folder = std::env::temp_dir().join(format!("pinion-keeper-{id}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("a.pem");
+        renew(&file);
+        let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
+        let tls = Tls::open(&serving(&file), &tickets).expect("a certificate");
+        let tls = tls.expect("it encrypts");
+        renew(&file);
+        let mut kept = Kept::new(tls);
+        let (files, first) = kept.loaded[0].clone();
+        kept.follow();
+        let now = files.load().expect("a certificate").fingerprint();
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_ne!(first.fingerprint(), now);
+        assert_eq!(kept.loaded[0].1.fingerprint(), now);
+    }
 }
