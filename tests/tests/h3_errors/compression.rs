@@ -10,7 +10,8 @@ const DECOMPRESSION_FAILED: u64 = 0x200;
 const ENCODER_STREAM: u64 = 0x201;
 const DECODER_STREAM: u64 = 0x202;
 
-/// What makes an integer of a full prefix, and ends: one bit more than any peer has to take (§4.1.1).
+/// What makes an integer of a full prefix, and ends: one bit more than any peer has to take
+/// (§4.1.1).
 const BITS_63: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 /// As much as no integer of a machine holds.
 const BITS_70: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";

@@ -1,6 +1,6 @@
 //! What a client of HTTP/3 must not do (RFC 9114, RFC 9204, RFC 9218), one thing at a time, and
-//! what it may do although it means nothing here. Each is a row of `rows.rs` or of a file beside it:
-//! bytes on streams, and what has to come of them.
+//! what it may do although it means nothing here. Each is a row of `rows.rs` or of a file beside
+//! it: bytes on streams, and what has to come of them.
 #![forbid(unsafe_code)]
 
 mod compression;
