@@ -257,6 +257,22 @@ async def resumption(port, files):
         equal(client.handshake.early_data_accepted, False, "early data of a client accepted")
 
 
+async def tickets(port, files):
+    """A session is resumed on every further connection, with the first ticket and with later ones;
+    each connection has a port of its own."""
+    given, ports = [], set()
+    async with connected(port, session_ticket_handler=given.append) as client:
+        equal((await client.get("/small.bin")).status, 200, "the first connection")
+        equal(client.handshake.session_resumed, False, "the first one is resumed")
+    for number in range(32):
+        own = configuration(session_ticket=given[0 if number % 2 else -1])
+        async with connected(port, own, session_ticket_handler=given.append) as client:
+            ports.add(client._transport.get_extra_info("sockname")[1])
+            equal((await client.get("/small.bin")).content, files["small.bin"], "what is served")
+            equal(client.handshake.session_resumed, True, f"connection {number} is resumed")
+    equal(len(ports) > 16, True, "ports of the client")
+
+
 def initial(source, padded):
     """An Initial packet with a PING, protected as a client does (RFC 9001 §5.2)."""
     destination, version, number = os.urandom(8), QuicProtocolVersion.VERSION_1, b"\0\0"

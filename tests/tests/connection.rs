@@ -1,9 +1,11 @@
 //! What happens on one connection (RFC 9112 §6, §9; RFC 9110 §7.6.1, §9, §10.1.1).
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::http2::Http2;
 use pinion_tests::client::{Broken, Connection};
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Matrix, every_way};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use std::thread;
 
@@ -277,6 +279,27 @@ fn a_client_that_has_finished_sending_gets_its_answers() {
         connection.send("GET / HTTP/1.1\r\nHost");
         connection.finish();
         connection.expect_close();
+    });
+}
+
+#[test]
+fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
+    // RFC 9293 §3.6, RFC 8446 §6.1: the end of one direction says nothing of the other one.
+    let folder = site();
+    let content = vec![b'x'; 60_000];
+    folder.write("medium.bin", &content);
+    let is_http2 = |protocol| matches!(protocol, Protocol::Http2 | Protocol::Http2Clear);
+    Matrix::of(folder.path()).over(is_http2, "how HTTP/2 ends a connection").run(|server| {
+        for request in [
+            Request::get("/medium.bin"),
+            Request::get("/medium.bin").body(b"some content"),
+            Request::get("/nothing"),
+        ] {
+            let mut client = Http2::try_open(server.peer()).expect("a connection");
+            assert_eq!(client.try_exchange(&Request::get("/")).expect("an answer").text(), "home");
+            let answer = client.try_last_exchange(&request).expect("an answer, and the end");
+            assert!(answer.status == 404 || answer.body == content, "{answer}");
+        }
     });
 }
 

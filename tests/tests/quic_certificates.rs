@@ -8,7 +8,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Server, Start};
+use pinion_tests::server::{Ended, Server, Start, run};
 use pinion_tests::tls::Pair;
 
 fn files() -> Folder {
@@ -100,6 +100,54 @@ fn changed_files_are_taken_up_and_connections_go_on() {
         assert!(is_served(&peer(&server, "localhost", &of_new)), "over {io:?}");
         assert!(!is_served(&peer(&server, "localhost", &of_old)), "over {io:?}");
         assert_eq!(before.exchange(&Request::get("/")).text(), "home");
+        server.stop();
+    }
+}
+
+/// Where no other listener would need it.
+#[test]
+fn what_cannot_be_served_is_one_line_that_names_the_file() {
+    let files = files();
+    let [own, other] = ["a", "b"].map(|name| Pair::new(&files, name, &["localhost"]));
+    files.write("garbage.crt", "no certificate");
+    let garbage = Pair { cert: files.join("garbage.crt"), ..own.clone() };
+    let missing = Pair { cert: files.join("missing.crt"), ..own.clone() };
+    let mixed = Pair { key: other.key.clone(), ..own.clone() };
+    let cert = own.cert.display();
+    for (pair, named, why) in [
+        (&garbage, &garbage.cert, "has no certificate (-----BEGIN CERTIFICATE-----)".to_owned()),
+        (&missing, &missing.cert, "cannot be read: No such file or directory".to_owned()),
+        (&mixed, &other.key, format!("the private key is not that of the certificate in {cert}")),
+    ] {
+        let site = files.join("site").display().to_string();
+        let listener = ["serve", &site, "--quic", "127.0.0.1:0"].map(str::to_owned);
+        let Ended { code, stdout, stderr } = run(&[&listener[..], &pair.flags()].concat());
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+        assert_eq!(stderr, format!("pinion: {}: {why}\n", named.display()));
+    }
+}
+
+/// The workers of a server share its port (SO_REUSEPORT); two servers do not.
+#[test]
+fn a_second_server_does_not_get_a_port_in_use() {
+    for io in Io::BOTH {
+        let files = files();
+        let server = serve(&files, io, &["--workers".to_owned(), "3".to_owned()]);
+        let address = server.address().to_string();
+        let site = files.join("site").display().to_string();
+        let flags = ["serve", &site, "--quic", &address, "--workers", "3"].map(str::to_owned);
+        let own = Pair::new(&files, "own", &["localhost"]).flags();
+        let Ended { code, stdout, stderr } = run(&[&flags[..], &own].concat());
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+        let said = format!(
+            "pinion: cannot listen on {address}: something listens there already; stop it or \
+             choose another address with --quic\n"
+        );
+        assert_eq!(stderr, said);
+        // Sixteen clients, each from a port of its own: all are the first server's.
+        for _ in 0..16 {
+            assert_eq!(server.get("/").text(), "home", "over {io:?}");
+        }
         server.stop();
     }
 }

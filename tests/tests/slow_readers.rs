@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::body::noise;
+use pinion_tests::client::Client;
 use pinion_tests::client::http2::Http2;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
@@ -11,7 +12,14 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SocketType};
 use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// What a reader takes at a time.
 const PIECE_BYTES: usize = 1 << 10;
@@ -30,6 +38,79 @@ fn large_bytes() -> usize {
 fn start(site: &Folder, protocol: Protocol, io: Io) -> Server {
     let way = Way { protocol, io, form: Form::Folder };
     Start::site(site.path()).in_way(way).flags(&["--workers", "1"]).start()
+}
+
+/// Stands between a client and a server, and takes what the server sends as a slow client does: the
+/// kernel keeps as little as it can, and from some moment on a piece is taken each second.
+struct Narrow {
+    address: SocketAddr,
+    is_slow: Arc<AtomicBool>,
+    /// How many pieces have been taken since it is.
+    pieces: Arc<AtomicUsize>,
+}
+
+impl Narrow {
+    fn to(server: SocketAddr) -> Narrow {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (is_slow, pieces) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let narrow = Narrow { address, is_slow: Arc::clone(&is_slow), pieces: Arc::clone(&pieces) };
+        thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("a client");
+            let mut server = with_little_room(server).expect("a connection");
+            let mut requests = client.try_clone().expect("a handle");
+            let mut to_server = server.try_clone().expect("a handle");
+            thread::spawn(move || io::copy(&mut requests, &mut to_server));
+            let mut piece = [0; PIECE_BYTES];
+            loop {
+                match server.read(&mut piece) {
+                    Ok(0) | Err(_) => return,
+                    Ok(bytes) => client.write_all(&piece[..bytes]).expect("it reads"),
+                }
+                if is_slow.load(Ordering::Relaxed) {
+                    pieces.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_secs(1));
+                }
+            }
+        });
+        narrow
+    }
+}
+
+/// A connection for which the kernel keeps as little as it can. It must know before it connects,
+/// because it never takes back what it has offered.
+fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_socket_recv_buffer_size(&socket, PIECE_BYTES)?;
+    rustix::net::connect(&socket, &server)?;
+    Ok(TcpStream::from(socket))
+}
+
+/// 5 KiB at 1 KiB/s, as no server may find too slow. All at once, because each takes its seconds.
+#[test]
+fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
+    let site = Folder::new("slow-readers");
+    let content = noise(5 * PIECE_BYTES);
+    site.write("small.bin", &content);
+    let protocols = [Protocol::Http1Tls, Protocol::Http2, Protocol::Http2Clear];
+    let ways = protocols.into_iter().flat_map(|protocol| Io::BOTH.map(|io| (protocol, io)));
+    thread::scope(|scope| {
+        for (protocol, io) in ways {
+            let (site, content) = (&site, &content);
+            scope.spawn(move || {
+                let server = start(site, protocol, io);
+                let narrow = Narrow::to(server.address());
+                let mut client = Client::open(&server.peer().at(narrow.address));
+                narrow.is_slow.store(true, Ordering::Relaxed);
+                let answer = client.exchange(&Request::get("/small.bin"));
+                assert!(answer.body == *content, "{protocol:?} over {io:?}: {answer}");
+                let pieces = narrow.pieces.load(Ordering::Relaxed);
+                assert!(pieces >= 5, "{protocol:?} over {io:?}: {pieces} pieces");
+                drop(client);
+                server.stop();
+            });
+        }
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::{Pair, curl, openssl};
 use pinion_tests::wait_for;
-use rustls::{ALL_VERSIONS, ClientConnection, StreamOwned};
+use rustls::{ALL_VERSIONS, AlertDescription, ClientConnection, Error, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Stdio;
@@ -48,6 +48,14 @@ impl Served {
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         stream.set_write_timeout(Some(PATIENCE)).expect("set");
         stream
+    }
+
+    /// A client that behaves until a case says otherwise.
+    fn client(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        let config = trusting(&self.authority.cert, ALL_VERSIONS).with_no_client_auth();
+        let host = "a.test".try_into().expect("a name");
+        let session = ClientConnection::new(Arc::new(config), host).expect("a session");
+        StreamOwned::new(session, self.connect())
     }
 
     /// Somebody who behaves is served.
@@ -157,7 +165,13 @@ fn plain_http_is_told_what_the_port_speaks() {
     for io in Io::BOTH {
         let flags = ["--hsts", "1y", "--quic", "127.0.0.1:0", "--server-name", "Pinion"];
         let served = Served::start_with(io, &flags);
-        for request in ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n"] {
+        for request in [
+            "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "POST /x HTTP/1.0\r\n\r\n",
+            // RFC 9113 §3.4: what HTTP/2 begins with is made to be a request of HTTP/1 as well, and
+            // GOAWAY may be left out.
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        ] {
             let mut stream = served.connect();
             stream.write_all(request.as_bytes()).expect("it takes bytes");
             let answer = String::from_utf8(rest_of(&mut stream)).expect("text");
@@ -252,10 +266,7 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
 fn garbage_behind_the_last_request_does_not_cut_its_answer() {
     for io in Io::BOTH {
         let served = Served::start(io);
-        let config = trusting(&served.authority.cert, ALL_VERSIONS).with_no_client_auth();
-        let host = "a.test".try_into().expect("a name");
-        let session = ClientConnection::new(Arc::new(config), host).expect("a session");
-        let mut client = StreamOwned::new(session, served.connect());
+        let mut client = served.client();
         let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 99999999\r\n\r\n";
         client.write_all(request.as_bytes()).expect("taken");
         for _ in 0..20 {
@@ -264,6 +275,46 @@ fn garbage_behind_the_last_request_does_not_cut_its_answer() {
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("an answer, and the end of the session");
         assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// RFC 8446 §5.2: a record may have 2^14 + 256 bytes, and one with more ends the connection, also
+/// behind the handshake; so does what cannot be opened. Which alert says so, if one does, is laid
+/// down (§6.2).
+#[test]
+fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
+    const MOST_BYTES: usize = (1 << 14) + 256;
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let ask = |client: &mut StreamOwned<ClientConnection, TcpStream>| {
+            client.write_all(REQUEST).expect("taken");
+            let (mut answer, mut piece) = (Vec::new(), [0; 1 << 10]);
+            while !answer.ends_with(b"\r\n\r\nhome") {
+                let bytes = client.read(&mut piece).expect("an answer");
+                assert_ne!(bytes, 0, "over {io:?}: {}", answer.escape_ascii());
+                answer.extend_from_slice(&piece[..bytes]);
+            }
+        };
+        let mut other = served.client();
+        ask(&mut other);
+        for (bytes, wanted) in [
+            (MOST_BYTES, AlertDescription::BadRecordMac),
+            (MOST_BYTES + 1, AlertDescription::RecordOverflow),
+            (usize::from(u16::MAX), AlertDescription::RecordOverflow),
+        ] {
+            let mut client = served.client();
+            ask(&mut client);
+            client.sock.write_all(&record(23, [3, 3], &vec![0; bytes])).expect("taken");
+            let ended = client.read_to_end(&mut Vec::new()).expect_err("no orderly end");
+            let is_reset = ended.kind() == ErrorKind::ConnectionReset;
+            let told = ended.get_ref().and_then(|error| error.downcast_ref());
+            let is_told = told == Some(&Error::AlertReceived(wanted));
+            assert!(is_reset || is_told, "{bytes} bytes over {io:?}: {ended}");
+            ask(&mut other);
+        }
         served.serves();
         served.server.stop();
     }

@@ -13,7 +13,7 @@ use crate::response::{Response, from_section};
 use loona_hpack::{Decoder, Encoder};
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 /// What a client begins with (§3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -143,6 +143,12 @@ impl Http2 {
     pub fn try_exchange(&mut self, request: &Request) -> Result<Response, Broken> {
         let mut exchange = self.open(request)?;
         self.send_content(&mut exchange, request.content())?;
+        self.receive(exchange)
+    }
+
+    /// Reads an answer to its end.
+    #[track_caller]
+    fn receive(&mut self, mut exchange: Exchange) -> Result<Response, Broken> {
         while !exchange.is_over {
             self.take_frame(&mut exchange)?;
         }
@@ -150,6 +156,31 @@ impl Http2 {
         response.body = exchange.body;
         law::check(&response, exchange.to_head);
         Ok(response)
+    }
+
+    /// The same with the last request: nothing more is sent behind it, and the server hears that
+    /// before its answer is read, which has to fit into the windows.
+    ///
+    /// # Errors
+    /// Why there is none, or that the server does not end the connection behind it.
+    #[track_caller]
+    pub fn try_last_exchange(mut self, request: &Request) -> Result<Response, Broken> {
+        let mut exchange = self.open(request)?;
+        self.send_content(&mut exchange, request.content())?;
+        self.wire.finish()?;
+        // The server may have answered and gone already.
+        let _gone = self.wire.socket().shutdown(Shutdown::Write);
+        let response = self.receive(exchange)?;
+        loop {
+            match self.read_frame() {
+                Ok(frame) if matches!(frame.kind, HEADERS | DATA) => {
+                    return Err(malformed("an answer to nothing"));
+                }
+                Ok(_) => {}
+                Err(Broken::Closed) => return Ok(response),
+                Err(broken) => return Err(broken),
+            }
+        }
     }
 
     /// Sends a request without content, and reads until some of its answer's has come.

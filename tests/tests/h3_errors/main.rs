@@ -1,8 +1,10 @@
 //! What a client of HTTP/3 must not do (RFC 9114, RFC 9204, RFC 9218), one thing at a time, and
-//! what it may do although it means nothing here. Each is a row of `rows.rs`: bytes on streams, and
-//! what has to come of them.
+//! what it may do although it means nothing here. Each is a row of `rows.rs` or of a file beside
+//! it: bytes on streams, and what has to come of them.
 #![forbid(unsafe_code)]
 
+mod compression;
+mod messages;
 mod rows;
 
 use pinion_tests::client::http3::{kind, stream};
@@ -36,6 +38,8 @@ enum Direction {
     Both,
     /// One of the client alone; its type is in the bytes.
     Uni,
+    /// The control stream of the server: the client wants nothing more of it.
+    Stopped,
 }
 
 /// How the client leaves a stream.
@@ -44,6 +48,8 @@ enum End {
     Open,
     Fin,
     Reset,
+    /// Reset when the server has read what there is.
+    ResetLater,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +85,11 @@ fn request(frames: &[Vec<u8>]) -> Write {
 }
 
 impl Write {
+    /// STOP_SENDING for the server's control stream.
+    fn stop() -> Write {
+        Write { on: Direction::Stopped, bytes: Vec::new(), end: End::Open }
+    }
+
     fn left(self, end: End) -> Write {
         Write { end, ..self }
     }
@@ -100,6 +111,9 @@ fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     frame(kind::HEADERS, &qpack::encode(fields))
 }
 
+/// H3_REQUEST_CANCELLED, as good as any other code.
+const CANCELLED: VarInt = VarInt::from_u32(0x10c);
+
 struct Played {
     quic: Quic,
     /// The last request stream.
@@ -114,6 +128,10 @@ fn play(server: &Server, writes: &[Write]) -> Played {
     let (mut last, mut open) = (None, Vec::new());
     for write in writes {
         let opened = match write.on {
+            Direction::Stopped => {
+                stop_control(&quic);
+                continue;
+            }
             Direction::Uni => wait(quic.connection().open_uni()).expect("no wait"),
             Direction::Both => {
                 let opened = wait(quic.connection().open_bi()).expect("no wait");
@@ -129,15 +147,28 @@ fn play(server: &Server, writes: &[Write]) -> Played {
         let written = at_once(async move {
             let _closed_meanwhile = sender.write_all(&bytes).await;
             let _stopped_meanwhile = match end {
-                End::Open => Ok(()),
+                End::Open | End::ResetLater => Ok(()),
                 End::Fin => sender.finish(),
-                End::Reset => sender.reset(VarInt::from_u32(0x10c)),
+                End::Reset => sender.reset(CANCELLED),
             };
             sender
         });
-        open.push(written.expect("room"));
+        let mut sender = written.expect("room");
+        if let End::ResetLater = write.end {
+            // What comes behind those bytes has been answered.
+            assert_eq!(next(&quic), Ok(Outcome::Status(200)), "before a reset");
+            sender.reset(CANCELLED).expect("an open stream");
+        }
+        open.push(sender);
     }
     Played { quic, last, _open: open }
+}
+
+/// The only stream that a server opens is its control stream: it promises nothing, and neither side
+/// of QPACK has a table.
+fn stop_control(quic: &Quic) {
+    let control = wait(quic.connection().accept_uni()).expect("no wait");
+    control.expect("a stream").stop(CANCELLED).expect("an open stream");
 }
 
 impl Played {
@@ -149,7 +180,7 @@ impl Played {
             (_, Some(last)) => answered(last)?,
             (_, None) => return Err("no request".to_owned()),
         };
-        match self.next()? {
+        match next(&self.quic)? {
             Outcome::Status(200) => Ok(found),
             other => Err(format!("{other:?} for the next request, behind {found:?}")),
         }
@@ -164,18 +195,18 @@ impl Played {
             other => Err(other.to_string()),
         }
     }
+}
 
-    /// The answer to a request that is right.
-    fn next(&self) -> Result<Outcome, String> {
-        let first = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost")];
-        let bytes = section(&[&first[..], &[(":path", "/")]].concat());
-        let opened = wait(self.quic.connection().open_bi()).expect("no wait");
-        let (mut sender, receiver) = opened.map_err(|error| error.to_string())?;
-        let written = wait(sender.write_all(&bytes)).expect("room");
-        written.map_err(|error| error.to_string())?;
-        sender.finish().map_err(|error| error.to_string())?;
-        answered(receiver)
-    }
+/// The answer to a request that is right.
+fn next(quic: &Quic) -> Result<Outcome, String> {
+    let first = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost")];
+    let bytes = section(&[&first[..], &[(":path", "/")]].concat());
+    let opened = wait(quic.connection().open_bi()).expect("no wait");
+    let (mut sender, receiver) = opened.map_err(|error| error.to_string())?;
+    let written = wait(sender.write_all(&bytes)).expect("room");
+    written.map_err(|error| error.to_string())?;
+    sender.finish().map_err(|error| error.to_string())?;
+    answered(receiver)
 }
 
 /// What came on a request stream.
@@ -249,7 +280,7 @@ fn frames_that_are_not_what_they_say() {
 
 #[test]
 fn messages_that_are_malformed() {
-    all(&rows::messages());
+    all(&messages::all());
 }
 
 #[test]
@@ -259,7 +290,12 @@ fn numbers_that_cannot_be() {
 
 #[test]
 fn compression_that_cannot_be_undone() {
-    all(&rows::compression());
+    all(&compression::sections());
+}
+
+#[test]
+fn instructions_for_a_table_that_is_not_there() {
+    all(&compression::instructions());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use pinion_tests::client::http3::{kind, stream};
 use pinion_tests::client::qpack;
 use pinion_tests::client::quic::{frame, integer};
 
-// RFC 9114 §8.1, RFC 9204 §6.
+// RFC 9114 §8.1.
 const STREAM_CREATION: u64 = 0x103;
 const CLOSED_CRITICAL_STREAM: u64 = 0x104;
 const FRAME_UNEXPECTED: u64 = 0x105;
@@ -14,10 +14,6 @@ const ID: u64 = 0x108;
 const SETTINGS: u64 = 0x109;
 const MISSING_SETTINGS: u64 = 0x10a;
 const REQUEST_INCOMPLETE: u64 = 0x10d;
-const MESSAGE: u64 = 0x10e;
-const DECOMPRESSION_FAILED: u64 = 0x200;
-const ENCODER_STREAM: u64 = 0x201;
-const DECODER_STREAM: u64 = 0x202;
 
 /// RFC 9218 §7.2.
 const PRIORITY_UPDATE: u64 = 0xf0700;
@@ -27,7 +23,7 @@ const PUSH_PRIORITY_UPDATE: u64 = 0xf0701;
 const GREASE: [u64; 3] = [0x21, 0x21 + 0x1f * 7, 0x21 + 0x1f * 0x0210_0842_1084_2107];
 
 /// Rows of one section and one outcome.
-fn rows<const N: usize>(
+pub(crate) fn rows<const N: usize>(
     section: &'static str,
     outcome: Outcome,
     of: [(&str, Vec<Write>); N],
@@ -58,7 +54,7 @@ fn number(kind: u64, number: u64) -> Vec<u8> {
     frame(kind, &integer(number))
 }
 
-fn data(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn data(bytes: &[u8]) -> Vec<u8> {
     frame(kind::DATA, bytes)
 }
 
@@ -96,6 +92,9 @@ pub(crate) fn control_stream() -> Vec<Row> {
                     "it ends within a frame",
                     vec![control(&[vec![kind::GOAWAY as u8, 1]]).left(End::Fin)],
                 ),
+                ("the control stream is reset", vec![control(&[]).left(End::ResetLater)]),
+                ("it is reset before its settings", vec![bare_control(&[]).left(End::ResetLater)]),
+                ("the server's control stream is stopped", vec![control(&[]), Write::stop()]),
             ],
         ),
     ]
@@ -154,7 +153,10 @@ pub(crate) fn streams() -> Vec<Row> {
         all.extend(rows(
             "RFC 9204 §4.2",
             closed,
-            [(&*format!("the {name} stream ends"), alone(End::Fin))],
+            [
+                (&*format!("the {name} stream ends"), alone(End::Fin)),
+                (&*format!("the {name} stream is reset"), alone(End::ResetLater)),
+            ],
         ));
     }
     all
@@ -243,89 +245,6 @@ pub(crate) fn frames() -> Vec<Row> {
     all
 }
 
-pub(crate) fn messages() -> Vec<Row> {
-    let malformed = |section, what: String, frames: &[Vec<u8>]| {
-        let writes = vec![control(&[]), request(frames)];
-        Row { section, what, writes, outcome: Outcome::Stream(MESSAGE) }
-    };
-    let mut all = Vec::new();
-    for (section, name, value) in [
-        ("§4.2", "Accept", "*/*"),
-        ("§4.2", "aCcept", "*/*"),
-        ("§4.2", "connection", "close"),
-        ("§4.2", "keep-alive", "5"),
-        ("§4.2", "proxy-connection", "keep-alive"),
-        ("§4.2", "transfer-encoding", "chunked"),
-        ("§4.2", "upgrade", "websocket"),
-        ("§4.2", "te", "gzip"),
-        ("§4.2", "te", "trailers, gzip"),
-        ("§10.3", "a b", "x"),
-        ("§10.3", "a\n", "x"),
-        ("§10.3", "", "x"),
-        ("§10.3", "x", "a\nb"),
-        ("§10.3", "x", "a\rb"),
-        ("§10.3", "x", "a\0b"),
-        ("§4.3", ":status", "200"),
-        ("§4.3", ":protocol", "websocket"),
-        ("§4.3", ":x", "y"),
-        ("§4.3.1", ":method", "GET"),
-        ("§4.3.1", ":scheme", "https"),
-        ("§4.3.1", ":authority", "localhost"),
-        ("§4.3.1", ":path", "/"),
-    ] {
-        let row = malformed(section, format!("{name:?}: {value:?}"), &[fields(&[(name, value)])]);
-        all.push(row);
-    }
-    let pseudo = [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/")];
-    for missing in [":method", ":scheme", ":path"] {
-        let rest: Vec<_> = pseudo.into_iter().filter(|(name, _)| *name != missing).collect();
-        all.push(malformed("§4.3.1", format!("no {missing}"), &[section(&rest)]));
-    }
-    let [method, scheme, authority, path] = pseudo;
-    for (section_of, what, fields) in [
-        ("§4.3", "a pseudo-field behind a field", vec![method, scheme, ("x", "y"), path]),
-        ("§4.3.1", "an empty :path", vec![method, scheme, authority, (":path", "")]),
-        ("§4.3.1", "another host", vec![method, scheme, authority, path, ("host", "b")]),
-        ("§4.4", "CONNECT with :path", vec![(":method", "CONNECT"), authority, path]),
-        ("§4.4", "CONNECT with :scheme", vec![(":method", "CONNECT"), authority, scheme]),
-        ("§4.4", "CONNECT without :authority", vec![(":method", "CONNECT")]),
-        ("§4.1.2", "no field at all", vec![]),
-    ] {
-        all.push(malformed(section_of, what.to_owned(), &[section(&fields)]));
-    }
-    let long = |length: &str, content: &[Vec<u8>]| {
-        [&[fields(&[("content-length", length)])], content].concat()
-    };
-    for (what, frames) in [
-        ("less content than announced", long("5", &[data(b"four")])),
-        ("more content than announced", long("3", &[data(b"four")])),
-        ("more content in the end", long("3", &[data(b"two"), data(b"!")])),
-        ("no content though announced", long("3", &[])),
-        ("content though none was announced", long("0", &[data(b"x")])),
-        ("trailers before the announced end", long("3", &[data(b"x"), section(&[("x", "y")])])),
-    ] {
-        all.push(malformed("§4.1.2", what.to_owned(), &frames));
-    }
-    for (name, value) in [(":path", "/"), ("Upper", "x"), ("connection", "close")] {
-        let frames = [head(), data(b"x"), section(&[(name, value)])];
-        all.push(malformed("§4.1.2, §4.3", format!("{name:?} in trailers"), &frames));
-    }
-    // "Servers MAY send an HTTP response indicating the error": as over any other protocol.
-    all.extend(rows(
-        "§4.1.2, §4.3.1",
-        Outcome::Status(400),
-        [
-            (
-                "an empty :authority",
-                vec![request(&[section(&[method, scheme, (":authority", ""), path])])],
-            ),
-            ("no authority", vec![request(&[section(&[method, scheme, path])])]),
-            ("a length that is none", vec![request(&long("x", &[data(b"x")]))]),
-        ],
-    ));
-    all
-}
-
 pub(crate) fn numbers() -> Vec<Row> {
     let id = Outcome::Connection(ID);
     let priority = |stream| frame(PRIORITY_UPDATE, &[&integer(stream)[..], b"u=1"].concat());
@@ -359,51 +278,9 @@ pub(crate) fn numbers() -> Vec<Row> {
     all
 }
 
-pub(crate) fn compression() -> Vec<Row> {
-    let mut all = Vec::new();
-    for (section, what, fields) in [
-        ("RFC 9204 §2.2.1", "entries are required", &b"\x02\0\x80"[..]),
-        ("RFC 9204 §3.2.5", "an entry of the dynamic table", b"\0\0\x80"),
-        ("RFC 9204 §3.2.6", "one behind the base", b"\0\0\x10"),
-        ("RFC 9204 §4.5.4", "a name from the dynamic table", b"\0\0\x40\x01x"),
-        ("RFC 9204 §4.5.5", "a name from behind the base", b"\0\0\0\x01x"),
-        ("RFC 9204 §3.1", "behind the end of the static table", b"\0\0\xff\x24"),
-        ("RFC 9204 §4.5.1", "no prefix", b""),
-        ("RFC 9204 §4.5.1", "half a prefix", b"\0"),
-        ("RFC 9204 §4.5.6", "a name that is cut", b"\0\0\x23ab"),
-        ("RFC 9204 §4.5.6", "a value that is cut", b"\0\0\x21a\x05b"),
-        ("RFC 9204 §4.1.1", "an integer without an end", b"\0\0\xff\xff\xff\xff\xff\xff\xff\xff"),
-        ("RFC 7541 §5.2", "padding with zeros", b"\0\0\x51\x81\0"),
-        ("RFC 7541 §5.2", "padding of a whole byte", b"\0\0\x51\x82\x1f\xff"),
-        ("RFC 7541 §5.2", "the end of a string within it", b"\0\0\x51\x84\xff\xff\xff\xff"),
-    ] {
-        let failed = Outcome::Connection(DECOMPRESSION_FAILED);
-        let trailers = vec![request(&[head(), data(b"x"), frame(kind::HEADERS, fields)])];
-        let request = vec![control(&[]), request(&[frame(kind::HEADERS, fields)])];
-        all.extend(rows(section, failed, [(what, request)]));
-        all.extend(rows(section, failed, [(&*format!("{what}, in trailers"), trailers)]));
-    }
-    for (section, what, bytes) in [
-        ("RFC 9204 §4.3.1", "a capacity above 0", &b"\x21"[..]),
-        ("RFC 9204 §4.3.1", "a large capacity", b"\x3f\xe1\x1f"),
-        ("RFC 9204 §3.2.2", "an entry by a static name", b"\xc0\x01x"),
-        ("RFC 9204 §3.2.2", "an entry by its name", b"\x41x\x01y"),
-        ("RFC 9204 §4.3.4", "a duplicate of nothing", b"\0"),
-        ("RFC 9204 §4.3.2", "an entry by a name that is not there", b"\x80\x01x"),
-    ] {
-        let writes = vec![control(&[]), uni(stream::ENCODER, bytes)];
-        all.extend(rows(section, Outcome::Connection(ENCODER_STREAM), [(what, writes)]));
-    }
-    for (section, what, bytes) in [
-        ("RFC 9204 §4.4.1", "an acknowledged section", &b"\x80"[..]),
-        ("RFC 9204 §4.4.3", "no insertions", b"\0"),
-        ("RFC 9204 §4.4.3", "an insertion that never was", b"\x01"),
-        ("RFC 9204 §4.4.3", "the same behind what is right", b"\x40\x44\x01"),
-    ] {
-        let writes = vec![control(&[]), uni(stream::DECODER, bytes)];
-        all.extend(rows(section, Outcome::Connection(DECODER_STREAM), [(what, writes)]));
-    }
-    all
+/// A stream of one direction whose type does not come.
+fn untyped(end: End) -> Write {
+    Write { on: super::Direction::Uni, bytes: Vec::new(), end }
 }
 
 pub(crate) fn ignored() -> Vec<Row> {
@@ -411,7 +288,6 @@ pub(crate) fn ignored() -> Vec<Row> {
     for kind in GREASE {
         let noise = || frame(kind, b"of no meaning");
         let frames = [noise(), head(), noise(), data(b"x"), noise(), section(&[("x", "y")])];
-        let bare = Write { on: super::Direction::Uni, bytes: Vec::new(), end: End::Fin };
         all.extend(rows(
             "§6.2.3, §7.2.4.1, §7.2.8, §9",
             Outcome::Status(405),
@@ -420,7 +296,7 @@ pub(crate) fn ignored() -> Vec<Row> {
                 ("frames of control", vec![control(&[noise(), noise()]), request(&[head()])]),
                 ("streams", vec![uni(kind, b"x"), uni(kind, b""), request(&[head()])]),
                 ("streams that end", vec![uni(kind, b"x").left(End::Fin), request(&[head()])]),
-                ("no type", vec![bare, request(&[head()])]),
+                ("no type", vec![untyped(End::Fin), request(&[head()])]),
                 (
                     "settings",
                     vec![bare_control(&[settings_of(&[(kind, 1), (0x6, 9)])]), request(&[head()])],
@@ -448,11 +324,12 @@ pub(crate) fn ignored() -> Vec<Row> {
     ));
     let reset = |frames: &[Vec<u8>]| vec![control(&[]), request(frames).left(End::Reset)];
     all.extend(rows(
-        "§4.1.1",
+        "§4.1.1, §6.2",
         Outcome::Nothing,
         [
             ("a request that is taken back", reset(&[head()])),
             ("one taken back within a frame", reset(&[vec![1, 9]])),
+            ("a stream that is reset before its type", vec![untyped(End::Reset)]),
         ],
     ));
     all.extend(rows(

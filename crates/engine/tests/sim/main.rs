@@ -1,5 +1,5 @@
 //! The engine on a simulated kernel with simulated clients: one seed decides a whole run
-//! (docs/testing.md says how to run, repeat and extend it).
+//! (docs/simulator.md says how to run, repeat and extend it).
 
 mod ask;
 mod client;

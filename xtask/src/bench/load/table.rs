@@ -33,7 +33,7 @@ pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
     for ratio in &results.ratios {
         text.push_str(&goal(ratio));
     }
-    text.push_str(&failures(&results.failures));
+    text.push_str(&failures(&results.failures, rounds));
     text.push('\n');
     text.push_str("| | CPU µs/request |");
     let columns = columns(scenario);
@@ -86,8 +86,12 @@ fn goal(ratio: &Ratio) -> String {
     format!("| {figure} | {} | {} | {spread} | {limit} | {verdict} |\n", ratio.case, ratio.with)
 }
 
-/// One row for all cases of Pinion, naming those that failed.
-fn failures(cases: &[(String, u64)]) -> String {
+/// One row for all cases of Pinion, naming those that failed. Where none ran, none did without
+/// failures.
+fn failures(cases: &[(String, u64)], rounds: usize) -> String {
+    if cases.is_empty() || rounds == 0 {
+        return "| failures | pinion | | | none | not measured |\n".to_owned();
+    }
     let failed: Vec<&(String, u64)> = cases.iter().filter(|(_, count)| *count > 0).collect();
     let who = match failed.as_slice() {
         [] => "pinion".to_owned(),
@@ -132,5 +136,21 @@ fn figure(figure: Figure) -> &'static str {
         Figure::Cpu => "CPU",
         Figure::P50 => "p50",
         Figure::P99 => "p99",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_by_what_was_measured_alone() {
+        let row = |verdict| move |row: String| row.ends_with(&format!("| {verdict} |\n"));
+        let case = |failures| [("pinion".to_owned(), failures)];
+        assert!(row("not measured")(failures(&[], 0)));
+        assert!(row("not measured")(failures(&[], 4)), "others ran, and Pinion did not");
+        assert!(row("not measured")(failures(&case(0), 0)));
+        assert!(row("met")(failures(&case(0), 4)));
+        assert!(row("**missed**")(failures(&case(1), 4)));
     }
 }
