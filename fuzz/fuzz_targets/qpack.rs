@@ -1,6 +1,8 @@
 //! A field section of HTTP/3 against a plain reading; the streams beside it.
 #![no_main]
 
+#[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]
+mod as_http1;
 #[path = "../../crates/http/tests/wire/oracle/qpack.rs"]
 mod oracle;
 

@@ -49,7 +49,9 @@ pub enum Broken {
     Malformed(String),
     /// The socket failed: reset, or silent for too long.
     Failed(io::Error),
-    /// The server gave up the stream, or the connection, with this code of HTTP/2 or HTTP/3.
+    /// The server reset the stream with this code of HTTP/2 or HTTP/3.
+    Reset(u64),
+    /// It gave up the connection with such a code, or said with it that it leaves.
     GivenUp(u64),
 }
 

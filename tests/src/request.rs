@@ -152,7 +152,15 @@ impl Request {
             let value = value.trim_matches([' ', '\t']);
             (name.to_ascii_lowercase(), value.to_owned())
         });
-        section.extend(own.filter(|(name, _)| !OF_HTTP1.contains(&name.as_str())));
+        for (name, value) in own.filter(|(name, _)| !OF_HTTP1.contains(&name.as_str())) {
+            match name.as_str() {
+                // §8.2.3, §4.2.1: in crumbs, as browsers send them.
+                "cookie" => {
+                    section.extend(value.split("; ").map(|crumb| (name.clone(), crumb.into())))
+                }
+                _ => section.push((name, value)),
+            }
+        }
         section
     }
 

@@ -369,8 +369,8 @@ fn every_form_of_target_is_understood() {
                 Ok(response) => {
                     assert_eq!(response.status, status, "{method} {target}: {response}");
                 }
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: what is malformed may be given up instead.
-                Err(Broken::GivenUp(0x1 | 0x10e)) => assert_eq!(status, 400, "{method} {target}"),
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end instead.
+                Err(Broken::Reset(0x1 | 0x10e)) => assert_eq!(status, 400, "{method} {target}"),
                 Err(broken) => panic!("{method} {target}: {broken:?}"),
             }
         }

@@ -101,6 +101,25 @@ fn every_protocol_has_the_same_13_bytes_and_nothing_else() {
     }
 }
 
+/// What `--stats` counts has left: HEAD brings no content, whether the answer waits or not.
+#[test]
+fn content_is_counted_where_there_is_some() {
+    for (&protocol, io) in Protocol::SPOKEN.iter().flat_map(|p| Io::BOTH.map(|io| (p, io))) {
+        for delay in [&[][..], &["--dummy-delay", "5ms"]] {
+            let flags = [&["--dummy", "--dummy-bytes", "1024", "--stats", "60"], delay].concat();
+            let mut server = start(protocol, io, &flags);
+            for request in [Request::get("/"), Request::head("/"), Request::head("/")] {
+                assert_eq!(server.client().exchange(&request).status, 200);
+            }
+            server.signal(Signal::TERM);
+            assert!(server.wait().success());
+            let stats = server.wait_for_line(0, |line| line.starts_with("stats after"));
+            assert!(stats.contains("3 answers"), "{stats}");
+            assert!(stats.contains("; content 1.00 KiB "), "{protocol:?} {delay:?}: {stats}");
+        }
+    }
+}
+
 /// Far longer than what is seen meanwhile may take.
 const LONG: [&str; 5] = ["--dummy", "--dummy-delay", "60s", "--workers", "1"];
 

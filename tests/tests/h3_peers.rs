@@ -162,7 +162,7 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
             // The first stream is that of the request which runs, the next one comes too late.
             wait_for("the last GOAWAY", || client.go_away().filter(|id| *id == 4));
             let late = client.try_exchange(&Request::get("/small.bin"));
-            assert!(matches!(late, Err(Broken::GivenUp(REQUEST_REJECTED))), "{late:?}");
+            assert!(matches!(late, Err(Broken::Reset(REQUEST_REJECTED))), "{late:?}");
         });
         let answer = answer.expect("an answer");
         assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");

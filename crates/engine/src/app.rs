@@ -133,7 +133,8 @@ pub trait App {
         let _not_asked = (connection, answer);
     }
 
-    /// A connection ends because its client made work without end: it was told
+    /// A connection ends because its client made work without end, or holds up for too long what
+    /// waits for it: it was told
     /// `ENHANCE_YOUR_CALM` (RFC 9113 §10.5) or `H3_EXCESSIVE_LOAD` (RFC 9114 §10.5).
     #[cold]
     fn flooded(&mut self, connection: Address) {

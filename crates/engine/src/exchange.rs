@@ -200,6 +200,11 @@ impl Exchange<'_> {
         state.open = false;
     }
 
+    /// Whether the request is HEAD, so that its answer goes out without content.
+    pub fn is_head_only(&mut self) -> bool {
+        self.state().head_only
+    }
+
     /// Whether the content that the request announces is within its limit. Chunked content
     /// announces nothing; it is refused when it comes to more.
     pub fn content_fits(&mut self) -> bool {

@@ -180,6 +180,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         _ => {
             let code = ErrorCode::EnhanceYourCalm;
             with_control(core, slot, |http2, control| http2.session.fail(code, control));
+            app.flooded(core.address(slot));
         }
     }
     abandon(app, core, slot, Gone::Stalled);

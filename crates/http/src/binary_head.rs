@@ -10,11 +10,12 @@ use crate::h1::glance::PageForm;
 use crate::h1::scan::value_bytes;
 use crate::h1::trailers::is_forbidden;
 use crate::host;
-use crate::limits::{Limits, METHOD_MAX_BYTES};
+use crate::limits::{Limits, METHOD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::method::Method;
 use crate::negotiate::prefers_text;
 use crate::refusal::Refusal;
 use crate::request::{Framing, RequestHead};
+use crate::section::{FieldSection, Fit};
 use crate::target::{Scheme, Target};
 use crate::version::Version;
 
@@ -70,13 +71,50 @@ pub fn request<'h>(
     })
 }
 
+/// Makes a head of a section that was decoded, if that is within the limits.
+///
+/// # Errors
+/// As [`request`] has them, and what HTTP/1 says of a head over the limits.
+#[inline]
+pub fn of_section<'h>(
+    version: Version,
+    section: &'h FieldSection,
+    end: bool,
+    limits: &Limits,
+) -> Result<RequestHead<'h>, Rejected> {
+    match section.fit() {
+        Fit::Whole => request(version, section.fields(), end, limits),
+        fit => Err(over(fit, &section.fields(), limits).into()),
+    }
+}
+
+/// What is over the limits in a head: what stands in its request line is looked at first.
+#[cold]
+fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
+    let is_longer = |name, bytes| fields.get(name).is_some_and(|value| value.len() > bytes);
+    match fit {
+        _ if is_longer(b":method", METHOD_MAX_BYTES) => Refusal::MethodTooLong,
+        Fit::TargetTooLong => Refusal::TargetTooLong,
+        _ if is_longer(b":path", limits.target_bytes) => Refusal::TargetTooLong,
+        Fit::TooMany => Refusal::TooManyFields,
+        Fit::TooLarge | Fit::Whole => Refusal::HeadTooLarge,
+    }
+}
+
 /// The fields behind the content: no pseudo-fields, and none that are
-/// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] tells.
+/// [forbidden](crate::h1::trailers) there, which [`keep_trailer`] tells. Whether they are within
+/// the limits [`trailers_fit`] tells.
 ///
 /// # Errors
 /// [`Rejected::Malformed`].
 pub fn trailers(fields: &Fields<'_>) -> Result<(), Rejected> {
     regular_fields(fields).map(|_| ())
+}
+
+/// Whether a section behind the content is within the limits: those of HTTP/1.
+#[must_use]
+pub fn trailers_fit(section: &FieldSection) -> bool {
+    section.fit() == Fit::Whole && section.trailer_bytes() <= TRAILER_MAX_BYTES
 }
 
 /// Whether a field behind the content is handed on.

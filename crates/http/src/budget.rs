@@ -3,7 +3,7 @@
 //! of one the connection ends (RFC 9113 §10.5, RFC 9114 §10.5). HTTP/3 has no frame that must be
 //! answered, and its windows are those of the transport.
 
-use crate::limits::{REPLIES, RESETS, TRIFLES, WINDOWS};
+use crate::limits::{HEADS, REPLIES, RESETS, TRIFLES, WINDOWS};
 
 /// What a client had too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,8 @@ pub enum Budget {
     Trifles,
     /// Windows opened by little.
     Windows,
+    /// Requests that were refused for their heads.
+    Heads,
     /// One field block longer than any head, or one frame of control longer than any.
     Block,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Row {
 }
 
 /// In the order of [`Budget`]; [`Budget::Block`] is a length and has no row.
-const ROWS: [Row; 4] = [RESETS, REPLIES, TRIFLES, WINDOWS];
+const ROWS: [Row; 5] = [RESETS, REPLIES, TRIFLES, WINDOWS, HEADS];
 
 /// What is left of each.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +135,9 @@ mod tests {
     fn each_ends_at_its_burst_and_alone() {
         let mut budgets = Budgets::new();
         budgets.begin(5_000_000);
-        for budget in [Budget::Resets, Budget::Replies, Budget::Trifles, Budget::Windows] {
+        for budget in
+            [Budget::Resets, Budget::Replies, Budget::Trifles, Budget::Windows, Budget::Heads]
+        {
             let burst = ROWS[budget as usize].burst;
             assert_eq!(spend_all(&mut budgets, budget, 5_000_000), burst, "{budget:?}");
         }
@@ -155,6 +159,17 @@ mod tests {
             budgets.answered();
         }
         assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
+    }
+
+    /// Whoever is refused again and again has nothing of the answers he gets.
+    #[test]
+    fn refused_heads_are_earned_by_time_alone() {
+        let mut budgets = Budgets::new();
+        spend_all(&mut budgets, Budget::Heads, 0);
+        budgets.answered();
+        budgets.sent_data(1 << 20);
+        assert_eq!(spend_all(&mut budgets, Budget::Heads, 999), 0);
+        assert_eq!(spend_all(&mut budgets, Budget::Heads, 2000), 2 * HEADS.per_second);
     }
 
     /// Windows are opened for all the DATA that was sent, however late.

@@ -27,6 +27,11 @@ impl Line {
         Line { name: places(name), value: places(value) }
     }
 
+    /// The value has grown, and ends there.
+    pub(crate) fn extend_value(&mut self, end: usize) {
+        self.value[1] = end as u16;
+    }
+
     /// The name, in the bytes the line stands in.
     pub(crate) fn name_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         part(text, self.name)

@@ -4,11 +4,12 @@
 
 use crate::budget::Row;
 
-/// Most bytes of a request head, request line and blank line included: twice what browsers with
+/// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice what browsers with
 /// heavy cookies send, and small enough to be the size of one input buffer.
 pub const HEAD_MAX_BYTES: usize = 16 * 1024;
 
-/// Most field lines in a head: browsers send about 20, chains of proxies about 50.
+/// Most field lines in a head: browsers send about 20, chains of proxies about 50. Over HTTP/2 and
+/// HTTP/3 those are counted that HTTP/1 would have.
 pub const FIELDS_MAX: usize = 100;
 
 /// Most bytes of a request target: RFC 9112 §3 asks for at least 8000.
@@ -90,6 +91,19 @@ pub(crate) const TRIFLES: Row =
 /// long after all of it was sent, so what is earned by it adds up.
 pub(crate) const WINDOWS: Row =
     Row { burst: 1024, data_max: u16::MAX, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };
+
+/// Requests that are refused for their heads: over a limit, or with a field that cannot be. Each may
+/// be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its answer is worth nothing,
+/// so only time fills this. A browser whose cookies have grown too large has every resource of a
+/// page refused, may load the page again at once, and then as often as people do.
+pub(crate) const HEADS: Row = Row {
+    burst: 2 * STREAMS_MAX,
+    data_max: 0,
+    per_second: 16,
+    per_answer: 0,
+    per_data: 0,
+    per_kib: 0,
+};
 
 /// The limits a listener may set; none can be raised above the constant that sizes its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

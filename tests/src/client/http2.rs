@@ -279,7 +279,9 @@ impl Http2 {
             }
             DATA => self.take_data(exchange, &frame),
             HEADERS => self.take_headers(exchange, &frame),
-            RST_STREAM if of_exchange && !exchange.is_over => Err(given_up(&frame.payload)),
+            RST_STREAM if of_exchange && !exchange.is_over => {
+                Err(Broken::Reset(number(&frame.payload)?.into()))
+            }
             SETTINGS if frame.flags & ACK == 0 => self.take_settings(exchange, &frame.payload),
             PING if frame.flags & ACK == 0 => {
                 self.send_if_open(&self::frame(PING, ACK, 0, &frame.payload));
@@ -434,7 +436,7 @@ fn take_goaway(exchange: &Exchange, payload: &[u8]) -> Result<(), Broken> {
     let last = u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff;
     let code = code.get(..4).ok_or_else(|| malformed("§6.8: GOAWAY"))?;
     match last < exchange.id || number(code)? != 0 {
-        true => Err(given_up(code)),
+        true => Err(Broken::GivenUp(number(code)?.into())),
         false => Ok(()),
     }
 }
@@ -442,10 +444,6 @@ fn take_goaway(exchange: &Exchange, payload: &[u8]) -> Result<(), Broken> {
 fn number(bytes: &[u8]) -> Result<u32, Broken> {
     let bytes = bytes.try_into().map_err(|_| malformed("4 bytes are a number"))?;
     Ok(u32::from_be_bytes(bytes))
-}
-
-fn given_up(code: &[u8]) -> Broken {
-    number(code).map_or_else(|broken| broken, |code| Broken::GivenUp(code.into()))
 }
 
 fn malformed(what: &str) -> Broken {

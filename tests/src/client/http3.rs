@@ -260,7 +260,7 @@ async fn receive_some(receiver: &mut RecvStream, answer: &mut Answer) -> Result<
         Ok(Some(chunk)) => answer.take(&chunk.bytes).map(|()| true),
         Ok(None) if answer.held.is_empty() => Ok(false),
         Ok(None) => Err(malformed("§7.1: a frame that is cut")),
-        Err(ReadError::Reset(code)) => Err(Broken::GivenUp(code.into())),
+        Err(ReadError::Reset(code)) => Err(Broken::Reset(code.into())),
         Err(ReadError::ConnectionLost(error)) => Err(lost(error, answer)),
         Err(error) => Err(Broken::Failed(error.into())),
     }

@@ -129,7 +129,7 @@ fn serve<A: App>(app: &mut A, core: &mut Core, slot: Slot, number: u32) -> bool 
             }
         }
         Outcome::Whole => {
-            session.answered();
+            session.answered(&open.request);
             if let Some(own) = http3.finish(id) {
                 let _nothing_waits = many::release(core, slot, own);
             }

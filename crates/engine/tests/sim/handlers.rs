@@ -97,6 +97,8 @@ pub(crate) struct Handlers {
     pub(crate) begun: u64,
     /// … ended by an answer, by us, or by `Gone`.
     pub(crate) ended: u64,
+    /// Connections that ended as a flood.
+    pub(crate) floods: u64,
 }
 
 impl Handlers {
@@ -112,6 +114,7 @@ impl Handlers {
             heard_in_pass: 0,
             begun: 0,
             ended: 0,
+            floods: 0,
         }
     }
 
@@ -455,6 +458,10 @@ impl App for Handlers {
                 self.done(key);
             }
         }
+    }
+
+    fn flooded(&mut self, _connection: Address) {
+        self.floods += 1;
     }
 
     fn closed(&mut self, connection: Address, _unsent_bytes: u64) {

@@ -463,6 +463,33 @@ fn told(times: u64, plan: impl Fn() -> Plan) {
     }
 }
 
+/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for its
+/// windows, or the rest of its frame is waited for. One that owes nothing is no flood.
+#[test]
+fn whoever_holds_a_stream_up_is_counted() {
+    let plan = |after_bytes, bytes| Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![get(Kind::Fill, 1, bytes)],
+        at_once: 1,
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 3000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
+        ending: Ending::Freezes { after_bytes },
+    };
+    // Within a request, and with windows that are opened no more; then with nothing to send.
+    for (after_bytes, bytes, floods) in [(60, 100, 1), (250, 50_000, 1), (100_000, 100, 0)] {
+        for readiness in [true, false] {
+            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+            scenario.multiplexing.push(plan(after_bytes, bytes));
+            let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
+            let summary = summary.unwrap_or_else(|why| panic!("{after_bytes}: {why}"));
+            assert_eq!(summary.floods, floods, "{after_bytes} over {readiness}");
+        }
+    }
+}
+
 fn get(kind: Kind, id: u64, size: u64) -> Request {
     Request {
         kind,

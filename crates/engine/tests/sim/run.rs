@@ -32,6 +32,8 @@ pub(crate) struct Summary {
     pub(crate) answers: u64,
     /// … over HTTP/2.
     pub(crate) multiplexed: u64,
+    /// Connections that the server has ended as a flood.
+    pub(crate) floods: u64,
 }
 
 /// Runs the scenario of a seed.
@@ -150,6 +152,7 @@ impl<const READINESS: bool> Run<READINESS> {
             operations: self.network.operations(),
             answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
             multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
+            floods: self.worker.app().floods,
         })
     }
 

@@ -8,12 +8,10 @@ use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
 use super::session::{Session, Whereabouts};
 use crate::binary_head::{self, Rejected};
 use crate::budget::Budget;
-use crate::field::Fields;
 use crate::hpack::CompressionError;
 use crate::priority::Priority;
-use crate::refusal::Refusal;
 use crate::request::Room;
-use crate::section::{FieldSection, Fit};
+use crate::section::FieldSection;
 use crate::version::Version;
 
 /// The first parts of a field block.
@@ -95,19 +93,19 @@ impl<S: Default> Session<S> {
         now_ms: u64,
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, Fault> {
-        let fit = match self.decoder.decode(block, room.0, &self.settings.limits) {
-            Ok(fit) => fit,
+        match self.decoder.decode(block, room.0, &self.settings.limits) {
+            Ok(_) => {}
             Err(CompressionError::Work) => return Err(Budget::Block.into()),
             Err(_) => return Err(ErrorCode::CompressionError.into()),
-        };
+        }
         match self.whereabouts(stream) {
             Whereabouts::Idle if stream > self.accepted_max => {
                 self.last_stream = stream;
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
             }
-            Whereabouts::Idle => self.request(stream, end, fit, room, now_ms, out),
-            Whereabouts::Open => self.received_trailers(stream, end, fit, room.0, now_ms, out),
+            Whereabouts::Idle => self.request(stream, end, room, now_ms, out),
+            Whereabouts::Open => self.received_trailers(stream, end, room.0, now_ms, out),
             Whereabouts::Ignored => {
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
@@ -126,7 +124,6 @@ impl<S: Default> Session<S> {
         &mut self,
         stream: u32,
         end: bool,
-        fit: Fit,
         room: Room<'a>,
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -139,15 +136,15 @@ impl<S: Default> Session<S> {
             return self.refuse(stream, end, ErrorCode::RefusedStream, now_ms, out);
         }
         let (section, place) = room;
-        let fields: Fields<'a> = section.fields();
-        let limits = &self.settings.limits;
-        let head = match fit {
-            Fit::Whole => binary_head::request(Version::Http2, fields, end, limits),
-            Fit::TooLarge => Err(Refusal::HeadTooLarge.into()),
-            Fit::TooMany => Err(Refusal::TooManyFields.into()),
-        };
-        if head.as_ref().err() == Some(&Rejected::Malformed) {
-            return self.refuse(stream, end, ErrorCode::ProtocolError, now_ms, out);
+        let section: &'a FieldSection = section;
+        let fields = section.fields();
+        let head = binary_head::of_section(Version::Http2, section, end, &self.settings.limits);
+        match head {
+            Ok(_) => {}
+            Err(Rejected::Refused(_)) => self.budgets.spend(Budget::Heads, now_ms)?,
+            Err(Rejected::Malformed) => {
+                return self.refuse(stream, end, ErrorCode::ProtocolError, now_ms, out);
+            }
         }
         // RFC 9218 §7: a frame that came ahead of the request wins.
         let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&fields));
@@ -155,6 +152,7 @@ impl<S: Default> Session<S> {
         if let Some(open) = self.open_stream(stream, priority) {
             open.peer_ended = end;
             open.content_left = content_left;
+            open.refused = head.is_err();
         }
         match head {
             Ok(head) => Ok(Event::Head { stream, head: place.insert(head), end }),
@@ -191,7 +189,6 @@ impl<S: Default> Session<S> {
         &mut self,
         stream: u32,
         end: bool,
-        fit: Fit,
         section: &'a mut FieldSection,
         now_ms: u64,
         out: &mut Vec<u8>,
@@ -200,16 +197,17 @@ impl<S: Default> Session<S> {
         let malformed = !end
             || open.content_left.is_some_and(|left| left > 0)
             || binary_head::trailers(&section.fields()).is_err();
-        let code = match fit {
+        let code = if open.peer_ended {
             // RFC 9113 §5.1: "half-closed (remote)".
-            _ if open.peer_ended => ErrorCode::StreamClosed,
-            Fit::Whole if !malformed => {
-                open.peer_ended = true;
-                section.retain(binary_head::keep_trailer);
-                return Ok(Event::Trailers { stream, fields: section.fields() });
-            }
-            Fit::Whole => ErrorCode::ProtocolError,
-            Fit::TooLarge | Fit::TooMany => ErrorCode::EnhanceYourCalm,
+            ErrorCode::StreamClosed
+        } else if !binary_head::trailers_fit(section) {
+            ErrorCode::EnhanceYourCalm
+        } else if malformed {
+            ErrorCode::ProtocolError
+        } else {
+            open.peer_ended = true;
+            section.retain(binary_head::keep_trailer);
+            return Ok(Event::Trailers { stream, fields: section.fields() });
         };
         self.stream_error(stream, code, now_ms, out)
     }

@@ -119,7 +119,9 @@ impl<S: Default> Session<S> {
         if !open.ended {
             return self.reset(stream, ErrorCode::InternalError, out);
         }
-        self.budgets.answered();
+        if !open.refused {
+            self.budgets.answered();
+        }
         if !open.peer_ended {
             // What the client has leave to send it may have sent already, and some take a reset
             // behind a complete answer for an error.

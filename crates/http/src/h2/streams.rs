@@ -23,6 +23,8 @@ pub(super) struct Stream<S> {
     pub(super) content_left: Option<u64>,
     /// The client has ended its side.
     pub(super) peer_ended: bool,
+    /// The request was refused for its head: its answer is no work worth doing.
+    pub(super) refused: bool,
     /// The last frame of the answer was given out.
     pub(super) ended: bool,
     /// What the engine keeps.
@@ -98,6 +100,7 @@ impl<S> Streams<S> {
         stream.wanted = 0;
         stream.content_left = None;
         stream.peer_ended = false;
+        stream.refused = false;
         stream.ended = false;
         Some(stream)
     }

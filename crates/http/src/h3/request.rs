@@ -6,14 +6,12 @@ use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
 use super::session::Session;
 use crate::binary_head::{self, Rejected};
 use crate::budget::{Budget, Budgets};
-use crate::field::Fields;
 use crate::hpack::CompressionError;
-use crate::limits::Limits;
 use crate::priority::Priority;
 use crate::qpack::decoder;
 use crate::refusal::Refusal;
 use crate::request::{Place, Room};
-use crate::section::{FieldSection, Fit};
+use crate::section::FieldSection;
 use crate::version::Version;
 
 /// Input that a step may need at once. The window that the transport opens for a stream must not
@@ -30,6 +28,8 @@ pub struct RequestStream {
     priority: Priority,
     /// The priority is from a frame, which the field does not change.
     prioritized: bool,
+    /// The request was refused for its head: its answer is no work worth doing.
+    refused: bool,
 }
 
 const _: () = assert!(size_of::<RequestStream>() <= 48, "one per request");
@@ -119,6 +119,12 @@ impl RequestStream {
         self.prioritized = true;
     }
 
+    /// Whether the request was refused for its head.
+    #[inline]
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
     /// Whether nothing more comes of the client's side of the stream.
     #[must_use]
     pub fn is_ended(&self) -> bool {
@@ -176,12 +182,12 @@ impl RequestStream {
         let Some(payload) = input.bytes.get(header.own_bytes..used) else {
             return need_more(input);
         };
-        let fit = decoder::decode(payload, section, limits).map_err(|_| unreadable())?;
+        decoder::decode(payload, section, limits).map_err(|_| unreadable())?;
         let event = if self.stage == Stage::Begin {
             let end = input.fin && used == input.bytes.len();
-            self.request(fit, end, (section, place), limits)
+            self.request(end, (section, place), session, now_ms)
         } else {
-            self.trailers(fit, section)
+            self.trailers(section)
         }?;
         Ok(Step { used, event })
     }
@@ -190,17 +196,15 @@ impl RequestStream {
     #[inline]
     fn request<'a>(
         &mut self,
-        fit: Fit,
         end: bool,
         (section, place): Room<'a>,
-        limits: &Limits,
+        session: &mut Session,
+        now_ms: u64,
     ) -> Result<Event<'a>, StreamError> {
-        let fields: Fields<'a> = section.fields();
-        let head = match fit {
-            Fit::Whole => binary_head::request(Version::Http3, fields, end, limits),
-            Fit::TooLarge => Err(Refusal::HeadTooLarge.into()),
-            Fit::TooMany => Err(Refusal::TooManyFields.into()),
-        };
+        let section: &'a FieldSection = section;
+        let fields = section.fields();
+        let limits = &session.settings.limits;
+        let head = binary_head::of_section(Version::Http3, section, end, limits);
         if !self.prioritized {
             self.priority = Priority::of(&fields);
         }
@@ -211,6 +215,8 @@ impl RequestStream {
                 Ok(Event::Head { head: place.insert(head), end })
             }
             Err(Rejected::Refused(refusal)) => {
+                session.budgets.spend(Budget::Heads, now_ms)?;
+                self.refused = true;
                 let form = binary_head::page_form(&fields);
                 Ok(Event::HeadRefused { refusal, form, end })
             }
@@ -240,7 +246,8 @@ impl RequestStream {
             Ok(_) | Err(CompressionError::Truncated) => {}
             Err(_) => return Err(unreadable()),
         }
-        session.budgets.spend(Budget::Trifles, now_ms)?;
+        session.budgets.spend(Budget::Heads, now_ms)?;
+        self.refused = true;
         self.skip(header.bytes - BLOCK_MAX_BYTES as u64);
         self.stage = Stage::Content;
         let form = binary_head::page_form(&section.fields());
@@ -250,22 +257,18 @@ impl RequestStream {
 
     /// The end of the content, by fields.
     #[cold]
-    fn trailers<'a>(
-        &mut self,
-        fit: Fit,
-        section: &'a mut FieldSection,
-    ) -> Result<Event<'a>, StreamError> {
+    fn trailers<'a>(&mut self, section: &'a mut FieldSection) -> Result<Event<'a>, StreamError> {
         let malformed = self.content_left.is_some_and(|left| left > 0)
             || binary_head::trailers(&section.fields()).is_err();
-        match fit {
-            Fit::Whole if malformed => Err(StreamError::Stream(ErrorCode::MessageError)),
-            Fit::Whole => {
-                self.stage = Stage::Behind;
-                section.retain(binary_head::keep_trailer);
-                Ok(Event::Trailers { fields: section.fields() })
-            }
-            Fit::TooLarge | Fit::TooMany => Err(StreamError::Stream(ErrorCode::ExcessiveLoad)),
+        if !binary_head::trailers_fit(section) {
+            return Err(StreamError::Stream(ErrorCode::ExcessiveLoad));
         }
+        if malformed {
+            return Err(StreamError::Stream(ErrorCode::MessageError));
+        }
+        self.stage = Stage::Behind;
+        section.retain(binary_head::keep_trailer);
+        Ok(Event::Trailers { fields: section.fields() })
     }
 
     /// A DATA frame begins.

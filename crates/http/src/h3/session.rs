@@ -101,10 +101,12 @@ impl Session {
         Ok(self.budgets.spend(Budget::Resets, now_ms)?)
     }
 
-    /// An answer was given whole.
+    /// The answer to a request was given whole.
     #[inline]
-    pub fn answered(&mut self) {
-        self.budgets.answered();
+    pub fn answered(&mut self, request: &RequestStream) {
+        if !request.is_refused() {
+            self.budgets.answered();
+        }
     }
 
     /// Says on the control stream that this side leaves (RFC 9114 §5.2). First the client is told

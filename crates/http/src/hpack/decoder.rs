@@ -40,10 +40,10 @@ impl Decoder {
 
     /// Decodes a whole field block into `section`.
     ///
-    /// Names and values together may have [`Limits::head_bytes`]; what RFC 7541 §4.1 adds for each
-    /// entry is not counted. There may be [`Limits::fields`] lines, pseudo-fields among them. A
-    /// block over one of these is decoded to its end, because the peer goes on with the table as it
-    /// is then, but what is over is not copied.
+    /// As a head of HTTP/1 the fields may have [`Limits::head_bytes`] and [`Limits::fields`] lines;
+    /// [`section`](crate::section) says how they are weighed. A block over one of these is decoded
+    /// to its end, because the peer goes on with the table as it is then, but what is over is not
+    /// copied.
     ///
     /// # Errors
     /// The block is malformed, and the connection must close: the table is no longer the peer's.

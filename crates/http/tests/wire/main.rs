@@ -13,6 +13,7 @@ mod forms_law;
 mod h2;
 mod h3;
 mod heads;
+mod one_limit;
 mod oracle;
 mod properties;
 mod qpack;

@@ -52,8 +52,9 @@ impl App for DummyApp {
                 exchange.wait(Some(delay_ms));
             }
             (Event::Deadline, _) => {
+                let bytes = if exchange.is_head_only() { 0 } else { self.body.len() as u64 };
                 exchange.prepared(&answer(&self.body), None);
-                self.journal.counted(200, self.body.len() as u64);
+                self.journal.counted(200, bytes);
             }
             _ => {}
         }

@@ -251,7 +251,7 @@ fn no_request_stream_takes_memory() {
         out.clear();
         send::head(&mut out, |out| qpack::encode::head(out, 200, [].into_iter(), Some(5), b""));
         send::data(&mut out, 5);
-        session.answered();
+        session.answered(&stream);
     }
     assert_eq!(CALLS.get() - before, 0);
 }

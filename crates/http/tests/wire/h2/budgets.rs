@@ -25,6 +25,7 @@ const RESETS: &str = "fatal EnhanceYourCalm Resets";
 const REPLIES: &str = "fatal EnhanceYourCalm Replies";
 const TRIFLES: &str = "fatal EnhanceYourCalm Trifles";
 const WINDOWS: &str = "fatal EnhanceYourCalm Windows";
+const HEADS: &str = "fatal EnhanceYourCalm Heads";
 const BLOCK: &str = "fatal EnhanceYourCalm Block";
 
 /// CVE-2023-44487.
@@ -111,7 +112,7 @@ fn continuation() {
 }
 
 /// CVE-2016-6581 and others: fields that are short on the wire and long when decoded. The request
-/// is refused, the table is kept, and the connection lives.
+/// is refused, the table is kept, and the connection lives: a few such heads are answered.
 #[test]
 fn a_bomb_of_fields() {
     let mut peer = Peer::open();
@@ -124,6 +125,77 @@ fn a_bomb_of_fields() {
     let again = [&block(&GET)[..], &[0x80 | 62]].concat();
     assert_eq!(peer.send(&frame(HEADERS, 5, 3, &again)), ["head 3 GET / end"]);
     assert_eq!(peer.section.fields().get(b"x").map(<[u8]>::len), Some(4000));
+}
+
+/// … and who sends them without end is sent away, though he reads each answer. What is refused for
+/// other reasons is no more worth, and good requests between them help nobody.
+#[test]
+fn refused_heads() {
+    let large = "y".repeat(9000);
+    let large = block(&[&GET[..], &[("x", &large), ("z", &large)]].concat());
+    let (front, rest) = large.split_at(16_000);
+    let long = |stream| [frame(HEADERS, 1, stream, front), frame(CONTINUATION, 4, stream, rest)];
+    let many = [&GET[..], &[("x", "y"); 101]].concat();
+    let bad = [&GET[..2], &[(":path", "x"), GET[3]]].concat();
+    let ways: [&dyn Fn(u32) -> Vec<u8>; 3] = [
+        &|stream| long(stream).concat(),
+        &|stream| headers(stream, END_STREAM, &many),
+        &|stream| headers(stream, END_STREAM, &bad),
+    ];
+    for way in ways {
+        let mut peer = Peer::open();
+        let flood = |peer: &mut Peer| {
+            for round in 0..1000 {
+                let stream = 4 * round + 1;
+                let seen = peer.send(&way(stream));
+                if seen == [HEADS] {
+                    assert!(peer.sent().last().unwrap().ends_with("ENHANCE_YOUR_CALM"));
+                    return round;
+                }
+                assert!(seen[0].starts_with("refused"), "{seen:?}");
+                peer.answer(stream);
+                assert_eq!(peer.send(&get(stream + 2)).len(), 1);
+                peer.answer(stream + 2);
+            }
+            panic!("no end");
+        };
+        assert_eq!(flood(&mut peer), 256);
+        // A page of a hundred resources, each refused for its cookies, again every few seconds.
+        let mut peer = Peer::open();
+        for round in 0..1000 {
+            let stream = 2 * round + 1;
+            assert!(peer.send(&way(stream))[0].starts_with("refused"));
+            peer.answer(stream);
+            if round % 100 == 99 {
+                peer.now_ms += 7000;
+            }
+        }
+    }
+}
+
+/// An answer to a refused head fills no other budget either.
+#[test]
+fn refused_heads_earn_nothing() {
+    let bad = [&GET[..2], &[(":path", "x"), GET[3]]].concat();
+    let mut peer = Peer::open();
+    let mut resets = 0;
+    let fatal = loop {
+        let stream = 4 * resets + 1;
+        if resets % 2 == 0 {
+            assert_eq!(peer.send(&headers(stream, END_STREAM, &bad)), [refused(stream, 400)]);
+            peer.answer(stream);
+        }
+        let seen = peer.send(&[get(stream + 2), reset(stream + 2, 8)].concat());
+        if let Some(fatal) = seen.iter().find(|seen| seen.starts_with("fatal")) {
+            break fatal.clone();
+        }
+        resets += 1;
+    };
+    assert_eq!((resets, fatal), (256, RESETS.to_owned()));
+}
+
+fn refused(stream: u32, status: u16) -> String {
+    format!("refused {stream} {status} end")
 }
 
 /// CVE-2019-9511, the data dribble: windows that are opened byte by byte, so that content goes in

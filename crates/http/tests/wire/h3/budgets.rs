@@ -1,11 +1,12 @@
 //! What a client can cause without end, it cannot (RFC 9114 §10.5).
 
 use pinion_http::h3::control::UniState;
-use pinion_http::h3::limits::SKIP_UNIT_BYTES;
+use pinion_http::h3::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
 
 use super::peer::*;
 
 const RESETS: &str = "fatal ExcessiveLoad Resets";
+const HEADS: &str = "fatal ExcessiveLoad Heads";
 const TRIFLES: &str = "fatal ExcessiveLoad Trifles";
 
 /// Repeats something until the connection ends, and gives the number of rounds and why.
@@ -31,6 +32,33 @@ fn resets() {
     for frames in [vec![], headers(&[]), [post("3"), data(b"abcd")].concat()] {
         let mut peer = Peer::new();
         assert_eq!(until_the_end(|| peer.request(&[&frames])), (256, RESETS.to_owned()));
+    }
+}
+
+/// Heads over the limits, or otherwise refused, whose answers are read; good requests between them
+/// help nobody.
+#[test]
+fn refused_heads() {
+    let many = headers(&[&GET[..], &[("x", "y"); 101]].concat());
+    let long = "x".repeat(3 * BLOCK_MAX_BYTES);
+    let longer = headers(&[&GET[..], &[("x", &long)]].concat());
+    let bad = headers(&[&GET[..2], &[(":path", "x"), GET[3]]].concat());
+    for head in [many, longer, bad] {
+        let mut peer = Peer::new();
+        let mut ask = |bytes: &[u8]| {
+            let mut stream = peer.begin();
+            let seen = peer.send(&mut stream, bytes, true);
+            peer.session.answered(&stream);
+            seen
+        };
+        let all = until_the_end(|| {
+            assert_eq!(ask(&get()), ["head GET / end"]);
+            ask(&head)
+        });
+        assert_eq!(all, (256, HEADS.to_owned()));
+        // Time fills it.
+        peer.now_ms += 1000;
+        assert!(!peer.request(&[&head])[0].starts_with("fatal"));
     }
 }
 
@@ -121,8 +149,10 @@ fn work_and_time_fill_the_budgets() {
         let update = [priority_update(4 * round, "u=1"), frame(UNKNOWN, b"grease")].concat();
         assert!(peer.uni(&mut state, &update, false).is_empty());
         let grease = frame(UNKNOWN, b"grease");
-        assert_eq!(peer.request(&[&get(), &grease]), ["head GET /", "end"]);
-        peer.session.answered();
+        let mut stream = peer.begin();
+        let seen = peer.send(&mut stream, &[get(), grease].concat(), true);
+        assert_eq!(seen, ["head GET /", "end"]);
+        peer.session.answered(&stream);
     }
     for _ in 0..1000 {
         for _ in 0..8 {

@@ -12,7 +12,7 @@ use pinion_http::h3::request::INPUT_MAX_BYTES;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::limits::{Limits, STREAMS_MAX};
 use pinion_http::qpack::decoder;
-use pinion_http::section::{FieldSection, Fit};
+use pinion_http::section::FieldSection;
 use pinion_http::version::Version;
 
 /// What happened, in words; content of several events in a row is put together.
@@ -159,19 +159,19 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
                 let front = rest.get(..BLOCK_MAX_BYTES).ok_or_else(truncated)?;
                 // All that is asked for here is that it does not matter where the front was cut.
                 long(front, seen)?;
-                (head, trifles) = (true, trifles + 1);
+                head = true;
             }
             1 => {
                 let payload = payload.ok_or_else(truncated)?;
-                let fit = decoder::decode(payload, &mut section, &limits)
+                decoder::decode(payload, &mut section, &limits)
                     .map_err(|_| fatal(ErrorCode::QpackDecompressionFailed))?;
                 if head {
                     trailers = true;
-                    end_of_content(fit, announced, &mut section, seen)?;
+                    end_of_content(announced, &mut section, seen)?;
                 } else {
                     head = true;
                     let last = fin && at == bytes.len();
-                    announced = begin(fit, last, &section, &limits, seen)?;
+                    announced = begin(last, &section, &limits, seen)?;
                     if last {
                         return Ok(());
                     }
@@ -201,21 +201,14 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
 
 /// The head of a message; gives what it announces.
 fn begin(
-    fit: Fit,
     end: bool,
     section: &FieldSection,
     limits: &Limits,
     seen: &mut Seen,
 ) -> Result<Option<u64>, Over> {
     use pinion_http::binary_head::Rejected;
-    use pinion_http::refusal::Refusal;
     let fields = section.fields();
-    let head = match fit {
-        Fit::Whole => binary_head::request(Version::Http3, fields, end, limits),
-        Fit::TooLarge => Err(Rejected::Refused(Refusal::HeadTooLarge)),
-        Fit::TooMany => Err(Rejected::Refused(Refusal::TooManyFields)),
-    };
-    match head {
+    match binary_head::of_section(Version::Http3, section, end, limits) {
         Ok(head) => {
             seen.push(format!("{:?}", Event::Head { head: &head, end }));
             Ok(binary_head::content_length(&head))
@@ -245,13 +238,12 @@ fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
 
 /// Trailers.
 fn end_of_content(
-    fit: Fit,
     announced: Option<u64>,
     section: &mut FieldSection,
     seen: &mut Seen,
 ) -> Result<(), Over> {
     let fields = section.fields();
-    if fit != Fit::Whole {
+    if !binary_head::trailers_fit(section) {
         return Err(stream(ErrorCode::ExcessiveLoad));
     }
     if matches!(announced, Some(1..)) || binary_head::trailers(&fields).is_err() {

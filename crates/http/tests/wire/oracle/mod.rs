@@ -1,6 +1,8 @@
-//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it.
+//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it; but
+//! those of compressed fields have `as_http1` beside them.
 
 pub(crate) mod accept_encoding;
+pub(crate) mod as_http1;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
 pub(crate) mod h2;
