@@ -345,9 +345,7 @@ fn heads() {
         for bytes in [HEAD_MAX_BYTES - bare, HEAD_MAX_BYTES + 1 - bare] {
             requests.push(Request::get("/").field("Cookie", front.to_owned() + &"v".repeat(bytes)));
         }
-        for bytes in [20_000, 40_000] {
-            requests.push(Request::get(&format!("/{}", "x".repeat(bytes - 1))));
-        }
+        requests.push(Request::get(&format!("/{}", "x".repeat(20_000))));
         requests.extend(with("/", "Expect", &["100-continue", "a-miracle"]));
         requests.extend(with("/", "X-Odd", &["\u{e4}\t\u{20ac}", "a, b", "\"", "\\"]));
         requests.extend(with("/", "TE", &["trailers"]));
