@@ -85,9 +85,9 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
         for ((request, answer), wanted) in requests.iter().zip(answers).zip(&*measure.borrow()) {
             let difference = match answer {
                 Ok(answer) => wanted.differs(&answer),
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end instead.
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end.
                 Err(Broken::Reset(0x1 | 0x10e)) if wanted.status == 400 => None,
-                // §10.5.1: so may a head that is several times too large.
+                // §10.5.1: for a head that is several times too large the connection may.
                 Err(Broken::GivenUp(0xb | 0x107)) if wanted.status == 431 => None,
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
