@@ -156,7 +156,8 @@ impl Request {
             match name.as_str() {
                 // §8.2.3, §4.2.1: in crumbs, as browsers send them.
                 "cookie" => {
-                    section.extend(value.split("; ").map(|crumb| (name.clone(), crumb.into())))
+                    let crumbs = value.split("; ").map(|crumb| (name.clone(), crumb.into()));
+                    section.extend(crumbs);
                 }
                 _ => section.push((name, value)),
             }

@@ -369,7 +369,7 @@ fn every_form_of_target_is_understood() {
                 Ok(response) => {
                     assert_eq!(response.status, status, "{method} {target}: {response}");
                 }
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end instead.
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end.
                 Err(Broken::Reset(0x1 | 0x10e)) => assert_eq!(status, 400, "{method} {target}"),
                 Err(broken) => panic!("{method} {target}: {broken:?}"),
             }

@@ -85,9 +85,9 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
         for ((request, answer), wanted) in requests.iter().zip(answers).zip(&*measure.borrow()) {
             let difference = match answer {
                 Ok(answer) => wanted.differs(&answer),
-                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end instead.
+                // RFC 9113 §8.1.1, RFC 9114 §4.1.2: for what is malformed the stream may end.
                 Err(Broken::Reset(0x1 | 0x10e)) if wanted.status == 400 => None,
-                // §10.5.1: so may a head that is several times too large.
+                // §10.5.1: for a head that is several times too large the connection may.
                 Err(Broken::GivenUp(0xb | 0x107)) if wanted.status == 431 => None,
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
@@ -345,9 +345,7 @@ fn heads() {
         for bytes in [HEAD_MAX_BYTES - bare, HEAD_MAX_BYTES + 1 - bare] {
             requests.push(Request::get("/").field("Cookie", front.to_owned() + &"v".repeat(bytes)));
         }
-        for bytes in [20_000, 40_000] {
-            requests.push(Request::get(&format!("/{}", "x".repeat(bytes - 1))));
-        }
+        requests.push(Request::get(&format!("/{}", "x".repeat(20_000))));
         requests.extend(with("/", "Expect", &["100-continue", "a-miracle"]));
         requests.extend(with("/", "X-Odd", &["\u{e4}\t\u{20ac}", "a, b", "\"", "\\"]));
         requests.extend(with("/", "TE", &["trailers"]));

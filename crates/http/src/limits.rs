@@ -4,8 +4,8 @@
 
 use crate::budget::Row;
 
-/// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice what browsers with
-/// heavy cookies send, and small enough to be the size of one input buffer.
+/// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice
+/// what browsers with heavy cookies send, and small enough to be the size of one input buffer.
 pub const HEAD_MAX_BYTES: usize = 16 * 1024;
 
 /// Most field lines in a head: browsers send about 20, chains of proxies about 50. Over HTTP/2 and
@@ -92,10 +92,10 @@ pub(crate) const TRIFLES: Row =
 pub(crate) const WINDOWS: Row =
     Row { burst: 1024, data_max: u16::MAX, per_second: 32, per_answer: 4, per_data: 3, per_kib: 1 };
 
-/// Requests that are refused for their heads: over a limit, or with a field that cannot be. Each may
-/// be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its answer is worth nothing,
-/// so only time fills this. A browser whose cookies have grown too large has every resource of a
-/// page refused, may load the page again at once, and then as often as people do.
+/// Requests that are refused for their heads: over a limit, or with a field that cannot be. Each
+/// may be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its answer is worth
+/// nothing, so only time fills this. A browser whose cookies have grown too large has every
+/// resource of a page refused, may load it again at once, and then as often as people do.
 pub(crate) const HEADS: Row = Row {
     burst: 2 * STREAMS_MAX,
     data_max: 0,

@@ -192,7 +192,8 @@ impl FieldSection {
         self.used = end;
     }
 
-    /// What the pseudo-field at the front of the room takes in HTTP/1, and that it is no line there.
+    /// What the pseudo-field at the front of the room takes in HTTP/1, most often on no line of its
+    /// own.
     #[inline]
     fn pseudo(&mut self, name_bytes: usize, value_bytes: usize) -> usize {
         match self.room().get(..name_bytes).unwrap_or_default() {
@@ -215,9 +216,9 @@ impl FieldSection {
         http1_bytes
     }
 
-    /// Puts a cookie at the end of the line before, if that is one of cookies: its value stands from
-    /// `middle` to `end` in the text, behind its name. False when it is a line of its own, as an
-    /// empty one is, and one whose white space is to be seen (RFC 9113 §8.2.1).
+    /// Puts a cookie at the end of the line before, if that is one of cookies: its value stands
+    /// from `middle` to `end` in the text, behind its name. False when it is a line of its own, as
+    /// an empty one is, and one whose white space is to be seen (RFC 9113 §8.2.1).
     fn join(&mut self, middle: usize, end: usize) -> bool {
         let Some(line) = self.lines.last_mut() else { return false };
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));

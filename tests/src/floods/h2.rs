@@ -72,11 +72,17 @@ pub(super) const FLOODS: &[Flood] = &[
         _ => None,
     }),
     // CVE-2016-6581: a byte for each 4000 bytes of fields, in every request again.
-    calm("fields of a full table, many times", |turn| Some(hpack_bomb(turn))),
+    calm("fields of a full table, many times", |turn| match turn {
+        0 => Some([open_windows(), hpack_bomb(turn)].concat()),
+        _ => Some(hpack_bomb(turn)),
+    }),
     borne("table sizes that change, many times", |turn| {
         Some(headers_of(id(turn), &[&[0x3f, 0xe1, 0x1f, 0x20][..], &block("GET", "/")].concat()))
     }),
-    borne("heads beyond the limit", |turn| Some(huge_head(id(turn)))),
+    calm("heads beyond the limit", |turn| match turn {
+        0 => Some(open_windows()),
+        _ => Some(huge_head(id(turn))),
+    }),
     borne("half a frame", |turn| match turn {
         0 => Some(head(id(0), END_HEADERS, "POST", "/")[..12].to_vec()),
         _ => None,
@@ -104,6 +110,11 @@ fn entry(name: u16, value: u32) -> Vec<u8> {
 
 fn setting(name: u16, value: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &entry(name, value))
+}
+
+/// Room for all answers, so that none waits and no stream stays open.
+fn open_windows() -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, 0, &(1u32 << 30).to_be_bytes())
 }
 
 /// The stream of a turn.

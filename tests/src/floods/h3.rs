@@ -23,6 +23,7 @@ pub(super) enum Turn {
     CancelledInQpack,
     HalfHeads,
     HugeHeads,
+    ManyFields,
     ShutWindows,
 }
 
@@ -39,9 +40,10 @@ pub(super) const FLOODS: &[Flood] = &[
     calm("empty DATA", Turn::EmptyData),
     // A byte each, of which nothing comes.
     borne("streams cancelled in QPACK", Turn::CancelledInQpack),
-    // Answers of 408 and 431 are owed to them, and are all that they cause.
+    // Answers of 408 and 431 are owed to them, and to only so many.
     borne("half a head", Turn::HalfHeads),
     borne("heads beyond the limit", Turn::HugeHeads),
+    calm("heads of too many fields", Turn::ManyFields),
     borne("windows that stay shut", Turn::ShutWindows),
 ];
 
@@ -139,7 +141,11 @@ impl Attacker {
                 Turn::EmptyData => self.on_request(&frame(kind::DATA, &[])).await?,
                 Turn::CancelledInQpack => self.on_decoder_stream().await?,
                 Turn::HalfHeads => self.half_a_head().await?,
-                Turn::HugeHeads => self.huge_head().await?,
+                Turn::HugeHeads => {
+                    let value = "y".repeat(30_000);
+                    self.refused_head(&[("x", &value)]).await?
+                }
+                Turn::ManyFields => self.refused_head(&[("x", "y"); 101]).await?,
                 Turn::ShutWindows => self.unread_answer().await?,
             };
             vain_looks += u32::from(!goes_on);
@@ -233,12 +239,13 @@ impl Attacker {
         Some(true)
     }
 
-    async fn huge_head(&self) -> Option<bool> {
+    /// A head that is too large for these fields, whose answer is read.
+    async fn refused_head(&self, fields: &[(&str, &str)]) -> Option<bool> {
         let (mut sender, mut receiver) = self.open().await?;
-        let value = "y".repeat(30_000);
-        let fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("x", &value)];
+        let pseudo = [(":method", "GET"), (":scheme", "https"), (":path", "/")];
+        let fields = qpack::encode(&[&pseudo, fields].concat());
         // The answer comes before all of it was sent.
-        let _stopped = sender.write_all(&frame(kind::HEADERS, &qpack::encode(&fields))).await;
+        let _stopped = sender.write_all(&frame(kind::HEADERS, &fields)).await;
         let _stopped = sender.finish();
         let _reset = receiver.read_to_end(1 << 20).await;
         Some(true)

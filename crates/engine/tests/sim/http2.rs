@@ -463,8 +463,8 @@ fn told(times: u64, plan: impl Fn() -> Plan) {
     }
 }
 
-/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for its
-/// windows, or the rest of its frame is waited for. One that owes nothing is no flood.
+/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for
+/// its windows, or the rest of its frame is waited for. One that owes nothing is no flood.
 #[test]
 fn whoever_holds_a_stream_up_is_counted() {
     let plan = |after_bytes, bytes| Plan {

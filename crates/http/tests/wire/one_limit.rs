@@ -6,6 +6,7 @@ use pinion_http::field::KnownField;
 use pinion_http::h1::head::{HeadStorage, parse};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES, Limits, TRAILER_MAX_BYTES};
+use pinion_http::refusal::Refusal;
 use pinion_http::section::FieldSection;
 use pinion_http::version::Version;
 use pinion_http::{hpack, qpack};
@@ -63,7 +64,7 @@ impl Asked {
     fn status_in_http1(&self, limits: &Limits) -> Status {
         let mut storage = HeadStorage::new();
         let text = self.in_http1();
-        parse(&text, 0, &mut storage, limits).err().map_or(200, |refusal| refusal.status())
+        parse(&text, 0, &mut storage, limits).err().map_or(200, Refusal::status)
     }
 
     /// Over HTTP/2 and over HTTP/3.

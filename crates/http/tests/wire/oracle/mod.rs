@@ -1,5 +1,5 @@
-//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it; but
-//! those of compressed fields have `as_http1` beside them.
+//! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
+//! but those of compressed fields have `as_http1` beside them.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
