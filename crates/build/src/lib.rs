@@ -1,7 +1,7 @@
 //! A folder becomes an archive: walk, media types, codings, deduplication, publishing.
 //!
-//! **In:** a folder, [`Options`], the current time. **Out:** the bytes of an archive on any
-//! output ([`build()`]) or an archive file published in one step ([`build_file`]), and a [`Summary`].
+//! **In:** a folder, [`Options`], the current time. **Out:** the bytes of an archive on any output
+//! ([`build()`]) or an archive file published in one step ([`build_file`]), and a [`Summary`].
 //!
 //! | Step | Module | Does |
 //! |---|---|---|

@@ -18,8 +18,8 @@ pub enum Slice<'a> {
     /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
     /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
     /// that has become shorter, cannot be read, or is no regular file breaks the exchange
-    /// ([`Gone::Broken`](crate::app::Gone::Broken)): what went out never looks complete. So does a range no file can have, or
-    /// more at once than the longest file (`i64::MAX` bytes).
+    /// ([`Gone::Broken`](crate::app::Gone::Broken)): what went out never looks complete. So does a
+    /// range no file can have, or more at once than the longest file (`i64::MAX` bytes).
     File {
         /// The file, open for reading. Its own position is neither used nor moved.
         file: Arc<File>,

@@ -51,10 +51,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         capacity,
     } = kit;
     tell_start(&what, &settings, io, workers, &capacity);
-    let log = match log {
-        Some(output) => Some(AccessLog::start(output, settings.log_format)),
-        None => None,
-    };
+    let log = log.map(|output| AccessLog::start(output, settings.log_format));
     let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
