@@ -21,7 +21,7 @@ const ROUNDS: u32 = 2;
 
 /// What an attacker without a time sends on one connection at most: several times what any of the
 /// budgets allows, and what stands in sockets beside.
-const ENOUGH_BYTES: u64 = 16 << 20;
+const ENOUGH_BYTES: u64 = 32 << 20;
 
 /// How often such an attacker looks for something to come, when it has nothing more to say.
 const ENOUGH_LOOKS: u32 = 200;
