@@ -26,14 +26,24 @@ pub struct FieldSection {
     text: Vec<u8>,
     lines: Vec<Line>,
     used: usize,
-    /// What HTTP/1 would have room for.
-    bytes_left: usize,
+    /// What HTTP/1 would have room for if each field so far took the most that one may, so that
+    /// few sections must be weighed. None when they are.
+    spare_bytes: usize,
+    spare_lines: usize,
+    is_weighed: bool,
+    left: Left,
     target_max_bytes: usize,
+    fit: Fit,
+}
+
+/// What HTTP/1 would have room for behind the lines that were weighed.
+#[derive(Debug, Default)]
+struct Left {
+    bytes: usize,
     /// Grows by each line that HTTP/1 would not have, up to [`LINES_MAX`].
     lines_max: usize,
     /// `:authority` has come, and no `Host` beside it.
     host_is_said: bool,
-    fit: Fit,
 }
 
 /// Whether a decoded section is within the limits.
@@ -70,10 +80,13 @@ const BEHIND_METHOD_BYTES: usize = " ".len();
 const BEHIND_TARGET_BYTES: usize = " HTTP/1.1\r\n".len();
 /// In HTTP/1 within a field line, and behind it.
 const IN_LINE_BYTES: usize = ": ".len() + "\r\n".len();
+/// The most that a field takes in HTTP/1 beside its name and value: `:path` does.
+const BESIDE_FIELD_MAX_BYTES: usize = BEHIND_TARGET_BYTES - ":path".len();
 /// What ends a section in HTTP/1.
 const BLANK_LINE_BYTES: usize = "\r\n".len();
 /// Between two cookies on one line (RFC 9113 §8.2.3).
 const BETWEEN_COOKIES: &[u8; 2] = b"; ";
+const COOKIE: &[u8; 6] = b"cookie";
 
 /// Texts up to this length are copied as if they had it, in two moves of the processor.
 pub(crate) const SHORT_BYTES: usize = 32;
@@ -86,10 +99,11 @@ impl FieldSection {
             text: Vec::new(),
             lines: Vec::new(),
             used: 0,
-            bytes_left: 0,
+            spare_bytes: 0,
+            spare_lines: 0,
+            is_weighed: false,
+            left: Left { bytes: 0, lines_max: 0, host_is_said: false },
             target_max_bytes: 0,
-            lines_max: 0,
-            host_is_said: false,
             fit: Fit::Whole,
         }
     }
@@ -137,10 +151,13 @@ impl FieldSection {
         }
         self.lines.clear();
         self.used = 0;
-        self.bytes_left = limits.head_bytes.min(HEAD_MAX_BYTES).saturating_sub(BLANK_LINE_BYTES);
+        let bytes = limits.head_bytes.min(HEAD_MAX_BYTES).saturating_sub(BLANK_LINE_BYTES);
+        let lines_max = limits.fields.min(FIELDS_MAX);
+        self.left = Left { bytes, lines_max, host_is_said: false };
+        self.spare_bytes = bytes;
+        self.spare_lines = lines_max;
+        self.is_weighed = false;
         self.target_max_bytes = limits.target_bytes;
-        self.lines_max = limits.fields.min(FIELDS_MAX);
-        self.host_is_said = false;
         self.fit = Fit::Whole;
     }
 
@@ -163,87 +180,101 @@ impl FieldSection {
         if !self.is_whole() {
             return;
         }
-        let start = self.used;
-        let bytes = name_bytes.saturating_add(value_bytes);
-        if bytes > FIELDS_MAX_BYTES - start {
-            return self.end_too_large(name_bytes, value_bytes);
+        let http1_max_bytes =
+            name_bytes.saturating_add(value_bytes).saturating_add(BESIDE_FIELD_MAX_BYTES);
+        if http1_max_bytes > self.spare_bytes || self.lines.len() >= self.spare_lines {
+            return self.take_weighed(name_bytes, value_bytes);
         }
-        let (middle, end) = (start + name_bytes, start + bytes);
-        let name = self.text.get(start..middle).unwrap_or_default();
-        let http1_bytes = if name.first() == Some(&b':') {
-            self.pseudo(name_bytes, value_bytes)
-        } else if self.host_is_said && name == b"host" {
-            self.host_is_said = false;
-            self.unlisted(0)
-        } else if name == b"cookie" && self.join(middle, end) {
-            return;
+        self.spare_bytes -= http1_max_bytes;
+        if self.joins(name_bytes, value_bytes) {
+            self.join(name_bytes, value_bytes);
         } else {
-            bytes + IN_LINE_BYTES
-        };
-        if http1_bytes > self.bytes_left {
+            self.push(name_bytes, value_bytes);
+        }
+    }
+
+    /// Takes the field if HTTP/1 has room for it behind what is there.
+    #[cold]
+    fn take_weighed(&mut self, name_bytes: usize, value_bytes: usize) {
+        if name_bytes.saturating_add(value_bytes) > FIELDS_MAX_BYTES - self.used {
             return self.end_too_large(name_bytes, value_bytes);
         }
-        if self.lines.len() >= self.lines_max {
+        self.weigh_lines();
+        if self.joins(name_bytes, value_bytes) {
+            let http1_bytes = BETWEEN_COOKIES.len() + value_bytes;
+            if http1_bytes > self.left.bytes {
+                self.fit = Fit::TooLarge;
+                return;
+            }
+            self.left.bytes -= http1_bytes;
+            return self.join(name_bytes, value_bytes);
+        }
+        let (_, room) = self.text.split_at_checked(self.used).unwrap_or_default();
+        let name = room.get(..name_bytes).unwrap_or_default();
+        let http1_bytes = self.left.weigh(name, value_bytes);
+        if http1_bytes > self.left.bytes {
+            return self.end_too_large(name_bytes, value_bytes);
+        }
+        if self.lines.len() >= self.left.lines_max {
             self.fit = Fit::TooMany;
             return;
         }
-        self.bytes_left -= http1_bytes;
-        self.lines.push(Line::new(start..middle, middle..end));
-        self.used = end;
+        self.left.bytes -= http1_bytes;
+        self.push(name_bytes, value_bytes);
     }
 
-    /// What the pseudo-field at the front of the room takes in HTTP/1, most often on no line of its
-    /// own.
-    #[inline]
-    fn pseudo(&mut self, name_bytes: usize, value_bytes: usize) -> usize {
-        match self.room().get(..name_bytes).unwrap_or_default() {
-            b":method" => self.unlisted(value_bytes + BEHIND_METHOD_BYTES),
-            b":path" => self.unlisted(value_bytes + BEHIND_TARGET_BYTES),
-            b":scheme" => self.unlisted(0),
-            b":authority" => {
-                self.host_is_said = true;
-                "host".len() + value_bytes + IN_LINE_BYTES
-            }
-            // There is no such one, and the request is none.
-            _ => name_bytes + value_bytes + IN_LINE_BYTES,
+    /// Weighs the lines that are there, once; those that follow are weighed one by one.
+    fn weigh_lines(&mut self) {
+        if std::mem::replace(&mut self.is_weighed, true) {
+            return;
+        }
+        self.spare_bytes = 0;
+        for field in Fields::new(&self.text, &self.lines).iter() {
+            // All were within a limit that is no higher.
+            self.left.bytes -= self.left.weigh(field.name, field.value.len());
         }
     }
 
-    /// The next line is none of HTTP/1, where it takes `http1_bytes`.
-    #[inline]
-    fn unlisted(&mut self, http1_bytes: usize) -> usize {
-        self.lines_max = (self.lines_max + 1).min(LINES_MAX);
-        http1_bytes
+    /// The field at the front of the room becomes a line.
+    #[inline(always)]
+    fn push(&mut self, name_bytes: usize, value_bytes: usize) {
+        let start = self.used;
+        let middle = start + name_bytes;
+        self.used = middle + value_bytes;
+        self.lines.push(Line::new(start..middle, middle..self.used));
     }
 
-    /// Puts a cookie at the end of the line before, if that is one of cookies: its value stands
-    /// from `middle` to `end` in the text, behind its name. False when it is a line of its own, as
-    /// an empty one is, and one whose white space is to be seen (RFC 9113 §8.2.1).
-    fn join(&mut self, middle: usize, end: usize) -> bool {
-        let Some(line) = self.lines.last_mut() else { return false };
+    /// Whether the field at the front of the room is a cookie for the end of the line before it.
+    /// It is a line of its own if it is empty, or if it has white space that is to be seen (RFC
+    /// 9113 §8.2.1).
+    #[inline(always)]
+    fn joins(&mut self, name_bytes: usize, value_bytes: usize) -> bool {
+        name_bytes == COOKIE.len() && self.room().starts_with(COOKIE) && self.follows(value_bytes)
+    }
+
+    /// Whether a cookie with a value of this length is put behind the line before it.
+    fn follows(&self, value_bytes: usize) -> bool {
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-        let value = self.text.get(middle..end).unwrap_or_default();
-        let before = self.text.get(..self.used).unwrap_or_default();
+        let (before, room) = self.text.split_at_checked(self.used).unwrap_or_default();
+        let value = room.get(COOKIE.len()..COOKIE.len() + value_bytes).unwrap_or_default();
         let shows_space =
             is_space(before.last()) || is_space(value.first()) || is_space(value.last());
-        if shows_space || value.is_empty() || line.name_in(before) != b"cookie" {
-            return false;
-        }
-        let http1_bytes = BETWEEN_COOKIES.len() + value.len();
-        if http1_bytes > self.bytes_left {
-            self.fit = Fit::TooLarge;
-            return true;
-        }
+        let is_cookie = |line: &Line| line.name_in(before) == COOKIE;
+        !shows_space && !value.is_empty() && self.lines.last().is_some_and(is_cookie)
+    }
+
+    /// Puts the cookie at the front of the room at the end of the line before.
+    fn join(&mut self, name_bytes: usize, value_bytes: usize) {
+        let Some(line) = self.lines.last_mut() else { return };
         // The name is longer than what stands between cookies, so the value moves to the front.
+        let from = self.used + name_bytes;
         let to = self.used + BETWEEN_COOKIES.len();
-        self.text.copy_within(middle..end, to);
+        self.text.copy_within(from..from + value_bytes, to);
         if let Some(between) = self.text.get_mut(self.used..to) {
             between.copy_from_slice(BETWEEN_COOKIES);
         }
-        self.used += http1_bytes;
-        self.bytes_left -= http1_bytes;
+        self.used = to + value_bytes;
         line.extend_value(self.used);
-        true
     }
 
     /// The field at the front of the room is over the limits.
@@ -257,5 +288,28 @@ impl FieldSection {
     /// What trailers take in HTTP/1, where no pseudo-fields are.
     pub(crate) fn trailer_bytes(&self) -> usize {
         self.used + IN_LINE_BYTES * self.lines.len() + BLANK_LINE_BYTES
+    }
+}
+
+impl Left {
+    /// What a field takes in HTTP/1. Pseudo-fields and a second host have no line there.
+    fn weigh(&mut self, name: &[u8], value_bytes: usize) -> usize {
+        match name {
+            b":method" => self.unlisted(value_bytes + BEHIND_METHOD_BYTES),
+            b":path" => self.unlisted(value_bytes + BEHIND_TARGET_BYTES),
+            b":scheme" => self.unlisted(0),
+            b":authority" => {
+                self.host_is_said = true;
+                "host".len() + value_bytes + IN_LINE_BYTES
+            }
+            b"host" if std::mem::take(&mut self.host_is_said) => self.unlisted(0),
+            _ => name.len() + value_bytes + IN_LINE_BYTES,
+        }
+    }
+
+    /// The next line is none of HTTP/1, where it takes `http1_bytes`.
+    fn unlisted(&mut self, http1_bytes: usize) -> usize {
+        self.lines_max = (self.lines_max + 1).min(LINES_MAX);
+        http1_bytes
     }
 }
