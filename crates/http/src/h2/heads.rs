@@ -147,7 +147,8 @@ impl<S: Default> Session<S> {
             }
         }
         // RFC 9218 §7: a frame that came ahead of the request wins.
-        let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&fields));
+        let named = head.as_ref().map_or(fields, |head| head.fields);
+        let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&named));
         let content_left = head.as_ref().ok().and_then(binary_head::content_length);
         if let Some(open) = self.open_stream(stream, priority) {
             open.peer_ended = end;

@@ -206,7 +206,7 @@ impl RequestStream {
         let limits = &session.settings.limits;
         let head = binary_head::of_section(Version::Http3, section, end, limits);
         if !self.prioritized {
-            self.priority = Priority::of(&fields);
+            self.priority = Priority::of(&head.as_ref().map_or(fields, |head| head.fields));
         }
         self.stage = if end { Stage::Ended } else { Stage::Content };
         match head {
