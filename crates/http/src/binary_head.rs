@@ -34,17 +34,17 @@ impl From<Refusal> for Rejected {
     }
 }
 
-/// Makes a head of all decoded lines of a section. `end` says that no content follows.
-///
-/// # Errors
-/// Why not. After a refusal the stream is still in order, unlike in HTTP/1.
+/// Makes a head of all decoded lines of a section.
 #[inline]
-pub fn request<'h>(
+fn request<'h>(
     version: Version,
     fields: Fields<'h>,
     end: bool,
     limits: &Limits,
 ) -> Result<RequestHead<'h>, Rejected> {
+    if !has_value_bytes(&fields) {
+        return Err(Rejected::Malformed);
+    }
     let (pseudo, count) = pseudo_fields(&fields)?;
     let fields = fields.behind(count);
     let known = regular_fields(&fields)?;
@@ -71,10 +71,11 @@ pub fn request<'h>(
     })
 }
 
-/// Makes a head of a section that was decoded, if that is within the limits.
+/// Makes a head of a section that was decoded, if that is within the limits. `end` says that no
+/// content follows.
 ///
 /// # Errors
-/// As [`request`] has them, and what HTTP/1 says of a head over the limits.
+/// Why not. After a refusal the stream is still in order, unlike in HTTP/1.
 #[inline]
 pub fn of_section<'h>(
     version: Version,
@@ -107,8 +108,12 @@ fn over(fit: Fit, fields: &Fields<'_>, limits: &Limits) -> Refusal {
 ///
 /// # Errors
 /// [`Rejected::Malformed`].
-pub fn trailers(fields: &Fields<'_>) -> Result<(), Rejected> {
-    regular_fields(fields).map(|_| ())
+pub fn trailers(section: &FieldSection) -> Result<(), Rejected> {
+    let fields = section.fields();
+    if !has_value_bytes(&fields) {
+        return Err(Rejected::Malformed);
+    }
+    regular_fields(&fields).map(|_| ())
 }
 
 /// Whether a section behind the content is within the limits: those of HTTP/1.
@@ -160,7 +165,7 @@ fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejecte
             [b':', ..] => return Err(Rejected::Malformed),
             _ => return Ok((pseudo, count)),
         };
-        if slot.replace(field.value).is_some() || !is_value(field.value) {
+        if slot.replace(field.value).is_some() || !is_trimmed(field.value) {
             return Err(Rejected::Malformed);
         }
     }
@@ -172,7 +177,7 @@ fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejecte
 fn regular_fields(fields: &Fields<'_>) -> Result<Known, Rejected> {
     let mut known = Known::default();
     for (position, Field { name, value }) in fields.iter().enumerate() {
-        if !is_name(name) || !is_value(value) || is_of_the_connection(name, value) {
+        if !is_name(name) || !is_trimmed(value) || is_of_the_connection(name, value) {
             return Err(Rejected::Malformed);
         }
         known.add(name, position);
@@ -216,11 +221,19 @@ const fn are_letters(word: u64) -> bool {
     (letters | !not_hyphen) & !word & HIGHS == HIGHS
 }
 
-/// RFC 9113 §8.2.1, in the strict reading it allows: what RFC 9110 §5.5 has no place for.
+/// Whether every byte of a section may stand in a value: RFC 9113 §8.2.1, in the strict reading it
+/// allows, which is what RFC 9110 §5.5 has a place for. Names and values are one text, looked at in
+/// one go; what no value may have, no name has either.
 #[inline]
-fn is_value(value: &[u8]) -> bool {
-    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    !edge(value.first()) && !edge(value.last()) && value_bytes(value) == value.len()
+fn has_value_bytes(fields: &Fields<'_>) -> bool {
+    value_bytes(fields.text()) == fields.text().len()
+}
+
+/// Whether a value neither begins nor ends with white space (RFC 9113 §8.2.1).
+#[inline]
+fn is_trimmed(value: &[u8]) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    !is_space(value.first()) && !is_space(value.last())
 }
 
 /// RFC 9113 §8.2.2: there is nothing for a hop to say but frames. `name` has no capital letters.

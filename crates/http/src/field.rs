@@ -61,6 +61,12 @@ impl<'a> Fields<'a> {
         Fields { text: self.text, lines: self.lines.get(count..).unwrap_or_default() }
     }
 
+    /// What the lines stand in; it may have more than them.
+    #[inline]
+    pub(crate) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
     /// How many lines.
     #[inline]
     #[must_use]

@@ -197,7 +197,7 @@ impl<S: Default> Session<S> {
         let Some(open) = self.streams.get_mut(stream) else { return Ok(Event::Nothing) };
         let malformed = !end
             || open.content_left.is_some_and(|left| left > 0)
-            || binary_head::trailers(&section.fields()).is_err();
+            || binary_head::trailers(section).is_err();
         let code = if open.peer_ended {
             // RFC 9113 §5.1: "half-closed (remote)".
             ErrorCode::StreamClosed

@@ -259,7 +259,7 @@ impl RequestStream {
     #[cold]
     fn trailers<'a>(&mut self, section: &'a mut FieldSection) -> Result<Event<'a>, StreamError> {
         let malformed = self.content_left.is_some_and(|left| left > 0)
-            || binary_head::trailers(&section.fields()).is_err();
+            || binary_head::trailers(section).is_err();
         if !binary_head::trailers_fit(section) {
             return Err(StreamError::Stream(ErrorCode::ExcessiveLoad));
         }

@@ -1,6 +1,6 @@
 //! What fields say (RFC 9113 §8).
 
-use pinion_http::binary_head::{Rejected, request};
+use pinion_http::binary_head::{Rejected, of_section};
 use pinion_http::h2::event::Event;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::{FIELDS_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES};
@@ -21,7 +21,7 @@ fn with<R>(
     let mut section = FieldSection::new();
     let limits = Limits::default();
     Decoder::new(4096).decode(&block(fields), &mut section, &limits).expect("a block");
-    f(request(Version::Http2, section.fields(), end, &limits))
+    f(of_section(Version::Http2, &section, end, &limits))
 }
 
 fn rejected(fields: &[(&str, &str)]) -> Option<Rejected> {

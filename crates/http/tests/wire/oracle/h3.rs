@@ -246,7 +246,7 @@ fn end_of_content(
     if !binary_head::trailers_fit(section) {
         return Err(stream(ErrorCode::ExcessiveLoad));
     }
-    if matches!(announced, Some(1..)) || binary_head::trailers(&fields).is_err() {
+    if matches!(announced, Some(1..)) || binary_head::trailers(section).is_err() {
         return Err(stream(ErrorCode::MessageError));
     }
     seen.push(trailers_in_words(&fields, binary_head::keep_trailer));
