@@ -29,7 +29,10 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
         let framed = has("Content-Length") || has("Transfer-Encoding");
         return framed.then_some("RFC 9112 §6.3: an interim answer has no content");
     }
-    let repeated = response.fields.iter().any(|(name, _)| response.values(name).nth(1).is_some());
+    // Each cookie has a line of its own, which RFC 9110 §5.3 knows.
+    let repeated = response.fields.iter().any(|(name, _)| {
+        !name.eq_ignore_ascii_case("set-cookie") && response.values(name).nth(1).is_some()
+    });
     [
         (repeated, "RFC 9110 §5.3: no field of ours may come twice"),
         (!is_date(value("Date")), "RFC 9110 §6.6.1: Date, as an IMF-fixdate"),

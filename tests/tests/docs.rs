@@ -23,9 +23,10 @@ fn every_command_of_the_documents_works() {
         };
         let mut reader = Reader::of(&path);
         for command in &commands {
-            match command.strip_prefix(CONFIGURATION) {
-                Some(text) => reader.configures(text),
-                None => reader.tries(command),
+            match command.split_once(" = ") {
+                Some((CONFIGURATION, text)) => reader.configures(text),
+                Some((SCRIPT, text)) => reader.writes_a_script(text),
+                _ => reader.tries(command),
             }
         }
         reader.leaves();
@@ -79,18 +80,25 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Before the text of a configuration among commands.
-const CONFIGURATION: &str = "pinion.toml = ";
+/// Before ` = ` and the text of a configuration among commands.
+const CONFIGURATION: &str = "pinion.toml";
+/// The same of a script.
+const SCRIPT: &str = "site.lua";
 
 /// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
-/// their look; all without remarks. A block of TOML is a configuration.
+/// their look; all without remarks. A block of TOML is a configuration, and one
+/// of Lua a script.
 fn fenced_commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for block in text.split("\n```").skip(1).step_by(2) {
         let block = block.replace("\\\n", " ");
         let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
         if mark == "toml" {
-            commands.push(format!("{CONFIGURATION}{block}"));
+            commands.push(format!("{CONFIGURATION} = {block}"));
+            continue;
+        }
+        if mark == "lua" {
+            commands.push(format!("{SCRIPT} = {block}"));
             continue;
         }
         let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
@@ -190,6 +198,12 @@ impl Reader {
         stdout(check.arg("check").current_dir(self.folder.path()));
     }
 
+    /// Writes the file and has it started.
+    fn writes_a_script(&self, text: &str) {
+        self.folder.write(SCRIPT, text);
+        stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
+    }
+
     /// Puts a certificate and a key where a configuration or a command names them.
     fn certifies(&self, text: &str) {
         let file = |end: &str| self.folder.join(format!("made.{end}"));
@@ -270,8 +284,10 @@ impl Reader {
             }
         }
         let server = Start::serve(&kept).working_in(self.folder.path()).start();
-        let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
-        assert_eq!(server.get("/").body, page);
+        if !words.contains(&SCRIPT) {
+            let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
+            assert_eq!(server.get("/").body, page);
+        }
         self.server = Some(server);
     }
 

@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "binary", run: || cargo(&["build", "--profile", "ci", "-p", "pinion"]) },
     Step { name: "tests", run: || cargo(&["test", "--workspace", "--profile", "ci"]) },
+    Step { name: "lua54", run: lua54 },
 ];
 
 /// What `--long` adds: the same laws over more cases, more bytes and more time.
@@ -103,6 +104,12 @@ fn lints() -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
     cargo(&[&all[..], &long, &["--", "-D", "warnings"]].concat())?;
     fuzz::lint()
+}
+
+/// The room of Lua with the other Lua: one binary has one of them.
+fn lua54() -> Result<()> {
+    let other = ["--no-default-features", "--features", "lua54"];
+    cargo(&[&["test", "--profile", "ci", "-p", "pinion-lua"][..], &other].concat())
 }
 
 /// The tests that take what they try from random numbers; none of the black-box tests does.

@@ -56,6 +56,18 @@ pub fn build<W: Write + Seek>(
     build_beside(source, options, None, Beside::default, out, progress).map(|(built, _)| built)
 }
 
+/// Builds an archive without any file: what a site is that only scripts answer for.
+///
+/// # Errors
+/// The output cannot be written, or an option is wrong.
+pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built<W>, BuildError> {
+    let (names, lists) = (Names::new(&options.exclude)?, Lists::new(options)?);
+    let rules = Rules::default();
+    let assembly = Assembly::new(options, &lists, &[], &rules, None, None, out)?;
+    let (summary, out, externals) = assembly.finish(&Earlier::default(), &names)?;
+    Ok(Built { summary, out, externals })
+}
+
 /// What stands in the place that an archive goes to, and elsewhere for its help.
 #[derive(Default)]
 pub(crate) struct Beside<'a> {

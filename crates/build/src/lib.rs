@@ -77,7 +77,7 @@ mod walk;
 mod work;
 
 pub use assemble::Earlier;
-pub use build::{Built, build};
+pub use build::{Built, build, build_nothing};
 pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
 };

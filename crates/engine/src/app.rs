@@ -16,7 +16,7 @@ use crate::exchange::Exchange;
 use crate::mapping::Mappings;
 use crate::raw::RawStream;
 
-/// What a thread posts to an exchange or a stream.
+/// What is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).
 pub type Message = Box<dyn Any + Send>;
 
 /// What happens to an exchange.
@@ -37,7 +37,7 @@ pub enum Event<'a> {
     BodyEnd(Fields<'a>),
     /// What was written has mostly left; there is room for more.
     Writable,
-    /// Another thread posted to this exchange's address.
+    /// Somebody posted to this exchange's address: another thread, or another event of this one.
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
@@ -79,7 +79,7 @@ pub enum RawEvent<'a> {
     End,
     /// What was written has mostly left; there is room for more.
     Writable,
-    /// Another thread posted to this stream's address.
+    /// Somebody posted to this stream's address.
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
@@ -113,8 +113,26 @@ pub trait App {
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>);
 
     /// Called once at the top of every pass, before any event: the place to take up a new
-    /// generation of what is served.
+    /// generation of what is served, and to do what is due of work that belongs to no exchange
+    /// ([`Self::alarm_ms`]).
     fn pass(&mut self, now: Now, mappings: &mut Mappings);
+
+    /// When [`Self::pass`] is to be called at the latest, in milliseconds of
+    /// [`Now::monotonic_ms`]; `None` leaves that to the connections. Asked before every wait, so
+    /// keep it at hand. Work that is done must not stand here any more: an alarm that has passed
+    /// makes passes that do not wait, one behind the other.
+    ///
+    /// A worker that ends does not wait for it.
+    #[inline]
+    fn alarm_ms(&self) -> Option<u64> {
+        None
+    }
+
+    /// Somebody posted to this application ([`Poster::post_to_app`](crate::Poster::post_to_app)).
+    /// It belongs to no exchange; to wake one, post to its address.
+    fn posted(&mut self, message: Message) {
+        let _not_expected = message;
+    }
 
     /// Field lines for the error pages that the engine answers with by itself, whole lines in the
     /// form of the wire.

@@ -16,6 +16,7 @@ use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Conns;
 use crate::drain::Ending;
+use crate::encode::Encoders;
 use crate::exchange::{ExchangeState, Slice, Stage};
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::many::Many;
@@ -126,6 +127,10 @@ pub(crate) struct Core {
     pub(crate) mappings: Mappings,
     /// Where bytes of external files are looked at before they are sent; no memory until then.
     pub(crate) external: Vec<u8>,
+    /// What compresses answers.
+    pub(crate) encoders: Encoders,
+    /// Where what comes out of them stands; no memory until the first, taken out meanwhile.
+    pub(crate) encoding: Vec<u8>,
     /// Where what arrives over TLS is opened; taken out meanwhile.
     pub(crate) opening: Vec<u8>,
     /// Where content becomes records of TLS, if no connection has it.
@@ -163,6 +168,8 @@ impl Core {
             wheel: Wheel::new(now.monotonic_ms),
             mappings: Mappings::default(),
             external: Vec::new(),
+            encoders: Encoders::default(),
+            encoding: Vec::new(),
             opening: Vec::new(),
             sealing: Vec::new(),
             content_bytes: 0,
@@ -227,9 +234,10 @@ impl Core {
         let conn = self.conns.get(slot);
         let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
         let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        let outputs = &mut self.outputs;
-        let streams_bytes = conn.many.as_mut().map_or(0, |many| many.held_bytes(outputs));
-        conn.stash.held_bytes() + output_bytes + sealed_bytes + streams_bytes
+        let encoder_bytes = self.encoders.bytes(conn.exchange.encoder);
+        let (outputs, encoders) = (&mut self.outputs, &self.encoders);
+        let streams_bytes = conn.many.as_mut().map_or(0, |many| many.held_bytes(outputs, encoders));
+        conn.stash.held_bytes() + output_bytes + sealed_bytes + encoder_bytes + streams_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0

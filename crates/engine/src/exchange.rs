@@ -2,6 +2,7 @@
 //! They are the same for every version of HTTP; what a version does with them is in `http1` and
 //! `http2` and `http3`.
 
+mod coded;
 mod slice;
 mod state;
 
@@ -18,6 +19,7 @@ use crate::clock::Now;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
+use crate::encode::Flow;
 use crate::http1;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::many;
@@ -35,7 +37,7 @@ pub struct Exchange<'w> {
 }
 
 impl Exchange<'_> {
-    /// Where other threads may post to.
+    /// Where to post to, from any thread or any event.
     pub fn address(&mut self) -> Address {
         let address = self.core.address(self.slot);
         match self.stream {
@@ -132,12 +134,25 @@ impl Exchange<'_> {
         state.stage = Stage::Streaming;
         state.left = length;
         state.head_only |= never_has_content(status);
-        let queued = match self.stream {
-            0 => http1::answer::head(self.core, self.slot, status, fields, length),
-            id => many::head(self.core, self.slot, id, status, fields, length),
+        let queued = match state.coding {
+            None => self.begin(status, fields, length),
+            Some(coding) => self.head_in(coding, status, fields, length),
         };
         if !queued {
             self.give_up(Gone::Overload);
+        }
+    }
+
+    /// Queues a final head as it is.
+    fn begin<'f>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+        length: Option<u64>,
+    ) -> bool {
+        match self.stream {
+            0 => http1::answer::head(self.core, self.slot, status, fields, length),
+            id => many::head(self.core, self.slot, id, status, fields, length),
         }
     }
 
@@ -160,15 +175,23 @@ impl Exchange<'_> {
         if !is_sent {
             return self.room();
         }
-        let queued = match self.stream {
-            0 => http1::answer::content(self.core, self.slot, slice),
-            id => many::content(self.core, self.slot, id, slice),
+        let queued = match state.encoder {
+            None => self.send(slice),
+            Some(_) => self.encode_slice(slice),
         };
         if let Err(why) = queued {
             self.give_up(why);
             return Room::Gone;
         }
         self.room()
+    }
+
+    /// Queues content as it is; at least one byte.
+    fn send(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
+        match self.stream {
+            0 => http1::answer::content(self.core, self.slot, slice),
+            id => many::content(self.core, self.slot, id, slice),
+        }
     }
 
     /// Completes the answer. One that is shorter than announced is aborted instead. The exchange is
@@ -182,7 +205,14 @@ impl Exchange<'_> {
         if state.left.is_some_and(|left| left > 0) && !state.head_only {
             return self.abort();
         }
-        state.stage = Stage::Done;
+        if state.encoder.is_some() {
+            let encoded = self.encode(b"", Flow::End);
+            self.drop_encoder();
+            if let Err(why) = encoded {
+                return self.give_up(why);
+            }
+        }
+        self.state().stage = Stage::Done;
         let queued = match self.stream {
             0 => http1::answer::end(self.core, self.slot, trailers),
             id => many::end(self.core, self.slot, id, trailers),

@@ -23,7 +23,10 @@ pub const fn worker_bytes(io: Io) -> usize {
     };
     // Where TLS opens what arrives, and where it seals; the records have their headers beside.
     let tls = TLS_RECORD_MAX_BYTES + CHUNK_BYTES + SEAL_MAX_BYTES + 1024;
-    WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES + backend + tls
+    // Where what is compressed stands, and a piece of a file before it is.
+    let encoding = CHUNK_BYTES + EXTERNAL_READ_BYTES;
+    let own = WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES;
+    own + encoding + backend + tls
 }
 
 /// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the

@@ -1,4 +1,4 @@
-//! Messages from other threads to a worker's exchanges and streams.
+//! Messages to a worker: to one of its exchanges or streams, or to its application.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,20 @@ use crate::app::Message;
 use crate::backend::Waker;
 use crate::limits::INBOX_MAX_MESSAGES;
 
-/// Messages and where they go.
-pub(crate) type Messages = VecDeque<(Address, Message)>;
+/// Whose a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    /// An exchange or a stream, as long as it lives.
+    Tenant(Address),
+    /// The application of the worker, whatever it is busy with.
+    App,
+}
+
+/// Messages and whose they are.
+pub(crate) type Messages = VecDeque<(Recipient, Message)>;
 
 /// Bytes of one worker's messages: those that wait, and those it has taken and not delivered.
-pub(crate) const WORKER_BYTES: usize = 2 * INBOX_MAX_MESSAGES * size_of::<(Address, Message)>();
+pub(crate) const WORKER_BYTES: usize = 2 * INBOX_MAX_MESSAGES * size_of::<(Recipient, Message)>();
 
 /// One worker's inbox.
 #[derive(Default)]
@@ -55,39 +64,9 @@ impl Inbox {
         std::mem::replace(&mut self.lock().messages, empty)
     }
 
-    pub(crate) fn wake(&self) {
-        let waker = self.lock().waker.clone();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-/// Posts messages to the exchanges and streams of a server, from any thread.
-#[derive(Clone)]
-pub struct Poster {
-    pub(crate) inboxes: Arc<[Inbox]>,
-}
-
-impl Poster {
-    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is
-    /// over. Many messages share one wake.
-    ///
-    /// # Errors
-    /// The message, when too many wait for the worker already, or there is no memory for one more.
-    pub fn post(&self, to: Address, message: Message) -> Result<(), Message> {
-        self.post_up_to(INBOX_MAX_MESSAGES, to, message)
-    }
-
-    /// As [`Self::post`], unless so many messages wait already.
-    pub(crate) fn post_up_to(
-        &self,
-        messages_max: usize,
-        to: Address,
-        message: Message,
-    ) -> Result<(), Message> {
-        let Some(inbox) = self.inboxes.get(usize::from(to.worker)) else { return Ok(()) };
-        let mut inner = inbox.lock();
+    /// Adds a message behind the others, unless `messages_max` wait already.
+    fn push(&self, messages_max: usize, to: Recipient, message: Message) -> Result<(), Message> {
+        let mut inner = self.lock();
         let full = inner.messages.len() >= messages_max;
         if full || inner.messages.try_reserve(1).is_err() {
             return Err(message);
@@ -100,6 +79,64 @@ impl Poster {
             waker.wake();
         }
         Ok(())
+    }
+
+    pub(crate) fn wake(&self) {
+        let waker = self.lock().waker.clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Posts messages to the exchanges, streams and applications of a server: from any thread, and from
+/// inside of any event, to the own worker too. They are delivered in the order they came, each in
+/// an event of its own, never inside of the one that posted it.
+#[derive(Clone)]
+pub struct Poster {
+    pub(crate) inboxes: Arc<[Inbox]>,
+}
+
+impl Poster {
+    /// How many workers the server has; they are numbered from 0.
+    pub fn workers(&self) -> u16 {
+        self.inboxes.len() as u16
+    }
+
+    /// Delivers `message` as a `Posted` event. Dropped silently when the exchange or stream is
+    /// over. Many messages share one wake.
+    ///
+    /// # Errors
+    /// The message, when too many wait for the worker already, or there is no memory for one more.
+    pub fn post(&self, to: Address, message: Message) -> Result<(), Message> {
+        self.post_up_to(INBOX_MAX_MESSAGES, to, message)
+    }
+
+    /// Delivers `message` to the application of a worker, whichever exchanges it has
+    /// ([`App::posted`](crate::app::App::posted)). It waits for the next application of that worker
+    /// when this one panics before it takes its messages up, and is lost when the worker has ended.
+    ///
+    /// # Errors
+    /// The message, when there is no such worker, too many wait for it already, or there is no
+    /// memory for one more.
+    pub fn post_to_app(&self, worker: u16, message: Message) -> Result<(), Message> {
+        match self.inboxes.get(usize::from(worker)) {
+            None => Err(message),
+            Some(inbox) => inbox.push(INBOX_MAX_MESSAGES, Recipient::App, message),
+        }
+    }
+
+    /// As [`Self::post`], unless so many messages wait already.
+    pub(crate) fn post_up_to(
+        &self,
+        messages_max: usize,
+        to: Address,
+        message: Message,
+    ) -> Result<(), Message> {
+        match self.inboxes.get(usize::from(to.worker)) {
+            None => Ok(()),
+            Some(inbox) => inbox.push(messages_max, Recipient::Tenant(to), message),
+        }
     }
 }
 
@@ -136,6 +173,17 @@ mod tests {
         let taken = poster.inboxes[0].take(Messages::new());
         assert_eq!(taken.len(), INBOX_MAX_MESSAGES);
         poster.post(to, back).expect("room again");
+    }
+
+    #[test]
+    fn a_message_to_an_application_needs_a_worker() {
+        let poster = Poster { inboxes: Arc::new([Inbox::default(), Inbox::default()]) };
+        assert_eq!(poster.workers(), 2);
+        assert!(poster.post_to_app(2, Box::new("nobody")).is_err());
+        poster.post_to_app(1, Box::new("somebody")).expect("room");
+        assert!(poster.inboxes[0].take(Messages::new()).is_empty());
+        let taken = poster.inboxes[1].take(Messages::new());
+        assert_eq!(taken.front().map(|(to, _)| *to), Some(Recipient::App));
     }
 
     #[test]

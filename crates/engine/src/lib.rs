@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`app`], [`exchange`], [`raw`] | the contract: events in, actions out |
+//! | [`encode`] | content made on demand, compressed as it goes out |
 //! | [`server`] | threads, restart after a panic, draining |
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
@@ -33,8 +34,8 @@
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
 //!
-//! This is the only room with `unsafe` code: in `backend`, `mapping`, `residency`, `signals`, and
-//! where a worker lends memory to its backend (`handover`).
+//! This is the room with `unsafe` code, in `backend`, `mapping`, `residency`, `signals`, and where
+//! a worker lends memory to its backend (`handover`); that of Lua has some in one file.
 
 pub mod address;
 pub mod app;
@@ -44,6 +45,7 @@ pub mod clock;
 mod conn;
 mod core;
 mod drain;
+pub mod encode;
 pub mod exchange;
 pub mod footprint;
 mod handover;

@@ -146,6 +146,39 @@ pub const SPARE_CHUNKS: usize = 32;
 /// per megabyte, and a buffer of the worker that stays in its cache.
 pub const EXTERNAL_READ_BYTES: usize = 64 * 1024;
 
+/// Bytes of content from which compressing it on demand is worth an encoder: below, it saves a part
+/// of one packet.
+pub const ENCODE_MIN_BYTES: u64 = 1024;
+
+/// Bytes of one piece of a mapping or a file that is compressed at once: a tenth of a second of
+/// its worker. Large files are better sent as they are, or compressed when an archive is built.
+pub const ENCODE_PIECE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Answers that one worker compresses at a time; more go out as they are. With gzip all of them
+/// take 13 MiB; an encoder works while content comes, so only streams keep one for long.
+pub const ENCODERS_MAX: usize = 32;
+
+/// Level of gzip, of 1 to 9: from here on more time gains next to nothing
+/// (docs/decisions/0020).
+pub(crate) const GZIP_LEVEL: u32 = 5;
+
+/// Bits of gzip's window: all of them, because the window is the small part of an encoder.
+pub(crate) const GZIP_WINDOW_BITS: u8 = 15;
+
+/// Quality of brotli, of 0 to 11: the last whose time is that of an answer. The next takes 50 times
+/// as long with this window, and three times with a larger one (docs/decisions/0020).
+pub(crate) const BROTLI_QUALITY: u32 = 4;
+
+/// Bits of brotli's window: 64 KiB, which holds most pages whole, and a block of the encoder, which
+/// a smaller one would not make smaller.
+pub(crate) const BROTLI_WINDOW_BITS: u32 = 16;
+
+/// Bytes that an encoder of gzip takes at most; a test counts them.
+pub const GZIP_ENCODER_BYTES: usize = 400 * 1024;
+
+/// Bytes that an encoder of brotli takes at most; a test counts them.
+pub const BROTLI_ENCODER_BYTES: usize = 2560 * 1024;
+
 /// Bytes of one send at most. The kernel counts what a call has moved in 31 bits: it cuts a larger
 /// `sendfile` off, and ends a larger send of the ring with an error.
 pub const SEND_MAX_BYTES: usize = 1 << 30;

@@ -12,6 +12,7 @@ use crate::app::{App, Event, Gone};
 use crate::backend::Slot;
 use crate::conn::Watch;
 use crate::core::Core;
+use crate::encode::Encoders;
 use crate::exchange::{Exchange, Slice};
 use crate::http2::{self, Http2};
 use crate::http3::{self, Http3};
@@ -112,11 +113,12 @@ impl Many {
     }
 
     /// Bytes of the budget for buffers that it holds.
-    pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs) -> usize {
+    pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs, encoders: &Encoders) -> usize {
         let mut bytes = self.counted_bytes();
         self.find(|_, own| {
             bytes += outputs.get(own.output).map_or(0, |output| output.held_bytes());
             bytes += own.unread.held_bytes() + own.held.held_bytes();
+            bytes += encoders.bytes(own.state.encoder);
             None::<()>
         });
         bytes
@@ -236,7 +238,8 @@ pub(crate) fn end<'f>(
 /// Gives back what a stream that is no more has held, and says how many bytes of its answer waited.
 pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) -> u64 {
     let unread_bytes = stream.unread.len();
-    let Core { conns, outputs, pool, mappings, .. } = core;
+    let Core { conns, outputs, pool, mappings, encoders, .. } = core;
+    encoders.give_back(&mut stream.state.encoder, pool);
     let bytes = stream.give_back(outputs, pool, mappings);
     if let Some(many) = &mut conns.get(slot).many {
         *many.queued_bytes_mut() -= bytes;

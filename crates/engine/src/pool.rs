@@ -173,6 +173,12 @@ impl Pool {
         fits
     }
 
+    /// As [`Self::reserve`], for what can be done without: the reserve stays whole.
+    pub(crate) fn reserve_outside_reserve(&mut self, bytes: usize) -> bool {
+        let most = self.budget_bytes - self.reserve_bytes;
+        self.used_bytes.saturating_add(bytes) <= most && self.reserve(bytes)
+    }
+
     /// Hands back what [`Self::reserve`] counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used_bytes -= bytes;

@@ -17,7 +17,7 @@ pub struct RawStream<'w> {
 }
 
 impl RawStream<'_> {
-    /// Where other threads may post to.
+    /// Where to post to, from any thread or any event.
     pub fn address(&mut self) -> Address {
         self.core.address(self.slot)
     }

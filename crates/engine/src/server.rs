@@ -82,7 +82,8 @@ impl Control {
 
 impl Server {
     /// Starts the workers. `make_app` is called on each worker's thread, and again when the worker
-    /// is restarted after a panic.
+    /// is restarted after a panic. It gets the number of the worker and what posts messages: to
+    /// exchanges of any worker, its own too, and to the applications of all.
     ///
     /// # Errors
     /// When a thread cannot be started, or a worker cannot talk to the kernel; none is left then.

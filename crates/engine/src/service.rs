@@ -362,8 +362,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// The kernel holds nothing of the slot any more.
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
-        let Core { conns, outputs, pool, mappings, sealing, .. } = &mut self.core;
+        let Core { conns, outputs, pool, mappings, sealing, encoders, .. } = &mut self.core;
         let conn = conns.get(slot);
+        encoders.give_back(&mut conn.exchange.encoder, pool);
         let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.output) {
             unsent_bytes = output.bytes;

@@ -31,6 +31,8 @@ pub struct Holdings {
     pub timers: usize,
     /// Slices of mappings that wait to be sent.
     pub slices: usize,
+    /// Answers that are compressed.
+    pub encoders: usize,
 }
 
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
@@ -76,6 +78,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
             queues: core.outputs.in_use(),
             timers: core.wheel.armed(),
             slices: core.mappings.slices(),
+            encoders: core.encoders.in_use(),
         }
     }
 }

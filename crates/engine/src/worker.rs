@@ -15,7 +15,7 @@ use crate::backlog::Punctuality;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::inbox::{Inbox, Messages};
+use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::many;
 use crate::places::Places;
@@ -172,7 +172,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         // Whether somebody else has a place to spare is seen by looking.
         let place = is_emptying.then_some(TICK_MS);
         let quic = self.core.quic.as_ref().and_then(|quic| quic.wait_ms());
-        [deadline, accept, short, place, quic].into_iter().flatten().min()
+        let alarm = self.app.alarm_ms().map(|at_ms| at_ms.saturating_sub(now));
+        [deadline, accept, short, place, quic, alarm].into_iter().flatten().min()
     }
 
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
@@ -291,8 +292,11 @@ impl<B: Backend, A: App> Worker<B, A> {
                 let empty = std::mem::take(&mut self.messages);
                 self.messages = self.shared.inboxes[index].take(empty);
             }
-            let Some((to, message)) = self.messages.pop_front() else { break };
-            self.posted(to, message);
+            match self.messages.pop_front() {
+                None => break,
+                Some((Recipient::Tenant(to), message)) => self.posted(to, message),
+                Some((Recipient::App, message)) => self.app.posted(message),
+            }
         }
         if !self.messages.is_empty() {
             // The others have their turn first.

@@ -24,6 +24,7 @@ mod program;
 mod progress;
 mod regular_file;
 mod releases;
+mod script_file;
 mod self_signed;
 mod server;
 mod settings;

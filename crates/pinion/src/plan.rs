@@ -81,11 +81,13 @@ impl Plan {
         refuse_without_effect(&serve.low)?;
         let source = source?;
         let settings = SiteSettings::from_low(&serve.low)?;
-        if let (Some(_), Some(flag)) = (source.archive(), settings.content_flag()) {
-            return Err(Failure::usage(format!(
-                "--{flag} has no effect on {}, which is built already; give it to `pinion build`",
-                source.path().display()
-            )));
+        if let (Some(_), Some(flag)) = (source.file(), settings.content_flag()) {
+            let why = match source {
+                Source::Script(_) => "a script, which has no files",
+                _ => "which is built already; give it to `pinion build`",
+            };
+            let shown = source.path().display();
+            return Err(Failure::usage(format!("--{flag} has no effect on {shown}, {why}")));
         }
         Ok(Self { serve, sites: vec![PlannedSite { source, settings }], config: None })
     }

@@ -10,6 +10,7 @@
 //! | [`keys`] | what clients come back with is sealed with |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
+//! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers take up the next |
@@ -19,9 +20,9 @@
 //! | [`journal`] | what of a request goes into the access log |
 //! | [`stats`] | what the server does and costs, in figures |
 //! | [`pending`] | records of answers that have not left yet |
-//! | [`loader`] | folder or archive → generation |
+//! | [`loader`] | folder, archive or script → generation |
 //! | [`reload`] | the thread that loads the next generation |
-//! | [`watch`] | folder or archive changed → reload |
+//! | [`watch`] | folder, archive or script changed → reload |
 //! | [`listeners`] | addresses → sockets |
 //! | [`look`] | what tells one state of a path from another |
 //! | [`tls`] | certificates and ticket keys, and how changed files are taken up |
@@ -35,6 +36,7 @@ pub(crate) mod capacity;
 pub(crate) mod configuration;
 pub(crate) mod damage;
 pub(crate) mod dummy;
+pub(crate) mod dynamic;
 pub(crate) mod generation;
 pub(crate) mod interrupt;
 pub(crate) mod journal;

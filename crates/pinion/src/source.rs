@@ -1,6 +1,6 @@
 //! What `pinion serve` is asked to serve, told by what PATH is: a folder, or a file with the
 //! archive's magic. A folder that `pinion publish` made stands for its current archive.
-//! Configuration files are known by name, and so are scripts and addresses, so that the answer to
+//! Configuration files and scripts are known by name, and so are addresses, so that the answer to
 //! them says what to do instead.
 
 use crate::failure::Failure;
@@ -18,20 +18,25 @@ pub(crate) enum Source {
     Folder(PathBuf),
     /// A release folder: its current archive.
     Releases(PathBuf),
+    /// A Lua script that answers by itself.
+    Script(PathBuf),
 }
 
 impl Source {
     /// Its path, as written.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Archive(path) | Self::Folder(path) | Self::Releases(path) => path,
+            Self::Archive(path)
+            | Self::Folder(path)
+            | Self::Releases(path)
+            | Self::Script(path) => path,
         }
     }
 
-    /// The archive that is served; none of a folder, which has to be built.
-    pub(crate) fn archive(&self) -> Option<PathBuf> {
+    /// The file that is served, an archive or a script; none of a folder, which has to be built.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
-            Self::Archive(path) => Some(path.clone()),
+            Self::Archive(path) | Self::Script(path) => Some(path.clone()),
             Self::Folder(_) => None,
             Self::Releases(path) => Some(path.join(CURRENT)),
         }
@@ -91,13 +96,13 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
     {
         return Ok(Source::Archive(path.to_owned()));
     }
+    if is_script(path) {
+        return Ok(Source::Script(path.to_owned()));
+    }
     Err(Failure::usage(match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") if path.exists() => {
             format!("{shown} is a configuration file; a site is a folder or an archive")
         }
-        Some("lua") => format!(
-            "{shown}: Lua scripts are not supported yet; give a folder or an archive instead"
-        ),
         _ if path.to_string_lossy().contains("://") => format!(
             "{shown}: addresses are not supported yet; give a folder or an archive of this machine"
         ),
@@ -109,6 +114,11 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
              a folder"
         ),
     }))
+}
+
+/// By its name.
+pub(crate) fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "lua") && path.exists()
 }
 
 /// No PATH: the current folder is never implied, only these two names in it.
@@ -207,10 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_yet_is_named() {
-        let folder = Folder::new("later");
+    fn a_script_is_known_by_its_name() {
+        let folder = Folder::new("script");
         let path = folder.file("a.lua", b"x");
-        assert!(usage(find(Some(&path))).contains("Lua scripts"));
+        let found = find(Some(&path)).expect("found");
+        assert_eq!(found, Found::Site(Source::Script(path)));
+        assert!(usage(find(Some(&folder.0.join("b.lua")))).contains("does not exist"));
+    }
+
+    #[test]
+    fn what_is_not_supported_yet_is_named() {
         let address = usage(find(Some(Path::new("s3://bucket/site"))));
         assert!(address.contains("addresses are not supported yet"));
     }

@@ -1,8 +1,10 @@
 //! What the engine remembers of an exchange.
 
+use pinion_http::coding::Coding;
 use pinion_http::h1::glance::PageForm;
 
 use crate::app::Gone;
+use crate::encode::EncoderId;
 
 /// How far an exchange has come. One per connection; HTTP/1 has one exchange at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +50,11 @@ pub(crate) struct ExchangeState {
     pub(crate) owes_writable: bool,
     /// The peer has ended; `End` is owed to the stream behind the bytes that came before.
     pub(crate) owes_end: bool,
-    /// Content bytes still to come in a response with a length.
+    /// The answer may be compressed, in this coding if the client is to have one.
+    pub(crate) coding: Option<Coding>,
+    /// What compresses it, while it does.
+    pub(crate) encoder: Option<EncoderId>,
+    /// Content bytes still to come in a response with a length, before they are compressed.
     pub(crate) left: Option<u64>,
     /// The application has called `want`: the request's content is read.
     pub(crate) reads: bool,

@@ -112,6 +112,7 @@ impl Stream {
         pool: &mut Pool,
         mappings: &mut Mappings,
     ) -> u64 {
+        debug_assert!(self.state.encoder.is_none());
         std::mem::take(&mut self.unread).give_back(pool);
         std::mem::take(&mut self.held).give_back(pool);
         self.trailers = None;

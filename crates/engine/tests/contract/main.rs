@@ -2,6 +2,7 @@
 //! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
 
 mod accepting;
+mod chores;
 mod content;
 mod fairness;
 mod http2;

@@ -14,6 +14,7 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::clock::Now;
+use pinion_engine::encode::choose;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::mapping::{Mapping, MappingId, Mappings};
@@ -37,6 +38,9 @@ pub(crate) const UPLOAD_MAX_BYTES: u64 = 3 << 20;
 pub(crate) fn big() -> Vec<u8> {
     (0..BIG_BYTES).map(|at| (at / 7 % 251) as u8).collect()
 }
+
+/// The content of `/coded`, which is compressed as it goes out.
+pub(crate) const CODED: &[u8] = &[b'c'; 5000];
 
 /// What many answers share.
 pub(crate) const SHARED: Bytes = Bytes::from_static(b"shared");
@@ -299,6 +303,15 @@ pub(crate) fn answer(body: &'static [u8]) -> Prepared<'static> {
 impl App for Handlers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
+            Event::Head(head) if head.target.path == b"/coded" => {
+                exchange.compress(choose(head));
+                let text = Field { name: b"Content-Type", value: b"text/plain" };
+                exchange.head(200, std::iter::once(text), Some(CODED.len() as u64));
+                exchange.write(Slice::Copied(&CODED[..1000]));
+                exchange.flush();
+                exchange.write(Slice::Copied(&CODED[1000..]));
+                exchange.end(std::iter::empty::<Field<'_>>());
+            }
             Event::Head(head) => self.begin(head.target.path, head.framing, exchange),
             Event::Body(bytes) => self.body(bytes, exchange),
             Event::BodyEnd(trailers) => self.body_end(&trailers, exchange),

@@ -32,6 +32,10 @@ pub(crate) enum Kind {
     Pieces,
     /// An answer after a message of another thread.
     Posted,
+    /// An answer after a timer of the application.
+    Alarmed,
+    /// An answer after a message to the application.
+    Relayed,
     /// An answer after many messages of another thread, posted at once.
     Showered,
     /// An answer after a deadline, before a message of another thread.
@@ -63,6 +67,8 @@ impl Kind {
         (Self::Fill, "fill"),
         (Self::Pieces, "pieces"),
         (Self::Posted, "posted"),
+        (Self::Alarmed, "alarmed"),
+        (Self::Relayed, "relayed"),
         (Self::Showered, "showered"),
         (Self::Missed, "missed"),
         (Self::Deadline, "deadline"),
@@ -80,6 +86,12 @@ impl Kind {
     /// Whether the request carries content.
     pub(crate) fn has_content(self) -> bool {
         matches!(self, Self::Echo | Self::Unread) || self.sums()
+    }
+
+    /// Whether it answers a little, as soon as something has happened.
+    pub(crate) fn waits(self) -> bool {
+        let for_messages = matches!(self, Self::Posted | Self::Showered | Self::Relayed);
+        for_messages || matches!(self, Self::Missed | Self::Deadline | Self::Alarmed)
     }
 
     /// Whether it answers length and sum of the content.
@@ -181,7 +193,7 @@ impl Request {
     pub(crate) fn draw(random: &mut Random, kinds: &[Kind], id: u64) -> Self {
         let kind = *random.pick(kinds);
         let size = match kind {
-            Kind::Deadline => random.between(1, 3000),
+            Kind::Deadline | Kind::Alarmed => random.between(1, 3000),
             Kind::Mapped => random.part_of(200_000, 900) as u64,
             Kind::Fill | Kind::Pieces => random.part_of(120_000, 900) as u64,
             _ => random.part_of(4000, 800) as u64,
@@ -268,7 +280,10 @@ impl Request {
                 let text = sum_of(&self.content, trailers).into_bytes();
                 self.prepared(b"", text, nth, settings)
             }
-            Kind::Posted | Kind::Showered | Kind::Missed | Kind::Deadline => {
+            Kind::Posted | Kind::Showered | Kind::Relayed => {
+                self.prepared(b"", pattern(id, 20), nth, settings)
+            }
+            Kind::Missed | Kind::Deadline | Kind::Alarmed => {
                 self.prepared(b"", pattern(id, 20), nth, settings)
             }
             Kind::Hints => {

@@ -20,6 +20,7 @@ use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
+use crate::chores::Chores;
 
 /// Bytes of content a handler asks for at a time.
 const SIP_BYTES: u64 = 700;
@@ -82,6 +83,7 @@ pub(crate) struct Post {
 /// See the module's head.
 pub(crate) struct Handlers {
     pub(crate) poster: Poster,
+    chores: Chores,
     /// To be posted when their time has come.
     pub(crate) posts: Vec<Post>,
     mapping: Arc<Mapping>,
@@ -104,6 +106,7 @@ pub(crate) struct Handlers {
 impl Handlers {
     pub(crate) fn new(poster: Poster, mapping: Arc<Mapping>, file: Arc<File>) -> Self {
         Self {
+            chores: Chores::new(poster.clone()),
             poster,
             posts: Vec::new(),
             mapping,
@@ -283,6 +286,15 @@ impl Handlers {
             }
             Kind::Posted => {
                 self.post_later(POST_AFTER_MS, exchange);
+                Job::Posted { id }
+            }
+            Kind::Alarmed => {
+                let at_ms = exchange.now().monotonic_ms + size;
+                self.chores.wake_at(at_ms, exchange.address());
+                Job::Posted { id }
+            }
+            Kind::Relayed => {
+                self.chores.wake_soon(exchange.address());
                 Job::Posted { id }
             }
             Kind::Showered => {
@@ -469,8 +481,17 @@ impl App for Handlers {
         assert!(!self.has_any(key), "{key:?} closed under its exchange");
     }
 
-    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+    fn alarm_ms(&self) -> Option<u64> {
+        self.chores.alarm_ms()
+    }
+
+    fn posted(&mut self, message: Message) {
+        self.chores.posted(&message);
+    }
+
+    fn pass(&mut self, now: Now, mappings: &mut Mappings) {
         self.heard_in_pass = 0;
+        self.chores.pass(now.monotonic_ms);
         if self.mapping_id.is_none() {
             self.mapping_id = Some(mappings.add(self.mapping.clone()));
         }

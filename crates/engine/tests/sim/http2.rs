@@ -95,7 +95,7 @@ impl Expected {
             Kind::Mapped | Kind::Pieces => (200, mapped(id, bytes).to_vec()),
             Kind::Fill => (200, pattern(id, bytes)),
             Kind::Echo => (200, request.content.clone()),
-            Kind::Posted | Kind::Showered | Kind::Missed | Kind::Deadline => (200, pattern(id, 20)),
+            kind if kind.waits() => (200, pattern(id, 20)),
             Kind::Nothing => (500, pinion_http::page::page(500, false).body.to_vec()),
             Kind::Abort | Kind::Short => (200, pattern(id, 9)),
             Kind::Upgrade => (0, Vec::new()),

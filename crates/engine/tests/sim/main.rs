@@ -2,7 +2,9 @@
 //! (docs/simulator.md says how to run, repeat and extend it).
 
 mod ask;
+mod chores;
 mod client;
+mod coded;
 mod freed;
 mod handlers;
 mod http2;

@@ -248,7 +248,7 @@ impl Scenario {
 }
 
 /// Kinds that leave the connection open.
-const KEEPING: [Kind; 13] = [
+const KEEPING: [Kind; 15] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -261,10 +261,12 @@ const KEEPING: [Kind; 13] = [
     Kind::Posted,
     Kind::Missed,
     Kind::Deadline,
+    Kind::Alarmed,
+    Kind::Relayed,
     Kind::Hints,
 ];
 
-pub(crate) const ALL: [Kind; 18] = [
+pub(crate) const ALL: [Kind; 20] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -278,6 +280,8 @@ pub(crate) const ALL: [Kind; 18] = [
     Kind::Posted,
     Kind::Missed,
     Kind::Deadline,
+    Kind::Alarmed,
+    Kind::Relayed,
     Kind::Hints,
     Kind::Nothing,
     Kind::Abort,

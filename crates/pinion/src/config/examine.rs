@@ -10,6 +10,7 @@ use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::certificate_files::{client_authorities, redirect_host};
 use crate::failure::{Failure, without_number};
+use crate::script_file;
 use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
 use crate::source::Source;
 use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
@@ -109,8 +110,14 @@ fn examine_site(
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
-            let archive = planned.source.archive().unwrap_or_default();
+            let archive = planned.source.file().unwrap_or_default();
             if let Err(failure) = ArchiveFile::open(&archive) {
+                add(at_path, format!("path: {}", reason(failure)));
+            }
+            return Ok(Vec::new());
+        }
+        Source::Script(script) => {
+            if let Err(failure) = script_file::proven(script) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
             return Ok(Vec::new());

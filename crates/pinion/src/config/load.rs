@@ -151,7 +151,7 @@ impl Loaded {
         };
         let low = match &source {
             Source::Folder(_) => flags.over(&section.low),
-            Source::Archive(_) | Source::Releases(_) => {
+            Source::Archive(_) | Source::Releases(_) | Source::Script(_) => {
                 self.refuse_content(&section, path);
                 flags.without(CONTENT_FLAGS).over(&section.low)
             }

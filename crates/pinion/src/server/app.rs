@@ -1,5 +1,6 @@
-//! What a worker does with a request: the steps of static sites.
+//! What a worker does with a request: the steps from a head to an answer.
 
+use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
 use super::journal::Journal;
 use super::published::{Published, Roster};
@@ -18,12 +19,13 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Scheme;
+use pinion_lua::scripts::Offer;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
 use std::sync::Arc;
 
-/// Static sites, as one worker serves them.
-pub(crate) struct StaticApp {
+/// The sites, as one worker serves them.
+pub(crate) struct SitesApp {
     published: Arc<Published>,
     /// What this worker serves from; none before its first pass.
     serving: Option<Serving>,
@@ -33,6 +35,8 @@ pub(crate) struct StaticApp {
     health: Option<String>,
     /// What listeners that redirect answer; none without any.
     redirect: Option<Redirect>,
+    /// What answers by scripts.
+    dynamic: Dynamic,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -44,22 +48,25 @@ struct Serving {
     sites: Vec<Site>,
 }
 
-/// A generation and its mapping.
+/// A generation and its mapping, and what answers where it need not.
 struct Site {
     generation: Arc<Generation>,
     mapping: MappingId,
+    scripted: Option<Scripted>,
 }
 
-impl StaticApp {
+impl SitesApp {
     /// Serves whatever is published, and what will be.
     pub(crate) fn new(
         published: Arc<Published>,
         journal: Journal,
         health: Option<String>,
         redirect: Option<Redirect>,
+        dynamic: Dynamic,
     ) -> Self {
-        let work = Work::new();
-        Self { published, serving: None, work, journal, health, redirect, looked_unix_seconds: 0 }
+        let (work, looked_unix_seconds) = (Work::new(), 0);
+        let serving = None;
+        Self { published, serving, work, journal, health, redirect, dynamic, looked_unix_seconds }
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
@@ -92,6 +99,17 @@ impl StaticApp {
         let generation = &*site.generation;
         let now = exchange.now();
         let archive = generation.archive();
+        let mut offer = Offer::Nothing;
+        if let Some(scripted) = &site.scripted
+            && !is_unsecured(head, exchange)
+        {
+            offer = self.dynamic.offer(scripted, head);
+            if let Offer::Handler(found) = offer {
+                let found = Some(found);
+                let journal = &mut self.journal;
+                return self.dynamic.begin(scripted, found, head, &archive, journal, exchange);
+            }
+        }
         let mut pieces = Pieces::new();
         let answer = if generation.is_damaged() {
             broken(&archive, head)
@@ -101,6 +119,13 @@ impl StaticApp {
             answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
         };
         let outdated = generation.is_outdated(&answer);
+        if answer.status == 404
+            && let Some(scripted) = &site.scripted
+        {
+            let journal = &mut self.journal;
+            let missed = (offer, &answer);
+            return self.dynamic.missed(scripted, missed, head, &archive, journal, exchange);
+        }
         // An answer is large: the one to be sent is pointed at.
         let instead;
         let answer = if outdated {
@@ -122,13 +147,15 @@ impl StaticApp {
     fn take_up(&mut self, mappings: &mut Mappings) {
         let (number, roster) = self.published.current();
         let mut old = self.serving.take().map(|old| old.sites).unwrap_or_default();
+        let dynamic = &mut self.dynamic;
         let mut site = |generation: &Arc<Generation>| {
             let is_it = |site: &Site| Arc::ptr_eq(&site.generation, generation);
             match old.iter().position(is_it) {
                 Some(at) => old.swap_remove(at),
                 None => {
                     let mapping = mappings.add(Arc::clone(generation.mapping()));
-                    Site { generation: Arc::clone(generation), mapping }
+                    let scripted = dynamic.take_up(generation);
+                    Site { generation: Arc::clone(generation), mapping, scripted }
                 }
             }
         };
@@ -226,13 +253,13 @@ pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool 
     head.framing == Framing::None || exchange.content_fits()
 }
 
-impl App for StaticApp {
+impl App for SitesApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
-        // A static answer is complete at once: no content is wanted, nothing is waited for.
-        if let Event::Head(head) = event
-            && fits(head, exchange)
-        {
-            self.request(head, exchange);
+        match event {
+            // A static answer is complete at once: no content is wanted, nothing is waited for.
+            Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
+            Event::Head(_) => {}
+            event => self.dynamic.event(&event, &mut self.journal, exchange),
         }
     }
 

@@ -5,6 +5,7 @@ use super::damage::DamageReport;
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_lua::program::Program;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub(crate) struct Generation {
     mapping: Arc<Mapping>,
     layout: Layout,
     report: DamageReport,
+    /// What answers where the archive need not.
+    program: Option<Program>,
     /// Open, so that its mark stays ([`crate::releases::served`]).
     _held: Option<File>,
 }
@@ -28,6 +31,7 @@ impl Generation {
             mapping: Arc::new(mapping),
             layout,
             report: DamageReport::default(),
+            program: None,
             _held: None,
         })
     }
@@ -35,6 +39,16 @@ impl Generation {
     /// With a file that stays open as long as this generation is served.
     pub(crate) fn holding(self, held: Option<File>) -> Self {
         Self { _held: held, ..self }
+    }
+
+    /// With a script.
+    pub(crate) fn running(self, program: Option<Program>) -> Self {
+        Self { program, ..self }
+    }
+
+    /// Its script.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        self.program.as_ref()
     }
 
     /// The archive, to look things up in.

@@ -11,6 +11,7 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use pinion_http::version::Version;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +34,15 @@ struct Log {
 pub(crate) struct Beginning {
     at: Instant,
     queued_bytes: u64,
+}
+
+/// What is known of a request whose answer may come later.
+pub(crate) struct Later {
+    began: Beginning,
+    peer: Peer,
+    version: Version,
+    /// Method, target, host, referer and user agent.
+    texts: [Vec<u8>; 5],
 }
 
 impl Journal {
@@ -74,6 +84,41 @@ impl Journal {
         }
         if let (Some(log), Some(began)) = (&mut self.log, began) {
             log.answered(began, head, answer, exchange);
+        }
+    }
+
+    /// Takes down what is known of a request, if it is to be written down.
+    #[inline]
+    pub(crate) fn note(
+        &self,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Later> {
+        let began = self.begin(exchange)?;
+        let field = |field| head.value(field).unwrap_or_default();
+        let texts = [
+            head.method_token,
+            head.target.raw,
+            head.authority.unwrap_or_default(),
+            field(KnownField::Referer),
+            field(KnownField::UserAgent),
+        ];
+        let peer = exchange.peer().map_or(Peer::Unix, Peer::Ip);
+        Some(Later { began, peer, version: head.version, texts: texts.map(<[u8]>::to_vec) })
+    }
+
+    /// The answer of a request that was noted stands in the queue, or what is left of it.
+    #[inline]
+    pub(crate) fn answered_later(
+        &mut self,
+        later: Option<Later>,
+        status: u16,
+        body_bytes: u64,
+        exchange: &mut Exchange<'_>,
+    ) {
+        self.counted(status, body_bytes);
+        if let (Some(log), Some(later)) = (&mut self.log, later) {
+            log.answered_later(&later, status, body_bytes, exchange);
         }
     }
 
@@ -143,6 +188,33 @@ impl Log {
         };
         let bytes = exchange.queued_bytes().saturating_sub(began.queued_bytes);
         self.pending.add(&mut self.logger, exchange.address(), (began.at, bytes), &record);
+    }
+
+    fn answered_later(
+        &mut self,
+        later: &Later,
+        status: u16,
+        body_bytes: u64,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let [method, target, host, referer, user_agent] = &later.texts;
+        let record = Record {
+            unix_micros: self.unix_micros(later.began.at),
+            peer: later.peer,
+            version: Some(later.version),
+            status,
+            body_bytes,
+            duration_micros: 0,
+            cut: false,
+            method: Text::from(&method[..]),
+            target: Text::from(&target[..]),
+            host: Text::from(&host[..]),
+            referer: Text::from(&referer[..]),
+            user_agent: Text::from(&user_agent[..]),
+        };
+        // What of it has left already is no part of the queue.
+        let bytes = exchange.queued_bytes().saturating_sub(later.began.queued_bytes);
+        self.pending.add(&mut self.logger, exchange.address(), (later.began.at, bytes), &record);
     }
 
     fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {

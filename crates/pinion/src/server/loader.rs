@@ -1,4 +1,4 @@
-//! Folder or archive → generation, at start and at every reload.
+//! Folder, archive or script → generation, at start and at every reload.
 
 use super::generation::Generation;
 use super::watch::LinkTeller;
@@ -7,6 +7,7 @@ use crate::build_options;
 use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
+use crate::script_file;
 use crate::settings::{Content, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -44,7 +45,7 @@ impl Loader {
     /// # Errors
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
-        let mut held = None;
+        let (mut held, mut program) = (None, None);
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a
@@ -63,13 +64,17 @@ impl Loader {
                 }
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
+            Source::Script(path) => {
+                program = Some(script_file::proven(path)?);
+                self.map_nothing()?
+            }
         };
         if self.memory == Memory::Preload {
             mapping.preload();
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
-        Ok(generation.holding(held))
+        Ok(generation.holding(held).running(program))
     }
 
     /// The current release of a release folder, which is held as long as it is served.
@@ -88,6 +93,16 @@ impl Loader {
         }
         let mapping = Mapping::new(file, Vec::new());
         Ok(mapping.with_context(|| format!("cannot map {shown}"))?)
+    }
+
+    /// An archive without files: all that answers is a script.
+    fn map_nothing(&self) -> Result<Mapping, Failure> {
+        let options = build_options::options(&self.content, Options::serving)?;
+        let memory = memory_file().context("cannot get memory for the site")?;
+        let built = pinion_build::build_nothing(&options, memory);
+        let built = built.map_err(build_options::failure)?;
+        seal(&built.out).context("cannot seal the memory of the site")?;
+        Ok(Mapping::new(built.out, built.externals).context("cannot map the memory of the site")?)
     }
 
     /// Builds the folder into sealed memory. Large files stay where they are, unless the site is to

@@ -1,9 +1,10 @@
 //! The second half of a start: the threads, and the wait for their end.
 
-use super::app::StaticApp;
+use super::app::SitesApp;
 use super::capacity::Capacity;
 use super::configuration::{LiveSettings, Renewal, Started};
 use super::dummy::DummyApp;
+use super::dynamic::Dynamic;
 use super::journal::Journal;
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
@@ -22,6 +23,8 @@ use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
+use pinion_lua::budget::Guard;
+use pinion_lua::scripts::Scripts;
 use std::sync::Arc;
 use std::thread;
 
@@ -242,9 +245,12 @@ fn start_sites(
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
-    let make_app = move |_worker, _poster| {
+    let guard = Arc::new(Guard::new(engine.workers));
+    let make_app = move |worker, _poster| {
         let redirect = leads.clone().map(Redirect::new);
-        StaticApp::new(Arc::clone(&for_workers), desks.journal(), health.clone(), redirect)
+        let dynamic = Dynamic::new(Scripts::new(Arc::clone(&guard), usize::from(worker)));
+        let published = Arc::clone(&for_workers);
+        SitesApp::new(published, desks.journal(), health.clone(), redirect, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, server.control())?;

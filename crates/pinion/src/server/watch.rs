@@ -313,7 +313,7 @@ enum Target {
 
 impl Target {
     fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
-        Ok(match source.archive() {
+        Ok(match source.file() {
             None => {
                 let names = Names::new(&content.exclude).map_err(build_options::failure)?;
                 let rules = content.rules.iter().chain(&content.fields);

@@ -7,8 +7,9 @@ use crate::config::{self, Fault, Place};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
+use crate::script_file;
 use crate::settings::{Check, Content};
-use crate::source::{self, CONFIGURATION};
+use crate::source::{self, CONFIGURATION, Source};
 use crate::terminal::{Style, counted};
 use crate::written::Low;
 use pinion_build::Options;
@@ -34,7 +35,8 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             "there is no {CONFIGURATION} here; name a file or a folder: pinion check PATH"
         )));
     }
-    let is_site = path.is_dir() || source::is_archive(path).unwrap_or(false);
+    let is_built = path.is_dir() || source::is_archive(path).unwrap_or(false);
+    let is_site = is_built || source::is_script(path);
     let checked = if is_site { site(path)? } else { configuration(path) };
     let mut out = io::stdout().lock();
     match check.json {
@@ -59,10 +61,15 @@ fn configuration(path: &Path) -> Checked<'_> {
     }
 }
 
-/// A folder or an archive, as it is served without any flag.
+/// A folder, an archive or a script, as it is served without any flag.
 fn site(path: &Path) -> Result<Checked<'_>, Failure> {
-    if let Some(archive) = source::recognise(path)?.archive() {
-        let wrong = ArchiveFile::open(&archive).err().and_then(|failure| failure.reason());
+    let source = source::recognise(path)?;
+    if let Some(file) = source.file() {
+        let opened = match source {
+            Source::Script(_) => script_file::proven(&file).map(drop),
+            _ => ArchiveFile::open(&file).map(drop),
+        };
+        let wrong = opened.err().and_then(|failure| failure.reason());
         let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings: Vec::new() });
     }

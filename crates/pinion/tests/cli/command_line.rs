@@ -36,13 +36,12 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
 #[test]
 fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
     let folder = Folder::new();
-    folder.write("pinion.lua", "");
     folder.write("notes.txt", "notes");
     for (arguments, hint) in [
         ("serve", "nothing to serve"),
         ("serve none", "does not exist"),
         ("serve notes.txt", "neither a folder nor a Pinion archive"),
-        ("serve pinion.lua", "Lua scripts are not supported yet"),
+        ("serve none.lua", "does not exist"),
         ("serve other.toml", "does not exist"),
         ("serve s3://bucket/site", "addresses are not supported yet"),
         ("serve --dummy notes.txt", "leave out PATH or --dummy"),

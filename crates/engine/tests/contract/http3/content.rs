@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use pinion_engine::app::Gone;
 
-use crate::http3::{GET, Http3, POST, head, wait};
+use std::io::Read;
+
+use crate::http3::{GET, Http3, POST, frame, head, wait};
 use crate::on_both;
+use crate::support::CODED;
 
 #[test]
 fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {
@@ -23,6 +26,35 @@ fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {
             assert_eq!(server.gone.recv_timeout(Duration::from_secs(10)), Ok(Gone::Broken));
         }
         assert!(client.get("/hello").ends_with(b"hello world!\n"));
+    });
+}
+
+/// A head, then frames of content that decode to what was written.
+#[test]
+fn content_is_compressed_as_it_goes_out() {
+    // "accept-encoding: gzip, deflate, br" of the static table (RFC 9204 §A), at the end of a head.
+    const ACCEPTS: u8 = 0xc0 | 31;
+    on_both(|server| {
+        let client = Http3::connect(&server);
+        let request = frame(0x1, &[&head(GET, "/coded")[2..], &[ACCEPTS]].concat());
+        let (mut sender, mut receiver) = client.open(&request);
+        sender.finish().expect("open");
+        let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+        let (mut rest, mut content) = (&answer[..], Vec::new());
+        while let [kind, length, behind @ ..] = rest {
+            // Lengths of one byte or of two (RFC 9000 §16).
+            let (bytes, behind) = match length >> 6 {
+                0 => (usize::from(*length), behind),
+                _ => (usize::from(length & 0x3f) << 8 | usize::from(behind[0]), &behind[1..]),
+            };
+            if *kind == 0x0 {
+                content.extend_from_slice(&behind[..bytes]);
+            }
+            rest = &behind[bytes..];
+        }
+        let mut decoded = Vec::new();
+        flate2::read::GzDecoder::new(&content[..]).read_to_end(&mut decoded).expect("gzip");
+        assert!(decoded == CODED && content.len() < 200, "{} bytes", content.len());
     });
 }
 

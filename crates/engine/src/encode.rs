@@ -1,0 +1,53 @@
+//! The encode station for content that is made on demand (design §3): compressed as it goes out,
+//! before a version of HTTP makes frames or chunks of it. Answers of an archive never come here;
+//! their codings were made when it was built.
+//!
+//! An application allows it for one answer, by [`Exchange::compress`] with what [`choose`] has made
+//! of the request, and nothing is spent on others. [`Exchange::head`] looks whether the answer is
+//! suited:
+//!
+//! - its media type is one that gets smaller (`text/event-stream` is);
+//! - its length is unknown, or worth it ([`ENCODE_MIN_BYTES`]);
+//! - it is not in a coding yet, no part of something (206), and has no digest of its content;
+//! - `Cache-Control: no-transform` does not forbid it (RFC 9110 §7.7).
+//!
+//! Such an answer gets `Vary: Accept-Encoding`, whatever the client accepts. When it is compressed,
+//! it gets `Content-Encoding` and loses its `Content-Length` and `Accept-Ranges`, and a strong
+//! entity tag becomes a weak one: the tag was made for other bytes (RFC 9110 §8.8.3.3), and as a
+//! weak one it still says that nothing has changed. The 304 of such an answer is treated alike.
+//!
+//! A secret and something an attacker can choose should not be compressed together: the length
+//! tells about the secret (BREACH). That is why the application is asked.
+//!
+//! [`Exchange::compress`]: crate::exchange::Exchange::compress
+//! [`Exchange::head`]: crate::exchange::Exchange::head
+//! [`ENCODE_MIN_BYTES`]: crate::limits::ENCODE_MIN_BYTES
+
+mod encoder;
+mod fields;
+mod table;
+
+use pinion_http::coding::Coding;
+use pinion_http::field::KnownField;
+use pinion_http::negotiate;
+use pinion_http::request::RequestHead;
+
+pub(crate) use encoder::Flow;
+pub(crate) use fields::{Recoded, is_suited};
+pub(crate) use table::{EncoderId, Encoders};
+
+/// The coding in which a client would like content that is made on demand: gzip, brotli or none
+/// ([`Coding::Identity`]). Where it likes both alike it is gzip: as fast as an answer has to be,
+/// brotli gets no smaller, for twice the time and more memory (docs/decisions/0020).
+#[must_use]
+pub fn choose(head: &RequestHead<'_>) -> Coding {
+    // Instead of lengths, which nobody knows yet, an order.
+    const MADE: [(Coding, u64); 3] =
+        [(Coding::Identity, 3), (Coding::Brotli, 2), (Coding::Gzip, 1)];
+    let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));
+    let index = negotiate::choose(&accepted, MADE.into_iter());
+    MADE.get(index).map_or(Coding::Identity, |(coding, _)| *coding)
+}
+
+#[cfg(test)]
+mod tests;

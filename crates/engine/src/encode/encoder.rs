@@ -1,0 +1,150 @@
+//! One answer's encoder: content in, coded bytes out, piece by piece.
+
+use brotli::enc::StandardAlloc;
+use brotli::enc::encode::{
+    BrotliEncoderDestroyInstance, BrotliEncoderOperation, BrotliEncoderParameter,
+    BrotliEncoderStateStruct,
+};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use pinion_http::coding::Coding;
+
+use crate::limits::{
+    BROTLI_ENCODER_BYTES, BROTLI_QUALITY, BROTLI_WINDOW_BITS, CHUNK_BYTES, GZIP_ENCODER_BYTES,
+    GZIP_LEVEL, GZIP_WINDOW_BITS,
+};
+
+/// What becomes of content behind which the encoder has been given more, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// It may stay inside until there is enough of it.
+    Free,
+    /// All of it comes out, so that what has come out can be decoded.
+    Flush,
+    /// It is all there is.
+    End,
+}
+
+/// How far [`Encoder::step`] came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Bytes of the input that were taken.
+    pub(crate) used: usize,
+    /// All that was asked for is done; else there is more to come out.
+    pub(crate) is_done: bool,
+}
+
+/// See the module's head.
+pub(crate) enum Encoder {
+    Gzip(Compress),
+    Brotli(Brotli),
+}
+
+impl Encoder {
+    /// An encoder of a coding, if it can be made on demand.
+    pub(super) fn new(coding: Coding) -> Option<Self> {
+        match coding {
+            Coding::Gzip => {
+                let level = Compression::new(GZIP_LEVEL);
+                Some(Self::Gzip(Compress::new_gzip(level, GZIP_WINDOW_BITS)))
+            }
+            Coding::Brotli => Some(Self::Brotli(Brotli::new())),
+            Coding::Identity | Coding::Zstd => None,
+        }
+    }
+
+    /// Bytes that an encoder of a coding takes at most.
+    pub(super) const fn bytes_of(coding: Coding) -> usize {
+        match coding {
+            Coding::Gzip => GZIP_ENCODER_BYTES,
+            Coding::Brotli => BROTLI_ENCODER_BYTES,
+            Coding::Identity | Coding::Zstd => 0,
+        }
+    }
+
+    /// Bytes that it takes at most.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Gzip(_) => GZIP_ENCODER_BYTES,
+            Self::Brotli(_) => BROTLI_ENCODER_BYTES,
+        }
+    }
+
+    /// Takes content and puts what comes out into `out`, which is emptied before and holds
+    /// [`CHUNK_BYTES`] at most. To be called again, with the rest of the input, until it is done;
+    /// `None` when it is broken.
+    pub(crate) fn step(&mut self, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
+        out.clear();
+        out.reserve_exact(CHUNK_BYTES);
+        let step = match self {
+            Self::Gzip(compress) => gzip(compress, input, flow, out)?,
+            Self::Brotli(brotli) => brotli.step(input, flow, out)?,
+        };
+        let moves = step.is_done || step.used > 0 || !out.is_empty();
+        moves.then_some(step)
+    }
+}
+
+fn gzip(compress: &mut Compress, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
+    let before = compress.total_in();
+    let flush = match flow {
+        Flow::Free => FlushCompress::None,
+        Flow::Flush => FlushCompress::Sync,
+        Flow::End => FlushCompress::Finish,
+    };
+    let status = compress.compress_vec(input, out, flush).ok()?;
+    let used = (compress.total_in() - before) as usize;
+    let is_done = match flow {
+        Flow::Free => used == input.len(),
+        // What fills the room may not be all.
+        Flow::Flush => used == input.len() && out.len() < out.capacity(),
+        Flow::End => status == Status::StreamEnd,
+    };
+    Some(Step { used, is_done })
+}
+
+/// The encoder of brotli.
+pub(crate) struct Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>);
+
+impl Brotli {
+    fn new() -> Self {
+        let mut state = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
+        state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, BROTLI_QUALITY);
+        state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
+        Self(state)
+    }
+
+    fn step(&mut self, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
+        let operation = match flow {
+            Flow::Free => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
+            Flow::Flush => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
+            Flow::End => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
+        };
+        out.resize(CHUNK_BYTES, 0);
+        let (mut in_left, mut in_at) = (input.len(), 0);
+        let (mut out_left, mut out_at) = (out.len(), 0);
+        let went = self.0.compress_stream(
+            operation,
+            &mut in_left,
+            input,
+            &mut in_at,
+            &mut out_left,
+            out,
+            &mut out_at,
+            &mut None,
+            &mut |_, _, _, _| (),
+        );
+        out.truncate(out_at);
+        let is_done = match flow {
+            Flow::Free => in_left == 0,
+            Flow::Flush => in_left == 0 && !self.0.has_more_output(),
+            Flow::End => self.0.is_finished(),
+        };
+        went.then_some(Step { used: in_at, is_done })
+    }
+}
+
+impl Drop for Brotli {
+    fn drop(&mut self) {
+        BrotliEncoderDestroyInstance(&mut self.0);
+    }
+}

@@ -1,0 +1,93 @@
+//! The encoders of one worker: at most so many, each counted against the budget for buffers.
+
+use std::num::NonZeroU16;
+
+use pinion_http::coding::Coding;
+
+use super::encoder::Encoder;
+use crate::limits::ENCODERS_MAX;
+use crate::pool::Pool;
+
+/// Which encoder of a worker; an exchange without one has none.
+pub(crate) type EncoderId = NonZeroU16;
+
+/// See the module's head. It has no memory until the first is taken.
+#[derive(Default)]
+pub(crate) struct Encoders {
+    places: Vec<Place>,
+}
+
+#[derive(Default)]
+struct Place {
+    /// Bytes counted for whoever has it; 0 when it is free.
+    bytes: usize,
+    /// Content has gone in, and not all of it has come out again.
+    holds_content: bool,
+    /// Out of its place while it is at work.
+    encoder: Option<Encoder>,
+}
+
+impl Encoders {
+    /// An encoder for one answer; `None` when there are enough of them already, or no memory but
+    /// the reserve.
+    pub(crate) fn take(&mut self, coding: Coding, pool: &mut Pool) -> Option<EncoderId> {
+        let free = self.places.iter().position(|place| place.bytes == 0);
+        let index = free.unwrap_or(self.places.len());
+        let bytes = Encoder::bytes_of(coding);
+        if index >= ENCODERS_MAX || !pool.reserve_outside_reserve(bytes) {
+            return None;
+        }
+        let Some(encoder) = Encoder::new(coding) else {
+            pool.release(bytes);
+            return None;
+        };
+        if index == self.places.len() {
+            self.places.push(Place::default());
+        }
+        self.places[index] = Place { bytes, holds_content: false, encoder: Some(encoder) };
+        NonZeroU16::new(index as u16 + 1)
+    }
+
+    /// Gives back what an exchange had, if it had one.
+    #[inline]
+    pub(crate) fn give_back(&mut self, id: &mut Option<EncoderId>, pool: &mut Pool) {
+        let Some(place) = id.take().and_then(|id| self.place(id)) else { return };
+        pool.release(place.bytes);
+        *place = Place::default();
+    }
+
+    /// Bytes of the budget for buffers that an exchange holds with its encoder.
+    pub(crate) fn bytes(&self, id: Option<EncoderId>) -> usize {
+        let place = id.and_then(|id| self.places.get(usize::from(id.get()) - 1));
+        place.map_or(0, |place| place.bytes)
+    }
+
+    /// Takes an encoder out of its place, to work with it.
+    pub(crate) fn lift(&mut self, id: EncoderId) -> Option<Encoder> {
+        self.place(id)?.encoder.take()
+    }
+
+    /// Puts it back; it `holds_content` that has not come out.
+    pub(crate) fn put_back(&mut self, id: EncoderId, encoder: Encoder, holds_content: bool) {
+        if let Some(place) = self.place(id) {
+            debug_assert_eq!(place.bytes, encoder.bytes());
+            place.encoder = Some(encoder);
+            place.holds_content = holds_content;
+        }
+    }
+
+    /// Whether there is anything to flush.
+    pub(crate) fn holds_content(&mut self, id: EncoderId) -> bool {
+        self.place(id).is_some_and(|place| place.holds_content)
+    }
+
+    /// How many are in use.
+    #[cfg(feature = "sim")]
+    pub(crate) fn in_use(&self) -> usize {
+        self.places.iter().filter(|place| place.bytes > 0).count()
+    }
+
+    fn place(&mut self, id: EncoderId) -> Option<&mut Place> {
+        self.places.get_mut(usize::from(id.get()) - 1)
+    }
+}

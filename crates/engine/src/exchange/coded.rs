@@ -1,0 +1,144 @@
+//! Content that is compressed as it goes out: what stands between the actions of an exchange and
+//! the protocol that carries it ([`encode`](crate::encode)).
+
+use std::os::unix::fs::FileExt;
+
+use pinion_http::coding::Coding;
+use pinion_http::field::Field;
+
+use super::{Exchange, Room, Slice, Stage};
+use crate::app::Gone;
+use crate::encode::{Flow, Recoded, is_suited};
+use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
+
+impl Exchange<'_> {
+    /// Allows the answer to be compressed as it goes out by [`Self::write`], in the coding that
+    /// [`encode::choose`](crate::encode::choose) gave for the request. To be called before
+    /// [`Self::head`], which looks whether the answer is suited: see [`encode`](crate::encode) for
+    /// that, and for what becomes of its fields. An answer is sent as it is when the worker
+    /// compresses enough others, or to a client of HTTP/1.0, which would lose its connection.
+    ///
+    /// What is written then stays inside until there is enough of it: [`Self::flush`] sends it.
+    /// A piece of a mapping or a file is read and compressed at once; one of more than
+    /// [`ENCODE_PIECE_MAX_BYTES`] breaks the exchange ([`Gone::Broken`]).
+    pub fn compress(&mut self, coding: Coding) {
+        let state = self.state();
+        if state.stage == Stage::Open {
+            state.coding = Some(coding);
+        }
+    }
+
+    /// Sends on what was written so far, so that the client can decode it: for events that must
+    /// arrive now. Each time costs some bytes. Does nothing where nothing waits, as in an answer
+    /// that is not compressed.
+    pub fn flush(&mut self) -> Room {
+        let state = self.state();
+        if state.stage != Stage::Streaming {
+            return Room::Gone;
+        }
+        let waits = state.encoder.is_some_and(|id| self.core.encoders.holds_content(id));
+        if waits && let Err(why) = self.encode(b"", Flow::Flush) {
+            self.give_up(why);
+            return Room::Gone;
+        }
+        self.room()
+    }
+
+    /// Begins an answer that may be compressed in this coding.
+    pub(super) fn head_in<'f>(
+        &mut self,
+        coding: Coding,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+        length: Option<u64>,
+    ) -> bool {
+        if !is_suited(status, fields.clone(), length) {
+            return self.begin(status, fields, length);
+        }
+        let state = *self.state();
+        let mut coding = if state.http10 { Coding::Identity } else { coding };
+        if coding != Coding::Identity && !state.head_only {
+            let encoder = self.core.encoders.take(coding, &mut self.core.pool);
+            self.state().encoder = encoder;
+            if encoder.is_none() {
+                coding = Coding::Identity;
+            }
+        }
+        let length = if coding == Coding::Identity { length } else { None };
+        let recoded = Recoded::new(coding, status, fields.clone());
+        self.begin(status, recoded.apply(fields), length)
+    }
+
+    /// Compresses content.
+    pub(super) fn encode_slice(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
+        match slice {
+            Slice::Copied(bytes) => self.encode(bytes, Flow::Free),
+            Slice::Shared(bytes) => self.encode(&bytes, Flow::Free),
+            Slice::Mapped { mapping, offset, bytes } => {
+                self.encode_pieces(offset, bytes, |exchange, offset, piece| {
+                    let mappings = &exchange.core.mappings;
+                    let held = mappings.get(mapping).ok_or(Gone::Broken)?;
+                    let range = held.range(offset, piece.len() as u64).ok_or(Gone::Broken)?;
+                    piece.copy_from_slice(range);
+                    Ok(())
+                })
+            }
+            Slice::File { file, offset, bytes } => {
+                self.encode_pieces(offset, bytes, |_, offset, piece| {
+                    file.read_exact_at(piece, offset).map_err(|_| Gone::Broken)
+                })
+            }
+        }
+    }
+
+    /// Compresses what is not in memory that stays, a piece at a time.
+    fn encode_pieces(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        read: impl Fn(&Self, u64, &mut [u8]) -> Result<(), Gone>,
+    ) -> Result<(), Gone> {
+        let end = offset.checked_add(bytes).filter(|_| bytes <= ENCODE_PIECE_MAX_BYTES);
+        let end = end.ok_or(Gone::Broken)?;
+        let mut buffer = vec![0; bytes.min(EXTERNAL_READ_BYTES as u64) as usize];
+        let mut at = offset;
+        while at < end {
+            let now = (end - at).min(buffer.len() as u64) as usize;
+            let piece = buffer.get_mut(..now).ok_or(Gone::Broken)?;
+            read(self, at, piece)?;
+            self.encode(piece, Flow::Free)?;
+            at += now as u64;
+        }
+        Ok(())
+    }
+
+    /// Gives content to the encoder and queues what comes out.
+    pub(super) fn encode(&mut self, content: &[u8], flow: Flow) -> Result<(), Gone> {
+        let id = self.state().encoder.ok_or(Gone::Broken)?;
+        let mut encoder = self.core.encoders.lift(id).ok_or(Gone::Broken)?;
+        let mut out = std::mem::take(&mut self.core.encoding);
+        let mut rest = content;
+        let encoded = loop {
+            let Some(step) = encoder.step(rest, flow, &mut out) else { break Err(Gone::Broken) };
+            rest = rest.get(step.used..).unwrap_or_default();
+            if !out.is_empty()
+                && let Err(why) = self.send(Slice::Copied(&out))
+            {
+                break Err(why);
+            }
+            if step.is_done {
+                break Ok(());
+            }
+        };
+        self.core.encoding = out;
+        self.core.encoders.put_back(id, encoder, flow == Flow::Free);
+        encoded
+    }
+
+    /// Gives the encoder back behind the last of the content. What is cut gives it back when the
+    /// connection or the stream does with all it holds.
+    pub(super) fn drop_encoder(&mut self) {
+        let mut encoder = self.state().encoder.take();
+        self.core.encoders.give_back(&mut encoder, &mut self.core.pool);
+    }
+}

@@ -1,0 +1,130 @@
+//! What belongs to no exchange: timers of an application, and messages from one to the other.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use pinion_engine::Poster;
+use pinion_engine::address::Address;
+use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::listener::{Listener, bind_tcp, local_address};
+use pinion_engine::mapping::Mappings;
+use pinion_engine::raw::RawStream;
+use pinion_engine::server::{Io, Kit, Server};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_http::prepared::{Prepared, PreparedBody};
+
+use crate::support::{connect, read_response};
+
+const WORKERS: u16 = 2;
+/// Alarms that follow each other: more than passes that other deadlines of a worker cause.
+const ALARMS: u32 = 40;
+/// Milliseconds between two of them.
+const ALARM_EACH_MS: u64 = 5;
+
+/// The number of the worker that has heard an exchange's question.
+struct Heard(u16);
+
+struct Alarm {
+    at_ms: u64,
+    /// How many follow before somebody is woken.
+    more: u32,
+    to: Address,
+}
+
+struct Clerk {
+    worker: u16,
+    poster: Poster,
+    alarm: Option<Alarm>,
+}
+
+impl App for Clerk {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        match event {
+            Event::Head(head) => {
+                exchange.wait(None);
+                let from = exchange.address();
+                if head.target.path == b"/alarm" {
+                    let at_ms = exchange.now().monotonic_ms + ALARM_EACH_MS;
+                    self.alarm = Some(Alarm { at_ms, more: ALARMS, to: from });
+                } else {
+                    let other = (self.worker + 1) % self.poster.workers();
+                    assert!(self.poster.post_to_app(other, Box::new(from)).is_ok(), "a full inbox");
+                }
+            }
+            Event::Posted(message) => {
+                let by = message.downcast_ref::<Heard>().expect("an answer").0;
+                let text = format!("asked {}, heard by {by}", self.worker);
+                let body = PreparedBody::Bytes(text.as_bytes());
+                let content_length = Some(text.len() as u64);
+                exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(200) }, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+
+    fn posted(&mut self, message: Message) {
+        let from = *message.downcast_ref::<Address>().expect("an address");
+        assert!(self.poster.post(from, Box::new(Heard(self.worker))).is_ok(), "a full inbox");
+    }
+
+    fn alarm_ms(&self) -> Option<u64> {
+        self.alarm.as_ref().map(|alarm| alarm.at_ms)
+    }
+
+    fn pass(&mut self, now: Now, _: &mut Mappings) {
+        let is_due = |alarm: &mut Alarm| alarm.at_ms <= now.monotonic_ms;
+        match self.alarm.take_if(is_due) {
+            None => {}
+            Some(Alarm { more: 0, to, .. }) => {
+                assert!(self.poster.post(to, Box::new(Heard(self.worker))).is_ok(), "a full inbox");
+            }
+            Some(alarm) => {
+                let at_ms = now.monotonic_ms + ALARM_EACH_MS;
+                self.alarm = Some(Alarm { at_ms, more: alarm.more - 1, ..alarm });
+            }
+        }
+    }
+}
+
+/// What is answered to a request.
+fn answer(io: Io, path: &str) -> String {
+    let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
+    let at = local_address(&socket).expect("an address");
+    let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
+    let kit = Kit {
+        listeners: vec![Listener { socket, settings }],
+        quic: Vec::new(),
+        settings: Settings::default(),
+        workers: usize::from(WORKERS),
+        io,
+    };
+    let make_app = |worker, poster| Clerk { worker, poster, alarm: None };
+    let server = Server::start(kit, make_app).expect("a server");
+    let mut stream = connect(at);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("send");
+    let content = read_response(&mut stream).1;
+    server.control().stop();
+    server.join();
+    String::from_utf8(content).expect("text")
+}
+
+#[test]
+fn applications_of_two_workers_hear_each_other() {
+    for io in [Io::Epoll, Io::Uring] {
+        let heard = answer(io, "/other");
+        assert!(["asked 0, heard by 1", "asked 1, heard by 0"].contains(&&*heard), "{heard}");
+    }
+}
+
+#[test]
+fn alarms_wake_their_worker_on_real_clocks() {
+    for io in [Io::Epoll, Io::Uring] {
+        let heard = answer(io, "/alarm");
+        assert!(["asked 0, heard by 0", "asked 1, heard by 1"].contains(&&*heard), "{heard}");
+    }
+}

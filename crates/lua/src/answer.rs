@@ -1,0 +1,213 @@
+//! An answer as a script makes it: status and fields, until they go out.
+
+use pinion_http::grammar::{is_token, is_value_byte};
+
+use crate::limits::ANSWER_FIELDS_MAX_BYTES;
+
+/// Status and field lines of an answer. Reused between requests.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Whole lines, in the form of the wire.
+    lines: Vec<u8>,
+    has_type: bool,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self { status: 200, lines: Vec::new(), has_type: false }
+    }
+}
+
+/// Fields that say how an answer is carried: the server writes them, for every protocol its own.
+const CARRIAGE: &[&str] = &[
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What goes out when a script says nothing else: no browser takes text for a program.
+const TYPE: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
+
+/// What errors have, so that nobody sees one that is over.
+const NEVER_CACHED: &[u8] = b"Cache-Control: no-store\r\n";
+
+impl Answer {
+    /// As a new one.
+    pub(crate) fn clear(&mut self) {
+        self.status = 200;
+        self.lines.clear();
+        self.has_type = false;
+    }
+
+    /// Adds a field, or with `is_only` puts it in the place of those with its name.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to do.
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8], is_only: bool) -> Result<(), String> {
+        let shown = || String::from_utf8_lossy(name).into_owned();
+        if !is_token(name) {
+            return Err(format!("{:?} is no name of a field", shown()));
+        }
+        if CARRIAGE.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
+            return Err(format!("the server writes {} by itself; leave it out", shown()));
+        }
+        if !value.iter().copied().all(is_value_byte) {
+            return Err(format!(
+                "the value of {} has a line break or another control character; encode it first",
+                shown()
+            ));
+        }
+        if is_only {
+            self.remove(name);
+        }
+        if self.lines.len() + name.len() + value.len() + 4 > ANSWER_FIELDS_MAX_BYTES {
+            return Err(format!(
+                "the fields of an answer have at most {ANSWER_FIELDS_MAX_BYTES} bytes"
+            ));
+        }
+        self.has_type |= name.eq_ignore_ascii_case(b"content-type");
+        for part in [name, b": ", value, b"\r\n"] {
+            self.lines.extend_from_slice(part);
+        }
+        Ok(())
+    }
+
+    /// Sets the status.
+    ///
+    /// # Errors
+    /// As [`Self::field`].
+    pub(crate) fn set_status(&mut self, status: f64) -> Result<(), String> {
+        if !(200.0..600.0).contains(&status) || status.fract() != 0.0 {
+            return Err(format!(
+                "{status} is no status of an answer; take a number from 200 to 599"
+            ));
+        }
+        self.status = status as u16;
+        Ok(())
+    }
+
+    /// Takes the lines of a name away.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        if !has_field(&self.lines, name) {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.lines.len());
+        for line in lines(&self.lines).filter(|line| !is_named(line, name)) {
+            kept.extend_from_slice(line);
+        }
+        self.lines = kept;
+        self.has_type &= !name.eq_ignore_ascii_case(b"content-type");
+    }
+
+    /// All lines of the head: what the site has by default, unless the script said otherwise, and
+    /// what the script said.
+    pub(crate) fn head_lines(&self, defaults: &[u8], into: &mut Vec<u8>) {
+        into.clear();
+        if !self.has_type && !matches!(self.status, 204 | 304) {
+            into.extend_from_slice(TYPE);
+        }
+        if self.status >= 400 && !has_field(&self.lines, b"cache-control") {
+            into.extend_from_slice(NEVER_CACHED);
+        }
+        if self.lines.is_empty() {
+            into.extend_from_slice(defaults);
+            return;
+        }
+        for line in lines(defaults) {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            if !has_field(&self.lines, name) {
+                into.extend_from_slice(line);
+            }
+        }
+        into.extend_from_slice(&self.lines);
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|&byte| byte == b'\n')
+}
+
+fn is_named(line: &[u8], name: &[u8]) -> bool {
+    line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
+}
+
+fn has_field(text: &[u8], name: &[u8]) -> bool {
+    lines(text).any(|line| is_named(line, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(answer: &Answer, defaults: &str) -> String {
+        let mut lines = Vec::new();
+        answer.head_lines(defaults.as_bytes(), &mut lines);
+        String::from_utf8(lines).expect("text")
+    }
+
+    #[test]
+    fn what_a_script_says_goes_before_what_the_site_has() {
+        let mut answer = Answer::default();
+        assert_eq!(
+            head(&answer, "A: 1\r\nB: 2\r\n"),
+            "Content-Type: text/plain; charset=utf-8\r\nA: 1\r\nB: 2\r\n"
+        );
+        answer.field(b"content-type", b"text/html", true).expect("fine");
+        answer.field(b"a", b"3", true).expect("fine");
+        answer.field(b"Set-Cookie", b"x=1", false).expect("fine");
+        answer.field(b"Set-Cookie", b"y=2", false).expect("fine");
+        assert_eq!(
+            head(&answer, "A: 1\r\nB: 2\r\n"),
+            "B: 2\r\ncontent-type: text/html\r\na: 3\r\nSet-Cookie: x=1\r\nSet-Cookie: y=2\r\n"
+        );
+        answer.field(b"A", b"4", true).expect("fine");
+        answer.remove(b"set-cookie");
+        answer.remove(b"Content-Type");
+        assert_eq!(head(&answer, ""), "Content-Type: text/plain; charset=utf-8\r\nA: 4\r\n");
+        answer.clear();
+        answer.set_status(204.0).expect("fine");
+        assert_eq!(head(&answer, "A: 1\r\n"), "A: 1\r\n");
+    }
+
+    #[test]
+    fn errors_are_not_cached_unless_the_script_says_so() {
+        let mut answer = Answer::default();
+        answer.set_status(404.0).expect("fine");
+        assert!(head(&answer, "").ends_with("\r\nCache-Control: no-store\r\n"));
+        answer.field(b"cache-control", b"max-age=5", true).expect("fine");
+        assert!(head(&answer, "").ends_with("utf-8\r\ncache-control: max-age=5\r\n"));
+    }
+
+    #[test]
+    fn nothing_reaches_the_wire_that_would_end_a_line_or_frame_a_message() {
+        let mut answer = Answer::default();
+        for (name, value) in [
+            ("X", "a\r\nSet-Cookie: b=c"),
+            ("X", "a\nb"),
+            ("X", "a\rb"),
+            ("X", "a\0b"),
+            ("X: Y", "a"),
+            ("X\r\n", "a"),
+            ("", "a"),
+            ("Content-Length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("CONNECTION", "close"),
+            ("Date", "now"),
+        ] {
+            answer.field(name.as_bytes(), value.as_bytes(), true).expect_err(name);
+        }
+        let long = vec![b'x'; ANSWER_FIELDS_MAX_BYTES];
+        answer.field(b"X", &long, true).expect_err("too long");
+        for status in [100.0, 101.0, 199.0, 600.0, 200.5, f64::NAN, f64::INFINITY, -200.0] {
+            answer.set_status(status).expect_err("no status");
+        }
+        assert_eq!(head(&answer, ""), "Content-Type: text/plain; charset=utf-8\r\n");
+    }
+}

@@ -1,0 +1,363 @@
+//! CPU: how a script that has had its share is stopped, without a hook that would always be there
+//! and keep the compiler from compiling.
+//!
+//! A worker writes down which turn it begins and how much CPU that may take ([`Budget::begin`]),
+//! and that it is over. One thread looks at all workers every [`LOOK_MS`], but only while somebody
+//! runs a script. Where a turn has had more, it *dooms* it and interrupts the worker by a signal,
+//! as often as it takes. The handler, in the worker's own thread, sets Lua's hook for the next
+//! instruction, as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so
+//! no `pcall` swallows it, until the turn is over. Why by a signal and not from the other thread
+//! stands in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
+//!
+//! This is the only module of the room with `unsafe` code: it sets hooks and handles a signal.
+#![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::io;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use mlua::{Thread as Coroutine, ffi};
+
+use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP};
+
+/// The message of the error that ends a turn.
+pub const OVER_BUDGET: &str = "the request has used up its CPU time";
+
+/// Interrupts a worker: nobody sends it, and whoever does harms nothing.
+const SIGNAL: c_int = libc::SIGURG;
+
+/// What the watching thread and one worker know of each other.
+#[repr(align(64))]
+#[derive(Default)]
+struct Slot {
+    /// The number of the turn that runs, 0 while none does.
+    running: AtomicU64,
+    /// How much CPU it may take.
+    left_ns: AtomicU64,
+    /// How many turns there have been: no two have the same number, whoever the worker was.
+    turns: AtomicU64,
+    /// How much it has been seen to take.
+    seen_ns: AtomicU64,
+    /// The turn that is to end.
+    doomed: AtomicU64,
+    /// The coroutine whose instructions run, or for LuaJIT, whose hook is for all, any of the VM.
+    lua: AtomicPtr<ffi::lua_State>,
+    /// The worker's thread; 0 without one.
+    thread: AtomicI32,
+    /// What tells how much CPU that thread has had.
+    clock: AtomicI32,
+}
+
+impl Slot {
+    /// Whether the turn that runs is to end.
+    fn is_doomed(&self) -> bool {
+        let running = self.running.load(Ordering::Relaxed);
+        running != 0 && running == self.doomed.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    /// The slot of this worker: constant until something is put there, and nothing to drop, so that
+    /// a signal handler may look at it.
+    static SLOT: Cell<*const Slot> = const { Cell::new(ptr::null()) };
+}
+
+/// The thread that watches the workers of a server. It ends with this value.
+pub struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    slots: Box<[Slot]>,
+    is_asleep: AtomicBool,
+    is_over: AtomicBool,
+    /// Who is to be woken.
+    watcher: OnceLock<Thread>,
+}
+
+impl Watch {
+    /// Begins to watch so many workers.
+    ///
+    /// # Errors
+    /// No thread can be started, or the signal cannot be handled.
+    pub fn start(workers: usize) -> io::Result<Arc<Self>> {
+        handle_signal()?;
+        let shared = Arc::new(Shared {
+            slots: (0..workers).map(|_| Slot::default()).collect(),
+            is_asleep: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            watcher: OnceLock::new(),
+        });
+        let watched = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("lua-budget".into()).spawn(move || {
+            watched.watch();
+        })?;
+        let _first = shared.watcher.set(thread.thread().clone());
+        Ok(Arc::new(Self { shared, thread: Some(thread) }))
+    }
+
+    /// The budget of the worker that this thread is.
+    ///
+    /// # Panics
+    /// When there is no such worker, or this thread is one already.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, worker: usize) -> Budget {
+        let slot = &self.shared.slots[worker];
+        assert!(SLOT.get().is_null(), "a thread is one worker");
+        let mut clock = 0;
+        // SAFETY: asks the system about this very thread; writes to a local.
+        let thread = unsafe {
+            libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock);
+            libc::gettid()
+        };
+        slot.running.store(0, Ordering::Relaxed);
+        slot.clock.store(clock, Ordering::Relaxed);
+        slot.thread.store(thread, Ordering::Release);
+        SLOT.set(ptr::from_ref(slot));
+        let next = slot.turns.load(Ordering::Relaxed) + 1;
+        let watch = Arc::clone(self);
+        Budget { watch, worker, next, began: None, _of_this_thread: PhantomData }
+    }
+}
+
+/// The watch of a server, started when the first worker needs it: one that runs no script has no
+/// such thread.
+pub struct Guard {
+    workers: usize,
+    watch: Mutex<Option<Arc<Watch>>>,
+}
+
+impl Guard {
+    /// For so many workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { workers, watch: Mutex::new(None) }
+    }
+
+    /// The budget of the worker that this thread is.
+    ///
+    /// # Errors
+    /// As [`Watch::start`].
+    pub fn budget(&self, worker: usize) -> io::Result<Budget> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = match &mut *watch {
+            Some(watch) => watch,
+            none => none.insert(Watch::start(self.workers)?),
+        };
+        Ok(watch.enter(worker))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn watch(&self) {
+        // For each worker the turn seen last, and the CPU its thread had had then.
+        let mut seen = vec![(0, 0); self.slots.len()];
+        let mut idle_looks = 0;
+        while !self.is_over.load(Ordering::Acquire) {
+            let mut any_busy = false;
+            for (slot, seen) in self.slots.iter().zip(&mut seen) {
+                any_busy |= look(slot, seen);
+            }
+            idle_looks = if any_busy { 0 } else { idle_looks + 1 };
+            if idle_looks < LOOKS_BEFORE_SLEEP {
+                thread::park_timeout(Duration::from_millis(LOOK_MS));
+                continue;
+            }
+            // Who begins a turn writes that down and then looks whether this thread sleeps; this
+            // one does it the other way round, so one of both sees the other.
+            self.is_asleep.store(true, Ordering::SeqCst);
+            let running = |slot: &Slot| slot.running.load(Ordering::SeqCst) != 0;
+            if !self.slots.iter().any(running) && !self.is_over.load(Ordering::SeqCst) {
+                thread::park();
+            }
+            self.is_asleep.store(false, Ordering::SeqCst);
+            idle_looks = 0;
+        }
+    }
+}
+
+/// Looks at a worker; whether it runs something.
+fn look(slot: &Slot, seen: &mut (u64, u64)) -> bool {
+    let running = slot.running.load(Ordering::Acquire);
+    if running == 0 {
+        return false;
+    }
+    let Some(cpu_ns) = cpu_ns(slot.clock.load(Ordering::Relaxed)) else { return true };
+    if seen.0 != running {
+        *seen = (running, cpu_ns);
+        return true;
+    }
+    let used_ns = cpu_ns.saturating_sub(seen.1);
+    slot.seen_ns.store(used_ns, Ordering::Relaxed);
+    if used_ns > slot.left_ns.load(Ordering::Relaxed) {
+        slot.doomed.store(running, Ordering::SeqCst);
+        let thread = slot.thread.load(Ordering::Acquire);
+        // SAFETY: sends a signal that has a handler to a thread of this process. One that has ended
+        // in this instant is an error that needs no answer.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
+    }
+    true
+}
+
+/// What a clock says; nothing when its thread is gone.
+fn cpu_ns(clock: c_int) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a local; a clock that is none any more is an error.
+    let outcome = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (outcome == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+fn handle_signal() -> io::Result<()> {
+    // SAFETY: an action of zeros is a valid one; its handler does what a handler may do.
+    let outcome = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = interrupted as extern "C" fn(c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(SIGNAL, &raw const action, ptr::null_mut())
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The handler. It takes no lock, calls nothing that does, and leaves `errno` alone.
+extern "C" fn interrupted(_signal: c_int) {
+    let slot = SLOT.get();
+    // SAFETY: null, or the slot of this thread, which stays where it is until it is taken off.
+    let Some(slot) = (unsafe { slot.as_ref() }) else { return };
+    let lua = slot.lua.load(Ordering::Relaxed);
+    if slot.is_doomed() && !lua.is_null() {
+        // SAFETY: the state belongs to this thread, and lives as long as its turn. Setting a hook
+        // is what Lua lets a signal handler do.
+        unsafe { ffi::lua_sethook(lua, Some(stop), ffi::LUA_MASKCOUNT, 1) };
+    }
+}
+
+/// The hook: ends a doomed turn, and takes itself off in any other one.
+///
+/// # Safety
+/// For Lua to call, in the thread of its VM.
+unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_Debug) {
+    let slot = SLOT.get();
+    // SAFETY: as in the handler.
+    let is_doomed = unsafe { slot.as_ref() }.is_some_and(Slot::is_doomed);
+    // SAFETY: Lua calls its hook with the state that runs. Nothing here has to be dropped when the
+    // error unwinds.
+    unsafe {
+        if is_doomed {
+            ffi::luaL_error(lua, c"the request has used up its CPU time".as_ptr());
+        } else {
+            ffi::lua_sethook(lua, None, 0, 0);
+        }
+    }
+}
+
+/// What a worker tells of its turns. It stays in the thread that it was made in.
+pub struct Budget {
+    /// As long as there is a budget, somebody watches.
+    watch: Arc<Watch>,
+    worker: usize,
+    next: u64,
+    began: Option<Instant>,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+/// How a turn went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// CPU it has taken.
+    pub cpu: Duration,
+    /// It was stopped.
+    pub is_over: bool,
+}
+
+impl Budget {
+    fn slot(&self) -> &Slot {
+        &self.watch.shared.slots[self.worker]
+    }
+
+    /// A turn begins: `coroutine` is to be resumed and may take so much CPU. It has to be there
+    /// until the turn is over.
+    pub fn begin(&mut self, coroutine: &Coroutine, left: Duration) {
+        let slot = self.slot();
+        let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+        slot.left_ns.store(left_ns, Ordering::Relaxed);
+        slot.seen_ns.store(0, Ordering::Relaxed);
+        slot.lua.store(coroutine.state(), Ordering::Relaxed);
+        // With the look at the sleeper, see `Shared::watch`.
+        slot.running.swap(self.next, Ordering::SeqCst);
+        let shared = &self.watch.shared;
+        if shared.is_asleep.load(Ordering::SeqCst)
+            && let Some(watcher) = shared.watcher.get()
+        {
+            watcher.unpark();
+        }
+        self.next += 1;
+        self.began = Some(Instant::now());
+    }
+
+    /// The turn is over.
+    pub fn end(&mut self) -> Spent {
+        let wall = self.began.take().map_or(Duration::ZERO, |began| began.elapsed());
+        let slot = self.slot();
+        let running = slot.running.swap(0, Ordering::SeqCst);
+        let is_over = running != 0 && slot.doomed.load(Ordering::SeqCst) == running;
+        let lua = slot.lua.swap(ptr::null_mut(), Ordering::Relaxed);
+        if is_over && !lua.is_null() {
+            // SAFETY: `begin` asks for it to be there.
+            unsafe { ffi::lua_sethook(lua, None, 0, 0) };
+        }
+        // Short turns are taken for what they lasted; what a longer one did not run, because others
+        // had the processor, is not charged.
+        let seen = Duration::from_nanos(slot.seen_ns.load(Ordering::Relaxed));
+        let sure = Duration::from_millis(2 * LOOK_MS);
+        Spent { cpu: if wall <= sure { wall } else { seen.max(sure) }, is_over }
+    }
+
+    /// Whether the turn that runs has been told to end.
+    #[must_use]
+    pub fn is_doomed(&self) -> bool {
+        self.slot().is_doomed()
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        SLOT.set(ptr::null());
+        self.slot().turns.store(self.next, Ordering::Relaxed);
+        self.slot().running.store(0, Ordering::SeqCst);
+        self.slot().thread.store(0, Ordering::Release);
+    }
+}
+
+/// In this thread, `coroutine` is what runs now, inside of another one or again behind it. Where
+/// hooks belong to a coroutine and not to the VM (Lua 5.4), this is how a turn is stopped wherever
+/// it is.
+#[cfg(not(feature = "luajit"))]
+pub(crate) fn switch(coroutine: &Coroutine) {
+    // SAFETY: as in the handler.
+    let Some(slot) = (unsafe { SLOT.get().as_ref() }) else { return };
+    slot.lua.store(coroutine.state(), Ordering::Relaxed);
+    if slot.is_doomed() {
+        // SAFETY: the coroutine is there, and of this thread.
+        unsafe { ffi::lua_sethook(coroutine.state(), Some(stop), ffi::LUA_MASKCOUNT, 1) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

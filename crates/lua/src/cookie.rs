@@ -1,0 +1,207 @@
+//! The value of `Set-Cookie` (RFC 6265 §4.1), safe unless a script says otherwise: for the whole
+//! site, out of reach of scripts in the page, not sent along by other sites.
+
+use mlua::{Table, Value};
+use pinion_http::date;
+use pinion_http::grammar::is_token;
+
+/// Options that a cookie can have.
+const OPTIONS: &[&str] =
+    &["path", "domain", "max_age", "expires", "secure", "http_only", "same_site", "partitioned"];
+
+/// The text of a cookie; one without a value is taken back.
+///
+/// # Errors
+/// What is wrong, and what to do.
+pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Result<String, String> {
+    let name = bytes(name).filter(|name| is_token(name.as_bytes()));
+    let name = name.ok_or("a cookie needs a name of letters, digits and a few marks")?;
+    let is_gone = value.is_nil();
+    let value = if is_gone { String::new() } else { shown(value, "the value")? };
+    if let Some(bad) = value.chars().find(|&c| !is_cookie_char(c)) {
+        return Err(format!(
+            "{bad:?} cannot stand in a cookie; encode the value first, as pinion.codec.url does"
+        ));
+    }
+    let options = Options::read(options)?;
+    let mut text = format!("{name}={value}");
+    let mut add = |part: &str| {
+        text.push_str("; ");
+        text.push_str(part);
+    };
+    add(&format!("Path={}", options.path.as_deref().unwrap_or("/")));
+    if let Some(domain) = &options.domain {
+        add(&format!("Domain={domain}"));
+    }
+    match options.max_age {
+        _ if is_gone => add("Max-Age=0"),
+        Some(seconds) => add(&format!("Max-Age={seconds}")),
+        None => {}
+    }
+    if let Some(expires) = options.expires {
+        add(&format!("Expires={}", String::from_utf8_lossy(&date::format(expires))));
+    }
+    if options.http_only {
+        add("HttpOnly");
+    }
+    let is_bound = name.starts_with("__Secure-") || name.starts_with("__Host-");
+    let is_secure = options.secure || options.partitioned || options.same_site == "None";
+    if is_secure || is_bound {
+        add("Secure");
+    }
+    add(&format!("SameSite={}", options.same_site));
+    if options.partitioned {
+        add("Partitioned");
+    }
+    Ok(text)
+}
+
+struct Options {
+    path: Option<String>,
+    domain: Option<String>,
+    max_age: Option<i64>,
+    expires: Option<i64>,
+    secure: bool,
+    http_only: bool,
+    same_site: &'static str,
+    partitioned: bool,
+}
+
+impl Options {
+    fn read(table: Option<&Table>) -> Result<Self, String> {
+        let mut options = Self {
+            path: None,
+            domain: None,
+            max_age: None,
+            expires: None,
+            secure: false,
+            http_only: true,
+            same_site: "Lax",
+            partitioned: false,
+        };
+        let Some(table) = table else { return Ok(options) };
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair.map_err(|error| error.to_string())?;
+            let key = bytes(&key).unwrap_or_default();
+            match key.as_str() {
+                "path" => options.path = Some(attribute(&value, "path")?),
+                "domain" => options.domain = Some(attribute(&value, "domain")?),
+                "max_age" => options.max_age = Some(number(&value, "max_age")?),
+                "expires" => options.expires = Some(number(&value, "expires")?),
+                "secure" => options.secure = flag(&value, "secure")?,
+                "http_only" => options.http_only = flag(&value, "http_only")?,
+                "partitioned" => options.partitioned = flag(&value, "partitioned")?,
+                "same_site" => {
+                    options.same_site = match bytes(&value).unwrap_or_default().as_str() {
+                        "Strict" | "strict" => "Strict",
+                        "Lax" | "lax" => "Lax",
+                        "None" | "none" => "None",
+                        other => {
+                            return Err(format!(
+                                "same_site is \"strict\", \"lax\" or \"none\", not {other:?}"
+                            ));
+                        }
+                    }
+                }
+                other => {
+                    let known = OPTIONS.join(", ");
+                    return Err(format!("a cookie has no option {other:?}; there are {known}"));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn is_cookie_char(c: char) -> bool {
+    c.is_ascii_graphic() && !matches!(c, '"' | ',' | ';' | '\\')
+}
+
+fn bytes(value: &Value) -> Option<String> {
+    value.as_string().map(mlua::LuaString::to_string_lossy)
+}
+
+fn shown(value: &Value, what: &str) -> Result<String, String> {
+    match value {
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
+        other => bytes(other)
+            .ok_or_else(|| format!("{what} of a cookie is a string, not a {}", other.type_name())),
+    }
+}
+
+fn attribute(value: &Value, what: &str) -> Result<String, String> {
+    let text = shown(value, what)?;
+    match text.chars().any(|c| c.is_control() || c == ';' || !c.is_ascii()) {
+        true => Err(format!("{what} of a cookie has a character that ends it: {text:?}")),
+        false => Ok(text),
+    }
+}
+
+fn number(value: &Value, what: &str) -> Result<i64, String> {
+    let number = value.as_f64().or_else(|| value.as_i64().map(|number| number as f64));
+    let number = number.filter(|number| number.abs() < 1e15);
+    number.map(|number| number as i64).ok_or_else(|| format!("{what} of a cookie is a number"))
+}
+
+fn flag(value: &Value, what: &str) -> Result<bool, String> {
+    value.as_boolean().ok_or_else(|| format!("{what} of a cookie is true or false"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mlua::Lua;
+
+    fn cookie(code: &str) -> Result<String, String> {
+        let lua = Lua::new();
+        let (name, value, options): (Value, Value, Option<Table>) =
+            lua.load(format!("return {code}")).eval().expect(code);
+        text(&name, &value, options.as_ref())
+    }
+
+    #[test]
+    fn a_cookie_is_safe_unless_it_is_said_otherwise() {
+        for (code, expected) in [
+            ("'a', 'b'", "a=b; Path=/; HttpOnly; SameSite=Lax"),
+            ("'a', 5", "a=5; Path=/; HttpOnly; SameSite=Lax"),
+            ("'a', nil", "a=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"),
+            (
+                "'a', 'b', {path='/x', domain='example.org', max_age=60, same_site='strict'}",
+                "a=b; Path=/x; Domain=example.org; Max-Age=60; HttpOnly; SameSite=Strict",
+            ),
+            ("'a', 'b', {http_only=false}", "a=b; Path=/; SameSite=Lax"),
+            // Browsers refuse the others of these (RFC 6265bis §4.1.2.7, §4.1.3).
+            ("'a', 'b', {same_site='none'}", "a=b; Path=/; HttpOnly; Secure; SameSite=None"),
+            ("'__Host-a', 'b'", "__Host-a=b; Path=/; HttpOnly; Secure; SameSite=Lax"),
+            (
+                "'a', 'b', {expires=0}",
+                "a=b; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax",
+            ),
+        ] {
+            assert_eq!(cookie(code).as_deref(), Ok(expected), "{code}");
+        }
+    }
+
+    #[test]
+    fn nothing_ends_a_cookie_before_its_end() {
+        for code in [
+            "'a b', 'c'",
+            "'', 'c'",
+            "'a', 'b;c'",
+            "'a', 'b\\r\\nX: y'",
+            "'a', 'b c'",
+            "'a', 'b', {path='/;Domain=x'}",
+            "'a', 'b', {domain='x\\n'}",
+            "'a', {}",
+            "'a', 'b', {maxage=5}",
+            "'a', 'b', {max_age='x'}",
+            "'a', 'b', {max_age=1/0}",
+            "'a', 'b', {same_site='x'}",
+            "'a', 'b', {secure='yes'}",
+            "'a=', 'b'",
+        ] {
+            cookie(code).expect_err(code);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Lua: one sandboxed VM per worker, with budgets for every request.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`scripts`] | what a worker does with the requests that scripts answer |
+//! | [`program`] | the source of a site's scripts |
+//! | `vm` | a script, the routes it has registered, coroutines to answer in |
+//! | `task` | requests that are being answered |
+//! | `request`, `form` | a request as a script sees it |
+//! | `answer`, `cookie` | an answer as a script makes it |
+//! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
+//! | [`pattern`] | the functions that search strings, on a budget of steps |
+//! | [`sandbox`] | a VM with the libraries that a script may have |
+//! | [`budget`] | how a script that has had its CPU is stopped |
+//! | [`router`] | which handler a path gets |
+//! | [`problem`] | what is wrong with a script before it answers anything |
+//! | [`limits`] | every limit with its reason |
+//!
+//! `prelude.lua` is the part of it that is written in Lua: what can wait.
+#![deny(unsafe_code)]
+
+mod answer;
+pub mod budget;
+mod cookie;
+mod form;
+pub mod library;
+pub mod limits;
+pub mod pattern;
+pub mod problem;
+pub mod program;
+mod request;
+pub mod router;
+pub mod sandbox;
+pub mod scripts;
+mod task;
+mod vm;

@@ -1,0 +1,122 @@
+//! `pinion.codec`: bytes as hexadecimal digits and base64, text in URLs, forms and HTML.
+
+#![expect(clippy::needless_pass_by_value, reason = "a function of Lua owns its arguments")]
+
+mod html;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use super::options::Options;
+use base64::Engine as _;
+use base64::engine::general_purpose::{
+    GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
+};
+use mlua::{IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
+use pinion_http::grammar::hex_digit;
+
+pub(crate) fn table(lua: &Lua) -> Result<Table> {
+    let table = lua.create_table()?;
+    table.raw_set("hex_encode", lua.create_function(hex_encode)?)?;
+    table.raw_set("hex_decode", lua.create_function(hex_decode)?)?;
+    table.raw_set("base64_encode", lua.create_function(base64_encode)?)?;
+    table.raw_set("base64_decode", lua.create_function(base64_decode)?)?;
+    table.raw_set("url_encode", lua.create_function(url_encode)?)?;
+    table.raw_set("url_decode", lua.create_function(url_decode)?)?;
+    table.raw_set("query", lua.create_function(url::query)?)?;
+    table.raw_set("parse_query", lua.create_function(url::parse_query)?)?;
+    table.raw_set("html_escape", lua.create_function(html_escape)?)?;
+    table.raw_set("html_unescape", lua.create_function(html_unescape)?)?;
+    Ok(table)
+}
+
+/// What was decoded, or nil and a message that says nothing of the text: it may be a secret.
+fn decoded(lua: &Lua, bytes: Option<Vec<u8>>, why: &str) -> Result<MultiValue> {
+    match bytes {
+        Some(bytes) => lua.create_string(bytes)?.into_lua_multi(lua),
+        None => (Value::Nil, why).into_lua_multi(lua),
+    }
+}
+
+/// `codec.hex_encode(data) -> string`: two lower-case digits for each byte.
+fn hex_encode(lua: &Lua, data: LuaString) -> Result<LuaString> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
+    let bytes = data.as_bytes();
+    let text: Vec<u8> = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
+    lua.create_string(text)
+}
+
+/// `codec.hex_decode(text) -> string`, or `nil, why`. Digits of either case, and nothing else.
+fn hex_decode(lua: &Lua, text: LuaString) -> Result<MultiValue> {
+    let text = text.as_bytes();
+    let (pairs, rest) = text.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| Some(hex_digit(*high)? << 4 | hex_digit(*low)?));
+    let bytes = if rest.is_empty() { bytes.collect() } else { None };
+    decoded(lua, bytes, "the text is not pairs of hexadecimal digits")
+}
+
+/// `codec.base64_encode(data [, {url = true, pad = false}]) -> string` (RFC 4648)
+///
+/// `url` takes the alphabet of URLs and file names. Padded by default in the ordinary alphabet, not
+/// padded in that of URLs; `pad` says otherwise.
+fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Result<LuaString> {
+    let engine = engine(lua, "codec.base64_encode", options)?;
+    lua.create_string(engine.encode(data.as_bytes()))
+}
+
+/// `codec.base64_decode(text [, {url = true, pad = false}]) -> string`, or `nil, why`
+///
+/// Takes exactly what `base64_encode` gives with the same options: one text for each string of
+/// bytes, no line ends, no other alphabet, no padding where there should be none.
+fn base64_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
+    let engine = engine(lua, "codec.base64_decode", options)?;
+    decoded(lua, engine.decode(text.as_bytes()).ok(), "the text is not base64 of this form")
+}
+
+fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<GeneralPurpose> {
+    let options = Options::of(lua, function, options, &["url", "pad"])?;
+    let is_for_urls = options.get("url")?.unwrap_or(false);
+    let is_padded = options.get("pad")?.unwrap_or(!is_for_urls);
+    Ok(match (is_for_urls, is_padded) {
+        (false, true) => STANDARD,
+        (false, false) => STANDARD_NO_PAD,
+        (true, true) => URL_SAFE,
+        (true, false) => URL_SAFE_NO_PAD,
+    })
+}
+
+/// `codec.url_encode(text [, {form = true}]) -> string`
+///
+/// Escapes all but letters, digits and `-._~`, so that the text can stand in any part of a URL
+/// (RFC 3986 §2.3). `form` writes it as forms do: `+` for a space.
+fn url_encode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<LuaString> {
+    let options = Options::of(lua, "codec.url_encode", options, &["form"])?;
+    let mut out = Vec::new();
+    if options.get("form")?.unwrap_or(false) {
+        url::escape_form(&mut out, &text.as_bytes());
+    } else {
+        url::escape_component(&mut out, &text.as_bytes());
+    }
+    lua.create_string(out)
+}
+
+/// `codec.url_decode(text [, {form = true}]) -> string`, or `nil, why` if a percent sign begins no
+/// escape. A `+` is a space with `form`, else it is a `+`.
+fn url_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
+    let options = Options::of(lua, "codec.url_decode", options, &["form"])?;
+    let bytes = url::unescape(&text.as_bytes(), options.get("form")?.unwrap_or(false));
+    decoded(lua, bytes, "a percent sign without two hexadecimal digits behind it")
+}
+
+/// `codec.html_escape(text) -> string`: `& < > " '` as references, for content and for quoted
+/// attributes.
+fn html_escape(lua: &Lua, text: LuaString) -> Result<LuaString> {
+    lua.create_string(html::escape(&text.as_bytes()))
+}
+
+/// `codec.html_unescape(text) -> string`: undoes `html_escape`, and understands references by
+/// number as well. Other names stay as they are.
+fn html_unescape(lua: &Lua, text: LuaString) -> Result<LuaString> {
+    lua.create_string(html::unescape(&text.as_bytes()))
+}

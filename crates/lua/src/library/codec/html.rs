@@ -1,0 +1,66 @@
+//! References of HTML for the characters that mean something to it.
+
+/// Bytes of the longest reference that is understood, between `&` and `;`: `#x10FFFF` with room
+/// for leading zeros.
+const REFERENCE_MAX_BYTES: usize = 12;
+
+/// References for `& < > " '`, everything else as it is.
+pub(super) fn escape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text {
+        match byte {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            // `&apos;` came with HTML 5 only.
+            b'\'' => out.extend_from_slice(b"&#39;"),
+            byte => out.push(byte),
+        }
+    }
+    out
+}
+
+/// Undoes it. What is no reference, or none that is known, stays.
+pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'&', rest) {
+        let (before, reference) = rest.split_at(at);
+        out.extend_from_slice(before);
+        let name = reference.get(1..).unwrap_or_default();
+        let end = name.iter().take(REFERENCE_MAX_BYTES).position(|&byte| byte == b';');
+        let found = end.and_then(|end| Some((character(name.get(..end)?)?, name.get(end + 1..)?)));
+        match found {
+            Some((character, behind)) => {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = behind;
+            }
+            None => {
+                out.push(b'&');
+                rest = name;
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn character(name: &[u8]) -> Option<char> {
+    let by_number = |digits: &[u8], radix| {
+        // The standard library takes a sign.
+        let is_plain = digits.first().is_some_and(u8::is_ascii_hexdigit);
+        let digits = core::str::from_utf8(digits).ok().filter(|_| is_plain)?;
+        char::from_u32(u32::from_str_radix(digits, radix).ok()?)
+    };
+    match name {
+        b"amp" => Some('&'),
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        b"quot" => Some('"'),
+        b"apos" => Some('\''),
+        [b'#', b'x' | b'X', digits @ ..] => by_number(digits, 16),
+        [b'#', digits @ ..] => by_number(digits, 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,202 @@
+use super::super::trial::{eval, raised, vm};
+use super::*;
+use mlua::Function;
+use proptest::prelude::*;
+
+fn function(lua: &Lua, name: &str) -> Function {
+    let codec: Table = lua.globals().raw_get("codec").expect("codec");
+    codec.raw_get(name).expect(name)
+}
+
+/// What a function gives for bytes and options; `Err` is nil and a message.
+fn call(
+    lua: &Lua,
+    name: &str,
+    data: &[u8],
+    options: &str,
+) -> core::result::Result<Vec<u8>, String> {
+    let data = lua.create_string(data).expect("room");
+    let options: Value = lua.load(options).eval().expect("options");
+    let (value, why): (Option<LuaString>, Option<String>) =
+        function(lua, name).call((data, options)).expect(name);
+    value.map(|value| value.as_bytes().to_vec()).ok_or_else(|| why.expect("a reason"))
+}
+
+/// RFC 4648 §10.
+#[test]
+fn base64_of_the_rfc() {
+    let lua = vm();
+    for (plain, text) in [
+        ("", ""),
+        ("f", "Zg=="),
+        ("fo", "Zm8="),
+        ("foo", "Zm9v"),
+        ("foob", "Zm9vYg=="),
+        ("fooba", "Zm9vYmE="),
+        ("foobar", "Zm9vYmFy"),
+    ] {
+        assert_eq!(call(&lua, "base64_encode", plain.as_bytes(), "nil"), Ok(text.into()));
+        assert_eq!(call(&lua, "base64_decode", text.as_bytes(), "nil"), Ok(plain.into()));
+        let bare = text.trim_end_matches('=').as_bytes();
+        assert_eq!(call(&lua, "base64_encode", plain.as_bytes(), "{url = true}"), Ok(bare.into()));
+        assert_eq!(call(&lua, "base64_decode", bare, "{pad = false}"), Ok(plain.into()));
+        if bare != text.as_bytes() {
+            assert!(call(&lua, "base64_decode", bare, "nil").is_err(), "{text}");
+            assert!(call(&lua, "base64_decode", text.as_bytes(), "{pad = false}").is_err());
+        }
+    }
+    assert_eq!(
+        call(&lua, "base64_encode", b"\xfb\xff", "{url = true, pad = true}"),
+        Ok(b"-_8=".into())
+    );
+    assert_eq!(call(&lua, "base64_encode", b"\xfb\xff", "nil"), Ok(b"+/8=".into()));
+}
+
+#[test]
+fn one_text_for_each_string_of_bytes() {
+    let lua = vm();
+    for text in ["Zg", "Zh==", "Zg=", "Zg==\n", " Zg==", "Z", "Zm9v====", "-_8=", "Zm9v\0", "=Zg="]
+    {
+        let why = call(&lua, "base64_decode", text.as_bytes(), "nil").expect_err(text);
+        assert_eq!(why, "the text is not base64 of this form");
+    }
+    for text in ["0", "0g", "0x00", " 00", "00 ", "é"] {
+        assert!(call(&lua, "hex_decode", text.as_bytes(), "nil").is_err(), "{text}");
+    }
+    assert_eq!(call(&lua, "hex_decode", b"00fFAb", "nil"), Ok(vec![0, 255, 0xab]));
+    assert_eq!(call(&lua, "hex_encode", b"\0\xff\x0a", "nil"), Ok(b"00ff0a".into()));
+    assert!(raised("return codec.base64_decode('', {padding = true})").contains("no option"));
+}
+
+#[test]
+fn percent_escapes() {
+    let lua = vm();
+    let text = "a b+c/ü~*-._!'()%".as_bytes();
+    let encoded = b"a%20b%2Bc%2F%C3%BC~%2A-._%21%27%28%29%25".to_vec();
+    assert_eq!(call(&lua, "url_encode", text, "nil"), Ok(encoded));
+    let encoded = b"a+b%2Bc%2F%C3%BC%7E*-._%21%27%28%29%25".to_vec();
+    assert_eq!(call(&lua, "url_encode", text, "{form = true}"), Ok(encoded));
+    assert_eq!(call(&lua, "url_decode", b"a+b%2b%20", "nil"), Ok(b"a+b+ ".into()));
+    assert_eq!(call(&lua, "url_decode", b"a+b%2b%20", "{form = true}"), Ok(b"a b+ ".into()));
+    for text in ["%", "%2", "a%zz", "%%20", "100%"] {
+        assert!(call(&lua, "url_decode", text.as_bytes(), "nil").is_err(), "{text}");
+    }
+}
+
+#[test]
+fn queries() {
+    let code =
+        "return codec.query({q = 'a b&', page = 2, tag = {'x', 'y'}, ['ü'] = true, f = 2.0})";
+    let text: String = eval(code).expect("ran");
+    assert_eq!(text, "f=2&page=2&q=a%20b%26&tag=x&tag=y&%C3%BC=true");
+    assert!(raised("return codec.query({'a'})").contains("for a key"));
+    assert!(raised("return codec.query({a = pairs})").contains("\"a\" is a function"));
+    assert!(raised("return codec.query({a = {b = 1}})").contains("\"a\" is a table, but no list"));
+    assert_eq!(eval::<String>("return codec.query({a = {}})").expect("ran"), "");
+    assert!(raised("return codec.query({a = 0/0})").contains("has no text"));
+    let code = "
+        local first, all = codec.parse_query('a=1&b&=c&&d==&a=2+3&%C3%BC=100%&a')
+        return first.a, first.b, first[''], first.d, first['ü'], table.concat(all.a, '|'), #all.b";
+    let got: (String, String, String, String, String, String, usize) = eval(code).expect("ran");
+    let text = |text: &str| text.to_owned();
+    let expected = (text("1"), text(""), text("c"), text("="), text("100%"), text("1|2 3|"), 1);
+    assert_eq!(got, expected);
+    let many = "return codec.parse_query(('a&'):rep(1000)), codec.parse_query(('a&'):rep(1001))";
+    let (first, _, why): (Value, Value, String) = eval(many).expect("ran");
+    assert!(first.is_table());
+    assert_eq!(why, "more than 1000 pairs");
+}
+
+#[test]
+fn references_of_html() {
+    let lua = vm();
+    let text = b"<a href=\"x\">'&amp;'</a>";
+    let escaped = b"&lt;a href=&quot;x&quot;&gt;&#39;&amp;amp;&#39;&lt;/a&gt;".to_vec();
+    assert_eq!(call(&lua, "html_escape", text, "nil"), Ok(escaped));
+    for (text, plain) in [
+        ("&lt;&gt;&amp;&quot;&apos;&#39;&#x27;&#X27;", "<>&\"''''"),
+        ("&#228;&#xE4;&#x1F600;&#x0010FFFF;", "ää😀\u{10ffff}"),
+        ("&amp;lt;", "&lt;"),
+        (
+            "&nbsp;&copy &;&#;&#x;&#xD800;&#x110000;&#+39;&#x+27;",
+            "&nbsp;&copy &;&#;&#x;&#xD800;&#x110000;&#+39;&#x+27;",
+        ),
+        ("&&lt;&", "&<&"),
+        ("&#0000000000000039;", "&#0000000000000039;"),
+    ] {
+        assert_eq!(call(&lua, "html_unescape", text.as_bytes(), "nil"), Ok(plain.into()), "{text}");
+    }
+}
+
+const PAIRS: &[(&str, &str, &[&str])] = &[
+    ("hex_encode", "hex_decode", &["nil"]),
+    (
+        "base64_encode",
+        "base64_decode",
+        &["nil", "{url = true}", "{pad = false}", "{url = true, pad = true}"],
+    ),
+    ("url_encode", "url_decode", &["nil", "{form = true}"]),
+    ("html_escape", "html_unescape", &["nil"]),
+];
+
+proptest! {
+    #[test]
+    fn bytes_survive(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let lua = vm();
+        for (encode, decode, options) in PAIRS {
+            for options in *options {
+                let text = call(&lua, encode, &bytes, options).expect("encoded");
+                let back = call(&lua, decode, &text, options);
+                prop_assert_eq!(back, Ok(bytes.clone()), "{}", encode);
+            }
+        }
+    }
+
+    /// What is decoded at all is what the encoder would have written, but for the case of digits.
+    #[test]
+    fn decoders_are_strict(bytes in "[A-Za-f0-9+/_=-]{0,10}|\\PC{0,4}") {
+        let lua = vm();
+        for (encode, decode, options) in &PAIRS[..2] {
+            for options in *options {
+                if let Ok(plain) = call(&lua, decode, bytes.as_bytes(), options) {
+                    let again = call(&lua, encode, &plain, options).expect("encoded");
+                    let is_hex = *encode == "hex_encode";
+                    let expected = if is_hex { bytes.to_ascii_lowercase() } else { bytes.clone() };
+                    prop_assert_eq!(String::from_utf8(again).expect("ASCII"), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let lua = vm();
+        for (_, decode, options) in PAIRS {
+            for options in *options {
+                let _ = call(&lua, decode, &bytes, options);
+            }
+        }
+        let _: MultiValue = function(&lua, "parse_query")
+            .call(lua.create_string(&bytes).expect("room")).expect("parsed");
+    }
+
+    /// Nothing that was escaped means anything to a parser.
+    #[test]
+    fn escaped_text_is_inert(text in "[a&<>\"'%+ /?#=]{0,24}") {
+        let lua = vm();
+        let html = call(&lua, "html_escape", text.as_bytes(), "nil").expect("escaped");
+        prop_assert!(!html.iter().any(|byte| b"<>\"'".contains(byte)));
+        let url = call(&lua, "url_encode", text.as_bytes(), "nil").expect("escaped");
+        prop_assert!(!url.iter().any(|byte| b"&<>\"'+ /?#=".contains(byte)));
+    }
+
+    #[test]
+    fn a_query_survives(pairs in prop::collection::btree_map(".{0,4}", ".{0,6}", 0..6)) {
+        let lua = vm();
+        let table = lua.create_table_from(pairs.clone()).expect("room");
+        let text: LuaString = function(&lua, "query").call(table).expect("written");
+        let first: std::collections::BTreeMap<String, String> =
+            function(&lua, "parse_query").call(text).expect("read");
+        prop_assert_eq!(first, pairs);
+    }
+}

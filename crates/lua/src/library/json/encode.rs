@@ -1,0 +1,316 @@
+//! From Lua values to a JSON text, in one walk.
+
+use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_PATH_MAX_STEPS, JSON_TEXT_MAX_BYTES};
+use core::ffi::c_void;
+use core::fmt::Write as _;
+use mlua::{Error, Lua, LuaString, Result, Table, Value};
+
+/// Integers below this are exact as floats, so a float that has no fraction can be written as one.
+const EXACT_INTEGERS_BELOW: f64 = 9_007_199_254_740_992.0;
+
+/// How the text looks.
+#[derive(Default)]
+pub(crate) struct Style {
+    /// Spaces and tabs of one level; without any the text is one line without spaces.
+    pub(crate) indent: Vec<u8>,
+    /// Whether the keys of objects are in the order of their bytes, else in Lua's.
+    pub(crate) is_sorted: bool,
+}
+
+/// Encodes a value of any kind; nil is `null`.
+///
+/// # Errors
+/// What JSON has no words for, with the place it stands at.
+pub(crate) fn encode(lua: &Lua, value: &Value, style: &Style) -> Result<Vec<u8>> {
+    let arrays = super::arrays(lua)?.to_pointer();
+    let mut encoder = Encoder { lua, style, arrays, out: Vec::new(), parents: Vec::new() };
+    encoder.value(value).and_then(|()| encoder.bounded()).map_err(Stop::error)?;
+    Ok(encoder.out)
+}
+
+/// Writes a number: floats without a fraction as integers, so that both flavours write the same
+/// text. False, and nothing written, if it is not finite.
+pub(crate) fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
+    let is_negative_zero = number == 0.0 && number.is_sign_negative();
+    if number.fract() == 0.0 && number.abs() < EXACT_INTEGERS_BELOW && !is_negative_zero {
+        out.extend_from_slice((number as i64).to_string().as_bytes());
+        return true;
+    }
+    number.is_finite() && serde_json::to_writer(out, &number).is_ok()
+}
+
+/// Why the walk ended.
+enum Stop {
+    /// A value that JSON cannot say, and the way to it, the last step first.
+    Fault {
+        what: String,
+        steps: Vec<Step>,
+    },
+    /// The tables around the value are this many, and one of them is itself: the place of both.
+    Cycle {
+        outer: usize,
+        inner: usize,
+        steps: Vec<Step>,
+    },
+    Lua(Error),
+}
+
+enum Step {
+    Key(String),
+    Index(i64),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Lua(error)
+    }
+}
+
+impl Stop {
+    fn fault<T>(what: impl Into<String>) -> core::result::Result<T, Stop> {
+        Err(Stop::Fault { what: what.into(), steps: Vec::new() })
+    }
+
+    /// The same, seen from the table that has the value.
+    fn under(mut self, step: Step) -> Stop {
+        match &mut self {
+            Stop::Fault { steps, .. } | Stop::Cycle { steps, .. } => steps.push(step),
+            Stop::Lua(_) => {}
+        }
+        self
+    }
+
+    fn error(self) -> Error {
+        match self {
+            Stop::Fault { what, steps } => {
+                Error::runtime(format!("json.encode: {} {what}", path(steps.iter().rev())))
+            }
+            Stop::Cycle { outer, inner, steps } => Error::runtime(format!(
+                "json.encode: {} is {} again, and JSON has no circles",
+                path(steps.iter().rev().take(inner)),
+                path(steps.iter().rev().take(outer)),
+            )),
+            Stop::Lua(error) => error,
+        }
+    }
+}
+
+/// A place as Lua would write it, from the root on.
+fn path<'s>(steps: impl Iterator<Item = &'s Step>) -> String {
+    let mut text = String::from("data");
+    for (count, step) in steps.enumerate() {
+        if count == JSON_PATH_MAX_STEPS {
+            text.push('…');
+            break;
+        }
+        // Writing into a string cannot fail.
+        let _ = match step {
+            Step::Index(index) => write!(text, "[{index}]"),
+            Step::Key(key) if is_name(key) => write!(text, ".{key}"),
+            Step::Key(key) => write!(text, "[{key:?}]"),
+        };
+    }
+    text
+}
+
+fn is_name(key: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    key.bytes().all(is_letter) && key.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
+}
+
+type Walked = core::result::Result<(), Stop>;
+
+struct Encoder<'e> {
+    lua: &'e Lua,
+    style: &'e Style,
+    /// The metatable of arrays.
+    arrays: *const c_void,
+    out: Vec<u8>,
+    /// The tables that are open, the root first.
+    parents: Vec<*const c_void>,
+}
+
+impl Encoder<'_> {
+    fn value(&mut self, value: &Value) -> Walked {
+        match value {
+            Value::Nil => self.out.extend_from_slice(b"null"),
+            Value::Boolean(true) => self.out.extend_from_slice(b"true"),
+            Value::Boolean(false) => self.out.extend_from_slice(b"false"),
+            Value::Integer(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
+            Value::Number(number) => {
+                if !write_number(&mut self.out, *number) {
+                    return Stop::fault(format!("is {number}, and JSON has finite numbers only"));
+                }
+            }
+            Value::String(text) => match self.text(text)? {
+                Ok(()) => {}
+                Err(at) => return Stop::fault(format!("is not UTF-8 at byte {}", at + 1)),
+            },
+            Value::Table(table) => return self.table(table),
+            value if value.is_null() => self.out.extend_from_slice(b"null"),
+            value => {
+                let kind = value.type_name();
+                return Stop::fault(format!("is a {kind}, and JSON has no such value"));
+            }
+        }
+        self.bounded()
+    }
+
+    fn bounded(&self) -> Walked {
+        if self.out.len() > JSON_TEXT_MAX_BYTES {
+            return Stop::fault(format!("makes the text longer than {JSON_TEXT_MAX_BYTES} bytes"));
+        }
+        Ok(())
+    }
+
+    /// Writes a string, or tells at which byte it is no UTF-8.
+    fn text(&mut self, text: &LuaString) -> Result<core::result::Result<(), usize>> {
+        let bytes = text.as_bytes();
+        match core::str::from_utf8(&bytes) {
+            Ok(text) => serde_json::to_writer(&mut self.out, text).map_err(Error::external).map(Ok),
+            Err(error) => Ok(Err(error.valid_up_to())),
+        }
+    }
+
+    fn table(&mut self, table: &Table) -> Walked {
+        let this = table.to_pointer();
+        if self.parents.len() == JSON_DEPTH_MAX_LEVELS {
+            return Err(self.too_deep(this));
+        }
+        self.parents.push(this);
+        let is_marked = table.metatable().is_some_and(|meta| meta.to_pointer() == self.arrays);
+        let length = table.raw_len();
+        if is_marked || length > 0 {
+            is_dense(table, length)?;
+            self.items(table, length)?;
+        } else if self.style.is_sorted {
+            self.sorted_members(table)?;
+        } else {
+            self.members(table)?;
+        }
+        self.parents.pop();
+        Ok(())
+    }
+
+    /// What is wrong where the limit of levels was met: nearly always a table that holds itself.
+    fn too_deep(&self, last: *const c_void) -> Stop {
+        let mut tables = self.parents.clone();
+        tables.push(last);
+        for (inner, table) in tables.iter().enumerate() {
+            if let Some(outer) = tables.iter().take(inner).position(|before| before == table) {
+                return Stop::Cycle { outer, inner, steps: Vec::new() };
+            }
+        }
+        let what = format!("lies deeper than {JSON_DEPTH_MAX_LEVELS} levels");
+        Stop::Fault { what, steps: Vec::new() }
+    }
+
+    fn items(&mut self, table: &Table, length: usize) -> Walked {
+        self.out.push(b'[');
+        for index in 1..=length {
+            self.next_line(index > 1, self.parents.len());
+            let item: Value = table.raw_get(index)?;
+            let step = Step::Index(i64::try_from(index).unwrap_or(i64::MAX));
+            self.value(&item).map_err(|stop| stop.under(step))?;
+        }
+        self.close(b']', length > 0)
+    }
+
+    fn members(&mut self, table: &Table) -> Walked {
+        self.out.push(b'{');
+        let mut is_later = false;
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            let key = name(&key)?;
+            self.member(is_later, key, &value)?;
+            is_later = true;
+        }
+        self.close(b'}', is_later)
+    }
+
+    fn sorted_members(&mut self, table: &Table) -> Walked {
+        let mut names = Vec::new();
+        for pair in table.pairs::<Value, Value>() {
+            names.push(name(&pair?.0)?);
+        }
+        names.sort_unstable();
+        self.out.push(b'{');
+        let is_any = !names.is_empty();
+        for (count, name) in names.into_iter().enumerate() {
+            let value: Value = table.raw_get(self.lua.create_string(&name)?)?;
+            self.member(count > 0, name, &value)?;
+        }
+        self.close(b'}', is_any)
+    }
+
+    fn member(&mut self, is_later: bool, name: String, value: &Value) -> Walked {
+        self.next_line(is_later, self.parents.len());
+        serde_json::to_writer(&mut self.out, &name).map_err(Error::external)?;
+        self.out.push(b':');
+        if !self.style.indent.is_empty() {
+            self.out.push(b' ');
+        }
+        self.value(value).map_err(|stop| stop.under(Step::Key(name)))
+    }
+
+    fn close(&mut self, bracket: u8, has_content: bool) -> Walked {
+        if has_content {
+            self.next_line(false, self.parents.len().saturating_sub(1));
+        }
+        self.out.push(bracket);
+        self.bounded()
+    }
+
+    fn next_line(&mut self, is_later: bool, levels: usize) {
+        if is_later {
+            self.out.push(b',');
+        }
+        if !self.style.indent.is_empty() {
+            self.out.push(b'\n');
+            for _ in 0..levels {
+                self.out.extend_from_slice(&self.style.indent);
+            }
+        }
+    }
+}
+
+/// Whether the keys are 1 to `length` and nothing else.
+fn is_dense(table: &Table, length: usize) -> Walked {
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let mut count = 0;
+    for pair in table.pairs::<Value, Value>() {
+        match pair?.0 {
+            Value::Integer(index) if (1..=length).contains(&index) => count += 1,
+            Value::Integer(index) => return Stop::fault(with_holes(index)),
+            key => {
+                let key = key.to_string()?;
+                return Stop::fault(format!(
+                    "is an array that has the key {key:?} too, and JSON has nothing that is both"
+                ));
+            }
+        }
+    }
+    if count == length { Ok(()) } else { Stop::fault(with_holes(length)) }
+}
+
+fn with_holes(index: i64) -> String {
+    format!("is an array with holes (it has an item {index}): fill them with json.null")
+}
+
+/// The key of a member as text.
+fn name(key: &Value) -> core::result::Result<String, Stop> {
+    match key {
+        Value::String(name) => {
+            let name = String::from_utf8(name.as_bytes().to_vec());
+            name.or_else(|error| {
+                let name = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Stop::fault(format!("has the key {name:?}, which is not UTF-8"))
+            })
+        }
+        Value::Integer(index) => Stop::fault(with_holes(*index)),
+        key => {
+            let kind = key.type_name();
+            Stop::fault(format!("has a {kind} for a key, and JSON has strings only"))
+        }
+    }
+}

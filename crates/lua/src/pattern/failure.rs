@@ -1,0 +1,91 @@
+//! Why a search has no answer, in the words of the Lua that is compiled in.
+
+use super::limits::{CAPTURES_MAX, PATTERN_MAX_BYTES, RESULT_MAX_BYTES};
+use super::steps::OutOfSteps;
+use super::{LUAJIT, TOO_MANY_STEPS};
+
+/// Why a search or a replacement failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The pattern is wrong, from the place on that the search has come to.
+    Malformed(Malformed),
+    /// More than [`DEPTH_MAX`](super::limits::DEPTH_MAX) parts are open at a time.
+    TooComplex,
+    /// The pattern has more than [`PATTERN_MAX_BYTES`].
+    TooLong,
+    /// The budget is used up.
+    TooManySteps,
+    /// What was to be made is above [`RESULT_MAX_BYTES`].
+    ResultTooLarge,
+    /// A `%` in a replacement has something behind it that means nothing.
+    Replacement,
+    /// A replacement names a capture that the pattern has not: its number, from 1.
+    NoSuchCapture(u8),
+}
+
+/// What can be wrong with a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It ends with `%`.
+    EndsWithEscape,
+    /// A set is not closed.
+    SetNotClosed,
+    /// `%f` without a set behind it.
+    FrontierWithoutSet,
+    /// `%b` without two bytes behind it.
+    BalanceWithoutPair,
+    /// `)` with no capture open.
+    NothingToClose,
+    /// `%1` to a capture that is not there or not closed: the digit, from 0.
+    NoSuchCapture(u8),
+    /// More than [`CAPTURES_MAX`].
+    TooManyCaptures,
+    /// A capture is still open at the end.
+    CaptureNotClosed,
+}
+
+impl From<OutOfSteps> for Failure {
+    fn from(_: OutOfSteps) -> Failure {
+        Failure::TooManySteps
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Failure::Malformed(malformed) => malformed.fmt(out),
+            Failure::TooComplex => out.write_str("pattern too complex"),
+            Failure::TooLong => {
+                write!(out, "the pattern is longer than {PATTERN_MAX_BYTES} bytes")
+            }
+            Failure::TooManySteps => out.write_str(TOO_MANY_STEPS),
+            Failure::ResultTooLarge => {
+                write!(out, "resulting string too large (over {RESULT_MAX_BYTES} bytes)")
+            }
+            Failure::Replacement => out.write_str("invalid use of '%' in replacement string"),
+            Failure::NoSuchCapture(number) => Malformed::NoSuchCapture(number).fmt(out),
+        }
+    }
+}
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match *self {
+            Malformed::EndsWithEscape => "malformed pattern (ends with '%')",
+            Malformed::SetNotClosed => "malformed pattern (missing ']')",
+            Malformed::FrontierWithoutSet => "missing '[' after '%f' in pattern",
+            Malformed::BalanceWithoutPair if LUAJIT => "unbalanced pattern",
+            Malformed::BalanceWithoutPair => "malformed pattern (missing arguments to '%b')",
+            Malformed::NothingToClose => "invalid pattern capture",
+            Malformed::NoSuchCapture(_) if LUAJIT => "invalid capture index",
+            Malformed::NoSuchCapture(number) => {
+                return write!(out, "invalid capture index %{number}");
+            }
+            Malformed::TooManyCaptures => {
+                const { assert!(CAPTURES_MAX == 32, "as Lua has it") };
+                "too many captures"
+            }
+            Malformed::CaptureNotClosed => "unfinished capture",
+        })
+    }
+}

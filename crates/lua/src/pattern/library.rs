@@ -1,0 +1,488 @@
+//! What `library.lua` calls: searches whose answers are numbers, which are cheap to hand over.
+//!
+//! These functions are called in every search, so they allocate nothing in the VM: nothing they do
+//! can start its collector, and with it functions of the script, while the desk is in use. A short
+//! subject is copied, as that costs less than to borrow it from the VM.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use mlua::{BString, Lua, Table, Value, Variadic};
+
+use super::LUAJIT;
+use super::failure::Failure;
+use super::limits::{KEPT_MAX_BYTES, KEPT_MAX_PATTERNS, RESULT_MAX_BYTES, SHORT_MAX_BYTES};
+use super::matcher::{Capture, Matcher, Span};
+use super::program::Program;
+use super::replace::{Walk, replace};
+use super::steps::{Steps, StepsLeft};
+
+/// In the place of a match, there is none.
+const NONE: i64 = -1;
+/// In the place of an answer, why there is none is kept for whoever asks.
+const FAILED: i64 = -2;
+/// The pattern is no longer kept under this number.
+const STALE: i64 = -3;
+/// The subject or the pattern is no string.
+const NOT_TEXT: i64 = -4;
+/// An argument is no number, and why is kept.
+const WRONG_NUMBER: i64 = -5;
+
+/// Stands in the place of the end of a capture that is a position.
+const POSITION: i64 = -1;
+
+/// First and last place as `string.sub` wants them; in the place of the first, why there is none.
+type Ends = (i64, Option<i64>);
+/// Where to go on, or why there is no match; its ends; those of its only capture.
+type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
+
+/// Sets `find`, `gmatch`, `gsub`, `match` and `rep` of the table `string`, which is where methods
+/// of strings are looked up as well. Every search takes its steps from `steps`.
+///
+/// # Errors
+/// Out of memory, or the VM was opened without the libraries `string` and `table`.
+pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
+    install_with(lua, steps, SHORT_MAX_BYTES as i64)
+}
+
+/// The same, where a subject is short up to so many bytes.
+pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
+    let desk = Rc::new(Desk {
+        steps: steps.clone(),
+        work: RefCell::new(Work { patterns: Patterns::default(), matcher: Matcher::new() }),
+        reason: RefCell::new(String::new()),
+    });
+    let native = lua.create_table()?;
+    // All functions share the desk.
+    macro_rules! lend {
+        ($($name:literal: $function:expr),* $(,)?) => {$({
+            let desk = desk.clone();
+            let function = lua.create_function(move |lua, given| $function(&desk, lua, given))?;
+            native.raw_set($name, function)?;
+        })*};
+    }
+    lend! {
+        "learn": learn,
+        "find_short": short(find),
+        "find_long": long(find),
+        "match_short": short(find_match),
+        "match_long": long(find_match),
+        "captures": long(captures),
+        "plain_long": plain,
+        "begin": begin,
+        "walk_short": short(walk),
+        "walk_long": long(walk),
+        "walk_captures": long(walk_captures),
+        "replace": replace_text,
+        "most": most,
+        "rep": repeatable,
+        "reason": reason,
+    }
+    let codes = lua.create_table()?;
+    for (name, code) in
+        [("none", NONE), ("failed", FAILED), ("stale", STALE), ("wrong_number", WRONG_NUMBER)]
+    {
+        codes.raw_set(name, code)?;
+    }
+    let library = lua.load(include_str!("library.lua")).set_name("=string");
+    let functions: Table = library.call((native, codes, short_bytes))?;
+    let string: Table = lua.globals().raw_get("string")?;
+    for pair in functions.pairs::<Value, Value>() {
+        let (name, function) = pair?;
+        string.raw_set(name, function)?;
+    }
+    Ok(())
+}
+
+struct Desk {
+    steps: StepsLeft,
+    work: RefCell<Work>,
+    /// Why the last call failed, in words.
+    reason: RefCell<String>,
+}
+
+struct Work {
+    patterns: Patterns,
+    matcher: Matcher,
+}
+
+/// Patterns in their compiled form, by numbers. When there is no room for another, all are given
+/// up, and their numbers become stale.
+#[derive(Default)]
+struct Patterns {
+    programs: Vec<Program>,
+    bytes: usize,
+    generation: u32,
+}
+
+/// Bits of a number that are the place in the list.
+const PLACE_BITS: u32 = 16;
+const _: () = assert!(KEPT_MAX_PATTERNS <= 1 << PLACE_BITS);
+
+impl Patterns {
+    fn keep(&mut self, program: Program, bytes: usize) -> (i64, bool) {
+        self.bytes += bytes;
+        if self.programs.len() == KEPT_MAX_PATTERNS || self.bytes > KEPT_MAX_BYTES {
+            self.programs.clear();
+            self.bytes = bytes;
+            self.generation = self.generation.wrapping_add(1);
+        }
+        let place = self.programs.len();
+        self.programs.push(program);
+        (i64::from(self.generation) << PLACE_BITS | place as i64, place == 0)
+    }
+
+    fn get(&self, number: i64) -> Option<&Program> {
+        let place = number & ((1 << PLACE_BITS) - 1);
+        let live = number >> PLACE_BITS == i64::from(self.generation);
+        self.programs.get(usize::try_from(place).ok()?).filter(|_| live)
+    }
+}
+
+impl Desk {
+    /// Remembers why, and says that there is a reason.
+    fn failed(&self, why: impl std::fmt::Display) -> i64 {
+        *self.reason.borrow_mut() = why.to_string();
+        FAILED
+    }
+
+    /// Does what takes steps.
+    fn stepping<T>(&self, act: impl FnOnce(&mut Steps) -> Result<T, Failure>) -> Result<T, i64> {
+        let mut steps = Steps::new(self.steps.get());
+        let done = act(&mut steps);
+        self.steps.set(steps.left());
+        done.map_err(|failure| self.failed(failure))
+    }
+
+    /// Goes through a subject with one of the patterns.
+    #[inline]
+    fn search<T>(
+        &self,
+        number: i64,
+        act: impl FnOnce(&mut Matcher, &Program, &mut Steps) -> Result<Option<T>, Failure>,
+    ) -> Result<T, i64> {
+        if number < 0 {
+            // What learning it has said.
+            return Err(number);
+        }
+        let Work { patterns, matcher } = &mut *self.work.borrow_mut();
+        let program = patterns.get(number).ok_or(STALE)?;
+        self.stepping(|steps| act(matcher, program, steps))?.ok_or(NONE)
+    }
+
+    /// A number of the script as an integer, `absent` if there is none.
+    #[inline]
+    fn integer(&self, lua: &Lua, given: Value, absent: i64) -> Result<i64, i64> {
+        match given {
+            Value::Nil => Ok(absent),
+            Value::Integer(integer) => Ok(integer),
+            // Beyond the integers it is cut off to the largest.
+            Value::Number(number) if LUAJIT || number.fract() == 0.0 => Ok(number as i64),
+            Value::Number(_) => Err(self.wrong_number("number has no integer representation")),
+            Value::String(text) => match lua.coerce_number(Value::String(text)) {
+                Ok(Some(number)) => self.integer(lua, Value::Number(number), absent),
+                _ => Err(self.not_a_number("string")),
+            },
+            other => Err(self.not_a_number(other.type_name())),
+        }
+    }
+
+    fn not_a_number(&self, kind: &str) -> i64 {
+        self.wrong_number(format_args!("number expected, got {kind}"))
+    }
+
+    fn wrong_number(&self, why: impl std::fmt::Display) -> i64 {
+        *self.reason.borrow_mut() = why.to_string();
+        WRONG_NUMBER
+    }
+}
+
+/// A search whose subject is a short string.
+fn short<A, R>(
+    search: impl Fn(&Desk, &Lua, &[u8], i64, A) -> R,
+) -> impl Fn(&Desk, &Lua, (BString, i64, A)) -> mlua::Result<R> {
+    move |desk, lua, (subject, number, rest)| Ok(search(desk, lua, &subject, number, rest))
+}
+
+/// A search whose subject is a string of any length, or something else.
+fn long<A, R>(
+    search: impl Fn(&Desk, &Lua, &[u8], i64, A) -> R,
+) -> impl Fn(&Desk, &Lua, (Value, i64, A)) -> mlua::Result<R> {
+    move |desk, lua, (subject, number, rest)| {
+        let Value::String(subject) = subject else {
+            return Ok(search(desk, lua, b"", NOT_TEXT, rest));
+        };
+        Ok(search(desk, lua, &subject.as_bytes(), number, rest))
+    }
+}
+
+/// Takes a pattern up: its number, how many captures it has, whether it has no specials, and
+/// whether all others have been given up.
+fn learn(desk: &Desk, _: &Lua, pattern: Value) -> mlua::Result<(i64, usize, bool, bool)> {
+    let Value::String(pattern) = pattern else { return Ok((NOT_TEXT, 0, false, false)) };
+    let pattern = pattern.as_bytes();
+    let program = desk.stepping(|steps| {
+        // Each byte is looked at, not skipped over.
+        steps.take(pattern.len())?;
+        Program::new(&pattern)
+    });
+    Ok(match program {
+        Ok(program) => {
+            let (captures, literal) = (program.captures(), program.literal.is_some());
+            let (number, first) = desk.work.borrow_mut().patterns.keep(program, pattern.len());
+            (number, captures, literal, first)
+        }
+        Err(code) => (code, 0, false, false),
+    })
+}
+
+/// The offset that a search begins at.
+fn start(init: i64, length: usize) -> Option<usize> {
+    let offset = match init {
+        1.. => usize::try_from(init - 1).unwrap_or(usize::MAX),
+        0 => 0,
+        _ => length.saturating_sub(usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX)),
+    };
+    // Lua 5.1 searches the empty text behind the last byte, 5.4 finds nothing there.
+    if LUAJIT { Some(offset.min(length)) } else { Some(offset).filter(|offset| *offset <= length) }
+}
+
+/// `find` with a pattern without captures.
+fn find(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) -> Ends {
+    let found = desk.integer(lua, init, 1).and_then(|init| {
+        desk.search(number, |matcher, program, steps| {
+            let Some(from) = start(init, subject.len()) else { return Ok(None) };
+            let Some(literal) = &program.literal else {
+                return matcher.search(program, subject, from, None, steps);
+            };
+            let found = literal.find(&subject[from..]);
+            plain_found(subject, literal.needle(), from, found, steps)
+        })
+    });
+    ends(found.map(Capture::Bytes))
+}
+
+/// `find` that is told to take the pattern literally.
+fn plain(
+    desk: &Desk,
+    lua: &Lua,
+    (subject, text, init): (Value, Value, Value),
+) -> mlua::Result<Ends> {
+    let (Value::String(subject), Value::String(text)) = (&subject, &text) else {
+        return Ok((NOT_TEXT, None));
+    };
+    let (subject, text) = (subject.as_bytes(), text.as_bytes());
+    let found = desk.integer(lua, init, 1).and_then(|init| {
+        let found = desk.stepping(|steps| {
+            let Some(from) = start(init, subject.len()) else { return Ok(None) };
+            let found = memchr::memmem::find(&subject[from..], &text);
+            plain_found(&subject, &text, from, found, steps)
+        });
+        found?.ok_or(NONE)
+    });
+    Ok(ends(found.map(Capture::Bytes)))
+}
+
+/// What was found by `memmem`, which takes time in proportion to both lengths.
+fn plain_found(
+    subject: &[u8],
+    text: &[u8],
+    from: usize,
+    skipped: Option<usize>,
+    steps: &mut Steps,
+) -> Result<Option<Span>, Failure> {
+    steps.take_bytes(skipped.unwrap_or(subject.len() - from) + text.len())?;
+    let found = skipped.map(|skipped| from + skipped);
+    Ok(found.map(|from| Span { from, to: from + text.len() }))
+}
+
+/// `match` with a pattern that has one capture or none: that, or the whole match.
+fn find_match(desk: &Desk, lua: &Lua, subject: &[u8], number: i64, init: Value) -> Ends {
+    ends(desk.integer(lua, init, 1).and_then(|init| {
+        desk.search(number, |matcher, program, steps| {
+            let Some(from) = start(init, subject.len()) else { return Ok(None) };
+            let found = matcher.search(program, subject, from, None, steps)?;
+            Ok(found.and_then(|whole| matcher.capture(program, 0, whole)))
+        })
+    }))
+}
+
+/// `find` and `match` with a pattern that has captures: the ends of the match and of all captures.
+fn captures(
+    desk: &Desk,
+    lua: &Lua,
+    subject: &[u8],
+    number: i64,
+    init: Value,
+) -> (i64, Option<i64>, Variadic<i64>) {
+    let found = desk.integer(lua, init, 1).and_then(|init| {
+        desk.search(number, |matcher, program, steps| {
+            let Some(from) = start(init, subject.len()) else { return Ok(None) };
+            let found = matcher.search(program, subject, from, None, steps)?;
+            Ok(found.map(|whole| (whole, all_captures(matcher, program, whole))))
+        })
+    });
+    with_captures(found)
+}
+
+/// Where `gmatch` begins in a subject of so many bytes.
+fn begin(desk: &Desk, lua: &Lua, (bytes, init): (i64, Value)) -> mlua::Result<i64> {
+    let length = usize::try_from(bytes).unwrap_or(0);
+    Ok(match desk.integer(lua, init, 1) {
+        // Behind the subject nothing is found, in both flavours: in 5.1 there was no such argument.
+        Ok(init) if init.saturating_sub(1) > bytes => Walk::from(length + 1).to_number(),
+        Ok(init) => Walk::from(start(init, length).unwrap_or(0)).to_number(),
+        Err(code) => code,
+    })
+}
+
+/// The next of several matches of a pattern that has one capture or none.
+fn walk(desk: &Desk, _: &Lua, subject: &[u8], number: i64, at: i64) -> Walked {
+    let mut walk = Walk::from_number(at);
+    let found = desk.search(number, |matcher, program, steps| {
+        let found = walk.next(matcher, program, subject, steps)?;
+        Ok(found.map(|whole| {
+            let capture = || matcher.capture(program, 0, whole);
+            (whole, (program.captures() > 0).then(capture).flatten())
+        }))
+    });
+    match found {
+        Ok((whole, capture)) => {
+            let (first, last) = ends(Ok(Capture::Bytes(whole)));
+            let capture = capture.map(|capture| ends(Ok(capture)));
+            let capture_last = capture.and_then(|capture| capture.1);
+            (walk.to_number(), Some(first), last, capture.map(|capture| capture.0), capture_last)
+        }
+        Err(code) => (code, None, None, None, None),
+    }
+}
+
+/// The next of several matches, with all captures.
+fn walk_captures(
+    desk: &Desk,
+    _: &Lua,
+    subject: &[u8],
+    number: i64,
+    at: i64,
+) -> (i64, Option<i64>, Option<i64>, Variadic<i64>) {
+    let mut walk = Walk::from_number(at);
+    let found = desk.search(number, |matcher, program, steps| {
+        let found = walk.next(matcher, program, subject, steps)?;
+        Ok(found.map(|whole| (whole, all_captures(matcher, program, whole))))
+    });
+    match with_captures(found) {
+        (code, None, none) => (code, None, None, none),
+        (first, last, all) => (walk.to_number(), Some(first), last, all),
+    }
+}
+
+/// `gsub` with a text: how many matches, and the new text if there are any.
+fn replace_text(
+    desk: &Desk,
+    lua: &Lua,
+    (subject, number, replacement, most): (Value, i64, Value, Value),
+) -> mlua::Result<(i64, Option<BString>)> {
+    let Value::String(subject) = subject else { return Ok((NOT_TEXT, None)) };
+    // Before the desk is in use, as this may collect: a number becomes a string.
+    let Some(replacement) = lua.coerce_string(replacement)? else { return Ok((NOT_TEXT, None)) };
+    let (subject, replacement) = (subject.as_bytes(), replacement.as_bytes());
+    let replaced = desk.integer(lua, most, i64::MAX).and_then(|most| {
+        let most = u64::try_from(most).unwrap_or(0);
+        desk.search(number, |matcher, program, steps| {
+            replace(matcher, program, &subject, &replacement, most, steps).map(Some)
+        })
+    });
+    Ok(match replaced {
+        Ok((_, 0)) => (0, None),
+        Ok((text, count)) => (i64::try_from(count).unwrap_or(i64::MAX), Some(text.into())),
+        Err(code) => (code, None),
+    })
+}
+
+/// How many matches `gsub` may replace.
+fn most(desk: &Desk, lua: &Lua, most: Value) -> mlua::Result<i64> {
+    let most = desk.integer(lua, most, i64::MAX);
+    Ok(most.map_or_else(|code| code, |most| most.clamp(0, MOST_EXACT)))
+}
+
+/// Up to here a `double`, LuaJIT's only number, has all integers.
+const MOST_EXACT: i64 = (1 << f64::MANTISSA_DIGITS) - 1;
+
+/// How often `rep` is to repeat a text of so many bytes.
+fn repeatable(
+    desk: &Desk,
+    lua: &Lua,
+    (bytes, times, separator_bytes): (u64, Value, u64),
+) -> mlua::Result<i64> {
+    if times.is_nil() {
+        return Ok(desk.not_a_number("nil"));
+    }
+    let times = match desk.integer(lua, times, 0) {
+        Ok(times) => u64::try_from(times).unwrap_or(0),
+        Err(code) => return Ok(code),
+    };
+    let texts = bytes.saturating_mul(times);
+    let separators = separator_bytes.saturating_mul(times.saturating_sub(1));
+    let result_bytes = usize::try_from(texts.saturating_add(separators)).unwrap_or(usize::MAX);
+    if result_bytes == 0 {
+        return Ok(0);
+    }
+    let taken = desk.stepping(|steps| {
+        if result_bytes > RESULT_MAX_BYTES {
+            return Err(Failure::ResultTooLarge);
+        }
+        Ok(steps.take_bytes(result_bytes)?)
+    });
+    Ok(taken.map_or_else(|code| code, |()| i64::try_from(times).unwrap_or(0)))
+}
+
+/// The reason of the last failure.
+fn reason(desk: &Desk, _: &Lua, (): ()) -> mlua::Result<String> {
+    Ok(std::mem::take(&mut *desk.reason.borrow_mut()))
+}
+
+/// First and last place, or a position.
+fn ends(found: Result<Capture, i64>) -> Ends {
+    // Offsets in memory are far from the end of these.
+    match found {
+        Ok(Capture::Bytes(span)) => (span.from as i64 + 1, Some(span.to as i64)),
+        Ok(Capture::Position(at)) => (at as i64 + 1, Some(POSITION)),
+        Err(code) => (code, None),
+    }
+}
+
+fn all_captures(matcher: &Matcher, program: &Program, whole: Span) -> Variadic<i64> {
+    let captures = (0..program.captures()).filter_map(|at| matcher.capture(program, at, whole));
+    captures
+        .flat_map(|capture| {
+            let (first, last) = ends(Ok(capture));
+            [first, last.unwrap_or(POSITION)]
+        })
+        .collect()
+}
+
+fn with_captures(found: Result<(Span, Variadic<i64>), i64>) -> (i64, Option<i64>, Variadic<i64>) {
+    match found {
+        Ok((whole, all)) => {
+            let (first, last) = ends(Ok(Capture::Bytes(whole)));
+            (first, last, all)
+        }
+        Err(code) => (code, None, Variadic::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lua forgets them too, but a hook may end a script just before it does.
+    #[test]
+    fn a_number_never_leads_to_another_pattern() {
+        let mut patterns = Patterns::default();
+        let mut keep = || patterns.keep(Program::new(b"(a)").expect("short"), 3);
+        let old: Vec<_> = (0..KEPT_MAX_PATTERNS).map(|_| keep().0).collect();
+        let (number, first) = keep();
+        assert!(first && patterns.get(number).is_some());
+        assert!(old.iter().all(|old| patterns.get(*old).is_none()));
+    }
+}

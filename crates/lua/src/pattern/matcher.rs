@@ -1,0 +1,327 @@
+//! The search itself: backtracking, as Lua does it, without recursion and on a budget.
+//!
+//! Lua recurses at every capture and repetition. Here only what can still be decided otherwise is
+//! remembered, in a list whose length is bounded; the depth that Lua would have is counted beside
+//! it, so that the same patterns are too complex. Captures need not be remembered: a part that is
+//! gone back to is followed by the same parts, which set them anew.
+
+use super::LUAJIT;
+use super::failure::Failure;
+use super::limits::{CAPTURES_MAX, DEPTH_MAX};
+use super::program::{Part, Program, Single};
+use super::steps::{OutOfSteps, Steps};
+
+/// Where a capture is in the subject, as offsets; of a position, only `from` is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub from: usize,
+    /// Behind the last byte.
+    pub to: usize,
+}
+
+/// A capture of the last match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// Bytes of the subject.
+    Bytes(Span),
+    /// An offset in the subject.
+    Position(usize),
+}
+
+/// A decision that can be taken otherwise.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    /// Which part it was about.
+    part: usize,
+    /// Where the subject goes on with the fewest repetitions that are left to try.
+    at: usize,
+    /// How many repetitions more can be given back.
+    more: usize,
+    /// Of the parts behind this one.
+    depth: u16,
+}
+
+/// What a search works with, kept from one to the next.
+#[derive(Debug)]
+pub struct Matcher {
+    choices: Vec<Choice>,
+    captures: [Span; CAPTURES_MAX],
+}
+
+impl Default for Matcher {
+    fn default() -> Matcher {
+        Matcher::new()
+    }
+}
+
+impl Matcher {
+    /// Allocates all that it will need.
+    pub fn new() -> Matcher {
+        Matcher {
+            choices: Vec::with_capacity(usize::from(DEPTH_MAX)),
+            captures: [Span::default(); CAPTURES_MAX],
+        }
+    }
+
+    /// The first match that begins at the offset `from` or behind it, and does not end at `ended`:
+    /// the end of the match before, for Lua 5.4. An offset behind the subject finds nothing.
+    ///
+    /// # Errors
+    /// The pattern is wrong where the search has come to, or the steps do not suffice.
+    pub fn search(
+        &mut self,
+        program: &Program,
+        subject: &[u8],
+        from: usize,
+        ended: Option<usize>,
+        steps: &mut Steps,
+    ) -> Result<Option<Span>, Failure> {
+        let mut from = from;
+        loop {
+            let Some(rest) = subject.get(from..) else { return Ok(None) };
+            if let (Some(lead), false) = (program.lead, program.anchored) {
+                let skipped = memchr::memchr(lead, rest);
+                steps.take_bytes(skipped.unwrap_or(rest.len()))?;
+                let Some(skipped) = skipped else { return Ok(None) };
+                from += skipped;
+            }
+            match self.match_at(program, subject, from, steps)? {
+                Some(to) if ended != Some(to) => return Ok(Some(Span { from, to })),
+                _ if program.anchored => return Ok(None),
+                _ => from += 1,
+            }
+        }
+    }
+
+    /// A capture of the match that was found last. The first is the whole match where the pattern
+    /// has none.
+    pub fn capture(&self, program: &Program, index: usize, whole: Span) -> Option<Capture> {
+        if index >= program.captures() {
+            return (index == 0).then_some(Capture::Bytes(whole));
+        }
+        let span = self.captures[index];
+        let position = program.positions >> index & 1 == 1;
+        Some(if position { Capture::Position(span.from) } else { Capture::Bytes(span) })
+    }
+
+    /// The end of the match that begins at `start`.
+    fn match_at(
+        &mut self,
+        program: &Program,
+        subject: &[u8],
+        start: usize,
+        steps: &mut Steps,
+    ) -> Result<Option<usize>, Failure> {
+        self.choices.clear();
+        let mut place = Place { part: 0, at: start, depth: 1 };
+        loop {
+            steps.take(1)?;
+            let Some(part) = program.parts.get(place.part) else { return Ok(Some(place.at)) };
+            let matched = self.step(program, *part, subject, &mut place, steps)?;
+            if matched {
+                place.part += 1;
+            } else if !self.back(program, subject, &mut place) {
+                return Ok(None);
+            }
+            if place.depth > DEPTH_MAX {
+                return Err(Failure::TooComplex);
+            }
+        }
+    }
+
+    /// Whether the part matches; if so, the place is behind it.
+    #[inline]
+    fn step(
+        &mut self,
+        program: &Program,
+        part: Part,
+        subject: &[u8],
+        place: &mut Place,
+        steps: &mut Steps,
+    ) -> Result<bool, Failure> {
+        let at = place.at;
+        match part {
+            Part::Once(single) => {
+                let matches = single.holds_at(program, subject, at);
+                place.at += usize::from(matches);
+                return Ok(matches);
+            }
+            Part::Greedy { single, least } => {
+                return self.greedy(program, single, usize::from(least), subject, place, steps);
+            }
+            Part::Lazy(single) => {
+                let matches = single.holds_at(program, subject, at);
+                // LuaJIT goes a level deeper even if there is nothing to repeat.
+                place.depth += u16::from(matches || LUAJIT);
+                if matches {
+                    self.remember(place, at, 0);
+                }
+            }
+            Part::Optional(single) => {
+                if single.holds_at(program, subject, at) {
+                    self.remember(place, at, 0);
+                    place.depth += 1;
+                    place.at += 1;
+                }
+            }
+            Part::Open(capture) | Part::Position(capture) => {
+                self.captures[usize::from(capture)].from = at;
+                place.depth += 1;
+            }
+            Part::Close(capture) => {
+                self.captures[usize::from(capture)].to = at;
+                place.depth += 1;
+            }
+            Part::Again(capture) => {
+                let Span { from, to } = self.captures[usize::from(capture)];
+                steps.take_bytes(to - from)?;
+                let matches = subject[at..].starts_with(&subject[from..to]);
+                place.at += if matches { to - from } else { 0 };
+                return Ok(matches);
+            }
+            Part::Never => return Ok(false),
+            Part::Balanced(open, close) => {
+                let Some(end) = balanced(subject, at, open, close, steps)? else {
+                    return Ok(false);
+                };
+                place.at = end;
+            }
+            Part::Frontier(set) => {
+                let set = &program.sets[usize::from(set)];
+                // Around the subject, Lua sees NULs.
+                let before = at.checked_sub(1).map_or(0, |before| subject[before]);
+                let behind = subject.get(at).copied().unwrap_or(0);
+                return Ok(!set.holds(before) && set.holds(behind));
+            }
+            Part::End => return Ok(at == subject.len()),
+            Part::Malformed(malformed) => return Err(Failure::Malformed(malformed)),
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn greedy(
+        &mut self,
+        program: &Program,
+        single: Single,
+        least: usize,
+        subject: &[u8],
+        place: &mut Place,
+        steps: &mut Steps,
+    ) -> Result<bool, Failure> {
+        let run = single.run(program, &subject[place.at..]);
+        steps.take(run)?;
+        if run < least {
+            return Ok(false);
+        }
+        // As above: Lua 5.4 goes a level deeper only if there is something to repeat.
+        place.depth += u16::from(run > 0 || LUAJIT);
+        if run > least {
+            self.remember(place, place.at + least, run - least);
+        }
+        place.at += run;
+        Ok(true)
+    }
+
+    /// Every choice is of another part and at a depth of its own, so there are never more than
+    /// [`DEPTH_MAX`].
+    #[inline]
+    fn remember(&mut self, place: &Place, at: usize, more: usize) {
+        self.choices.push(Choice { part: place.part, at, more, depth: place.depth });
+    }
+
+    /// Goes back to the last decision and takes it otherwise: whether there was one.
+    #[inline]
+    fn back(&mut self, program: &Program, subject: &[u8], place: &mut Place) -> bool {
+        while let Some(choice) = self.choices.last_mut() {
+            place.part = choice.part + 1;
+            place.depth = choice.depth;
+            match program.parts[choice.part] {
+                Part::Greedy { .. } => {
+                    choice.more -= 1;
+                    place.at = choice.at + choice.more;
+                    if choice.more == 0 {
+                        self.choices.pop();
+                    }
+                    return true;
+                }
+                Part::Lazy(single) if single.holds_at(program, subject, choice.at) => {
+                    choice.at += 1;
+                    place.at = choice.at;
+                    return true;
+                }
+                Part::Optional(_) => {
+                    place.at = choice.at;
+                    self.choices.pop();
+                    return true;
+                }
+                _ => self.choices.pop(),
+            };
+        }
+        false
+    }
+}
+
+/// How far a match has come.
+#[derive(Debug)]
+struct Place {
+    part: usize,
+    at: usize,
+    /// Levels of recursion that Lua would be in.
+    depth: u16,
+}
+
+impl Single {
+    #[inline]
+    fn holds_at(self, program: &Program, subject: &[u8], at: usize) -> bool {
+        let Some(&byte) = subject.get(at) else { return false };
+        match self {
+            Single::Any => true,
+            Single::Byte(own) => byte == own,
+            Single::Set(set) => program.sets[usize::from(set)].holds(byte),
+        }
+    }
+
+    /// How many bytes at the beginning of `rest` match.
+    #[inline]
+    fn run(self, program: &Program, rest: &[u8]) -> usize {
+        let other = match self {
+            Single::Any => None,
+            Single::Byte(own) => rest.iter().position(|byte| *byte != own),
+            Single::Set(set) => {
+                let set = &program.sets[usize::from(set)];
+                rest.iter().position(|byte| !set.holds(*byte))
+            }
+        };
+        other.unwrap_or(rest.len())
+    }
+}
+
+/// The end of the text from `open` at `at` to the `close` that belongs to it.
+fn balanced(
+    subject: &[u8],
+    at: usize,
+    open: u8,
+    close: u8,
+    steps: &mut Steps,
+) -> Result<Option<usize>, OutOfSteps> {
+    if subject.get(at) != Some(&open) {
+        return Ok(None);
+    }
+    let mut nested = 1_usize;
+    for (index, byte) in subject.iter().enumerate().skip(at + 1) {
+        // In this order, as one byte may be both.
+        if *byte == close {
+            nested -= 1;
+            if nested == 0 {
+                steps.take(index - at)?;
+                return Ok(Some(index + 1));
+            }
+        } else if *byte == open {
+            nested += 1;
+        }
+    }
+    steps.take(subject.len() - at)?;
+    Ok(None)
+}

@@ -1,0 +1,273 @@
+//! A pattern, taken apart once: what the search goes through instead of its text.
+//!
+//! Lua looks at a pattern while it searches, so it complains of a mistake only when a search has
+//! come to it: `("a"):find("b[")` finds nothing and is content. That is kept: a mistake is a part
+//! of the program like any other.
+
+use memchr::memmem::Finder;
+
+use super::LUAJIT;
+use super::failure::{Failure, Malformed};
+use super::limits::{CAPTURES_MAX, PATTERN_MAX_BYTES};
+use super::set::{ESCAPE, Set, end_of_set};
+
+/// Bytes that make of a text a pattern, for `find`. `)` and `]` alone do not.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
+
+/// One place of the subject: which bytes may stand there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Single {
+    Any,
+    Byte(u8),
+    /// One of [`Program::sets`].
+    Set(u16),
+}
+
+/// A part of a pattern.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    /// Exactly once.
+    Once(Single),
+    /// As often as possible, `least` times at least.
+    Greedy {
+        single: Single,
+        least: u8,
+    },
+    /// As rarely as possible.
+    Lazy(Single),
+    /// Once or not at all.
+    Optional(Single),
+    Open(u8),
+    Close(u8),
+    /// An empty capture, which stands for where it is.
+    Position(u8),
+    /// The same bytes as a capture.
+    Again(u8),
+    /// Never matches: the same bytes as a position.
+    Never,
+    Balanced(u8, u8),
+    /// From outside of the set into it.
+    Frontier(u16),
+    End,
+    Malformed(Malformed),
+}
+
+/// A pattern that can be searched for.
+#[derive(Debug)]
+pub struct Program {
+    pub(super) parts: Vec<Part>,
+    pub(super) sets: Vec<Set>,
+    /// Which captures are positions.
+    pub(super) positions: u32,
+    pub(super) captures: u8,
+    /// Matches only where the search begins.
+    pub(super) anchored: bool,
+    /// The byte that every match begins with, where that is known.
+    pub(super) lead: Option<u8>,
+    /// For `find`, which takes a pattern without specials literally.
+    pub(super) literal: Option<Finder<'static>>,
+}
+
+impl Program {
+    /// Takes a pattern apart. `gmatch`, for which `^` means itself, is given it escaped.
+    ///
+    /// # Errors
+    /// [`Failure::TooLong`]; whatever else is wrong shows in a search.
+    pub fn new(pattern: &[u8]) -> Result<Program, Failure> {
+        if pattern.len() > PATTERN_MAX_BYTES {
+            return Err(Failure::TooLong);
+        }
+        let literal = !pattern.iter().any(|byte| SPECIALS.contains(byte));
+        let literal = literal.then(|| Finder::new(pattern).into_owned());
+        // For LuaJIT a pattern is a text of C, which ends at the first NUL.
+        let pattern = match memchr::memchr(0, pattern) {
+            Some(end) if LUAJIT => &pattern[..end],
+            _ => pattern,
+        };
+        let (anchored, pattern) = match pattern {
+            [b'^', rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
+        let mut reading = Reading::of(pattern);
+        while reading.at < pattern.len() {
+            let part = reading.part().unwrap_or_else(Part::Malformed);
+            reading.parts.push(part);
+            if let Part::Malformed(_) = part {
+                break;
+            }
+        }
+        // Lua complains when the capture is asked for, which only `gsub` may leave undone.
+        if reading.open.iter().take(reading.captures()).any(|open| *open) {
+            reading.parts.push(Part::Malformed(Malformed::CaptureNotClosed));
+        }
+        reading.parts.shrink_to_fit();
+        reading.sets.shrink_to_fit();
+        Ok(Program {
+            captures: reading.captures,
+            positions: reading.positions,
+            anchored,
+            lead: lead(&reading.parts),
+            literal,
+            parts: reading.parts,
+            sets: reading.sets,
+        })
+    }
+
+    /// How many captures a match has. Without any, the whole match stands for the first.
+    pub fn captures(&self) -> usize {
+        usize::from(self.captures)
+    }
+}
+
+fn lead(parts: &[Part]) -> Option<u8> {
+    let opens = |part: &&Part| matches!(part, Part::Open(_) | Part::Position(_));
+    match parts.iter().find(|part| !opens(part))? {
+        Part::Once(Single::Byte(byte)) => Some(*byte),
+        Part::Greedy { single: Single::Byte(byte), least: 1 } => Some(*byte),
+        _ => None,
+    }
+}
+
+/// A pattern on the way to become a program. Alternatives are unknown to Lua, so which captures
+/// are open at a place of the pattern is known without any subject.
+struct Reading<'a> {
+    pattern: &'a [u8],
+    at: usize,
+    parts: Vec<Part>,
+    sets: Vec<Set>,
+    captures: u8,
+    open: [bool; CAPTURES_MAX],
+    positions: u32,
+}
+
+impl Reading<'_> {
+    fn of(pattern: &[u8]) -> Reading<'_> {
+        Reading {
+            pattern,
+            at: 0,
+            parts: Vec::new(),
+            sets: Vec::new(),
+            captures: 0,
+            open: [false; CAPTURES_MAX],
+            positions: 0,
+        }
+    }
+
+    fn captures(&self) -> usize {
+        usize::from(self.captures)
+    }
+
+    fn part(&mut self) -> Result<Part, Malformed> {
+        match (self.pattern[self.at], self.pattern.get(self.at + 1)) {
+            (b'(', Some(b')')) => {
+                self.at += 2;
+                let capture = self.capture()?;
+                self.positions |= 1 << capture;
+                Ok(Part::Position(capture))
+            }
+            (b'(', _) => {
+                self.at += 1;
+                let capture = self.capture()?;
+                self.open[usize::from(capture)] = true;
+                Ok(Part::Open(capture))
+            }
+            (b')', _) => {
+                self.at += 1;
+                let last = self.open.iter().rposition(|open| *open);
+                let capture = last.ok_or(Malformed::NothingToClose)?;
+                self.open[capture] = false;
+                Ok(Part::Close(capture as u8))
+            }
+            (b'$', None) => {
+                self.at += 1;
+                Ok(Part::End)
+            }
+            (ESCAPE, Some(b'b')) => self.balanced(),
+            (ESCAPE, Some(b'f')) => self.frontier(),
+            (ESCAPE, Some(digit @ b'0'..=b'9')) => self.again(digit - b'0'),
+            _ => self.repeated(),
+        }
+    }
+
+    fn capture(&mut self) -> Result<u8, Malformed> {
+        if self.captures() == CAPTURES_MAX {
+            return Err(Malformed::TooManyCaptures);
+        }
+        self.captures += 1;
+        Ok(self.captures - 1)
+    }
+
+    fn balanced(&mut self) -> Result<Part, Malformed> {
+        let [open, close, ..] = self.pattern[self.at + 2..] else {
+            return Err(Malformed::BalanceWithoutPair);
+        };
+        self.at += 4;
+        Ok(Part::Balanced(open, close))
+    }
+
+    fn frontier(&mut self) -> Result<Part, Malformed> {
+        self.at += 2;
+        if self.pattern.get(self.at) != Some(&b'[') {
+            return Err(Malformed::FrontierWithoutSet);
+        }
+        let set = self.brackets()?;
+        Ok(Part::Frontier(set))
+    }
+
+    fn again(&mut self, digit: u8) -> Result<Part, Malformed> {
+        self.at += 2;
+        let no_such = Malformed::NoSuchCapture(digit);
+        let capture = digit.checked_sub(1).filter(|capture| *capture < self.captures);
+        let capture = capture.ok_or(no_such)?;
+        if self.open[usize::from(capture)] {
+            return Err(no_such);
+        }
+        let position = self.positions >> capture & 1 == 1;
+        Ok(if position { Part::Never } else { Part::Again(capture) })
+    }
+
+    fn repeated(&mut self) -> Result<Part, Malformed> {
+        let single = self.single()?;
+        let part = match self.pattern.get(self.at) {
+            Some(b'*') => Part::Greedy { single, least: 0 },
+            Some(b'+') => Part::Greedy { single, least: 1 },
+            Some(b'-') => Part::Lazy(single),
+            Some(b'?') => Part::Optional(single),
+            _ => return Ok(Part::Once(single)),
+        };
+        self.at += 1;
+        Ok(part)
+    }
+
+    fn single(&mut self) -> Result<Single, Malformed> {
+        let byte = self.pattern[self.at];
+        match byte {
+            b'[' => return self.brackets().map(Single::Set),
+            ESCAPE => self.at += 1,
+            _ => {
+                self.at += 1;
+                return Ok(if byte == b'.' { Single::Any } else { Single::Byte(byte) });
+            }
+        }
+        let escaped = *self.pattern.get(self.at).ok_or(Malformed::EndsWithEscape)?;
+        self.at += 1;
+        Ok(match Set::class(escaped) {
+            Some(class) => Single::Set(self.set(class)),
+            None => Single::Byte(escaped),
+        })
+    }
+
+    fn brackets(&mut self) -> Result<u16, Malformed> {
+        let end = end_of_set(self.pattern, self.at)?;
+        let set = Set::of_brackets(&self.pattern[self.at + 1..end]);
+        self.at = end + 1;
+        Ok(self.set(set))
+    }
+
+    /// Each takes two bytes of the pattern at least, so their number fits.
+    fn set(&mut self, set: Set) -> u16 {
+        const { assert!(PATTERN_MAX_BYTES / 2 <= u16::MAX as usize) };
+        self.sets.push(set);
+        (self.sets.len() - 1) as u16
+    }
+}

@@ -1,0 +1,105 @@
+//! The budget of steps: how much work patterns may still make.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::limits::STEP_BYTES;
+
+/// Steps that the request at work has left, shared between whoever grants them and the functions
+/// that take them. At 0 the request is over its budget: a search that finds too few steps takes
+/// all of them, and every later one fails at once.
+#[derive(Clone, Debug)]
+pub struct StepsLeft(Rc<Cell<u64>>);
+
+impl StepsLeft {
+    /// With so many steps.
+    pub fn new(steps: u64) -> StepsLeft {
+        StepsLeft(Rc::new(Cell::new(steps)))
+    }
+
+    /// Grants so many steps from now on, whatever was left.
+    pub fn set(&self, steps: u64) {
+        self.0.set(steps);
+    }
+
+    /// How many are left.
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+
+    /// Whether there is nothing left.
+    pub fn is_spent(&self) -> bool {
+        self.get() == 0
+    }
+}
+
+/// Steps of one call. The shared value is read once and written once, not at every step.
+#[derive(Debug)]
+pub struct Steps {
+    left: u64,
+}
+
+/// More steps were needed than there were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfSteps;
+
+impl Steps {
+    /// With so many steps.
+    pub fn new(left: u64) -> Steps {
+        Steps { left }
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes some.
+    ///
+    /// # Errors
+    /// There were no more than that; then none is left.
+    #[inline]
+    pub fn take(&mut self, steps: usize) -> Result<(), OutOfSteps> {
+        let steps = steps as u64;
+        if self.left > steps {
+            self.left -= steps;
+            return Ok(());
+        }
+        self.left = 0;
+        Err(OutOfSteps)
+    }
+
+    /// Takes what it costs to go over `bytes` bytes in the way of `memchr`.
+    ///
+    /// # Errors
+    /// As [`Steps::take`].
+    #[inline]
+    pub fn take_bytes(&mut self, bytes: usize) -> Result<(), OutOfSteps> {
+        self.take(bytes / STEP_BYTES + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_step_is_never_given_away() {
+        let mut steps = Steps::new(3);
+        assert_eq!(steps.take(1), Ok(()));
+        assert_eq!(steps.take(1), Ok(()));
+        assert_eq!(steps.take(1), Err(OutOfSteps));
+        assert_eq!(steps.left(), 0);
+        assert_eq!(steps.take(0), Err(OutOfSteps));
+    }
+
+    #[test]
+    fn bytes_are_cheap_and_never_free() {
+        let mut steps = Steps::new(100);
+        steps.take_bytes(0).expect("one step");
+        assert_eq!(steps.left(), 99);
+        steps.take_bytes(10 * STEP_BYTES).expect("eleven steps");
+        assert_eq!(steps.left(), 88);
+        assert_eq!(steps.take_bytes(usize::MAX), Err(OutOfSteps));
+    }
+}

@@ -1,0 +1,390 @@
+-- What a script sees, as far as it is written in Lua: whatever can wait has to be, because only
+-- Lua can yield. The chunk gets the host's functions and gives back what the host calls.
+
+local host = ...
+
+local concat, error, select, setmetatable, tostring, type =
+    table.concat, error, select, setmetatable, tostring, type
+local create, resume, running, status, yield =
+    coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
+local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
+local host_request, host_field = host.request, host.request_field
+-- Where hooks belong to coroutines, the host has to know which one runs.
+local switch = host.switch or function() end
+
+-- Waiting ------------------------------------------------------------------------------------
+
+local function outcome(is_well, ...)
+    if is_well then
+        return ...
+    end
+    error((...), 0)
+end
+
+-- Leaves this coroutine, and all that it runs in, until the host has what was asked for.
+local function wait(operation, ...)
+    return outcome(yield(WAIT, operation, ...))
+end
+
+-- Coroutines of the script's own: what they yield to the host passes through whoever resumes them.
+local function through(inner, is_well, first, ...)
+    switch(running())
+    if is_well and first == WAIT then
+        local function again(...)
+            switch(inner)
+            return through(inner, resume(inner, ...))
+        end
+        return again(yield(WAIT, ...))
+    end
+    return is_well, first, ...
+end
+
+local function resume_through(inner, ...)
+    if type(inner) ~= "thread" then
+        error("a coroutine is needed, not a " .. type(inner), 2)
+    end
+    switch(inner)
+    return through(inner, resume(inner, ...))
+end
+
+coroutine.resume = resume_through
+
+function coroutine.wrap(body)
+    local inner = create(body)
+    return function(...)
+        return outcome(resume_through(inner, ...))
+    end
+end
+
+-- Functions of the host raise errors without a place; a script is told where it has called them.
+local function said(why)
+    return (tostring(why):gsub("^runtime error: ", ""):gsub("\nstack traceback:.*", ""))
+end
+
+local function placed(is_well, ...)
+    if is_well then
+        return ...
+    end
+    -- The caller has gone with a tail call.
+    error(said((...)), 2)
+end
+
+local function place(library)
+    for name, value in pairs(library) do
+        if type(value) == "function" then
+            library[name] = function(...)
+                return placed(pcall(value, ...))
+            end
+        elseif type(value) == "table" then
+            place(value)
+        end
+    end
+    return library
+end
+
+local json_encode, json_decode = host.libraries.json.encode, host.libraries.json.decode
+
+-- Requests -----------------------------------------------------------------------------------
+
+local request_methods, Request = {}, { __name = "request" }
+
+function Request.__index(request, key)
+    local method = request_methods[key]
+    if method then
+        return method
+    end
+    local value, why = host_request(request[1], key)
+    if why then
+        error(why, 2)
+    end
+    if value ~= nil then
+        request[key] = value
+    end
+    return value
+end
+
+function request_methods.field(request, name)
+    local value, why = host_field(request[1], name)
+    if why then
+        error(why, 2)
+    end
+    return value
+end
+
+-- The content as one string.
+function request_methods.body(request)
+    local body = request[2]
+    if not body then
+        body = wait("body", request[1])
+        request[2] = body
+    end
+    return body
+end
+
+-- The fields of a form.
+function request_methods.form(request)
+    return host.parse_form(request:body())
+end
+
+-- The value of JSON content; nil and why when it is none.
+function request_methods.json(request)
+    return json_decode(request:body())
+end
+
+-- Answers ------------------------------------------------------------------------------------
+
+-- An answer is { id, piece, piece, … }; `n` is where its last piece stands.
+local response_methods = {}
+local Response = { __index = response_methods, __name = "response" }
+
+local function is_open(response)
+    if not response.n then
+        error("the answer is complete; nothing can be added to it", 3)
+    end
+end
+
+local function changes_head(response)
+    is_open(response)
+    if response.has_begun then
+        error("the head of the answer has gone out; set status and fields before", 3)
+    end
+end
+
+local function send(response, operation)
+    local n = response.n
+    local text = concat(response, "", 2, n)
+    for at = 2, n do
+        response[at] = nil
+    end
+    response.n, response.bytes, response.has_begun = 1, 0, true
+    wait(operation, response[1], text)
+end
+
+local function add(response, piece)
+    local kind = type(piece)
+    if kind == "number" then
+        piece = tostring(piece)
+    elseif kind ~= "string" then
+        error("an answer is written in strings and numbers, and this is a " .. kind, 3)
+    end
+    local n = response.n + 1
+    response[n] = piece
+    response.n, response.bytes = n, response.bytes + #piece
+end
+
+function response_methods.write(response, piece, ...)
+    is_open(response)
+    add(response, piece)
+    for at = 1, select("#", ...) do
+        add(response, (select(at, ...)))
+    end
+    if response.bytes > BUFFER_BYTES then
+        send(response, "write")
+    end
+    return response
+end
+
+-- What was written so far goes out now.
+function response_methods.flush(response)
+    is_open(response)
+    send(response, "flush")
+    return response
+end
+
+function response_methods.status(response, code)
+    changes_head(response)
+    local why = host.set_status(response[1], code)
+    if why then
+        error(why, 2)
+    end
+    return response
+end
+
+local function set_field(response, name, value, is_more)
+    if type(value) == "number" then
+        value = tostring(value)
+    end
+    if type(name) ~= "string" or (type(value) ~= "string" and value ~= nil) then
+        error("a field has a name and a value, both of them strings", 3)
+    end
+    local why = host.set_field(response[1], name, value, is_more or false)
+    if why then
+        error(why, 3)
+    end
+end
+
+-- Sets a field; without a value takes it away; with `more` beside those of the same name.
+function response_methods.field(response, name, value, more)
+    changes_head(response)
+    set_field(response, name, value, more == "more" or more == true)
+    return response
+end
+
+function response_methods.cookie(response, name, value, options)
+    changes_head(response)
+    local text, why = host.cookie(name, value, options)
+    if why then
+        error(why, 2)
+    end
+    set_field(response, "Set-Cookie", text, true)
+    return response
+end
+
+function response_methods.html(response, text)
+    changes_head(response)
+    set_field(response, "Content-Type", "text/html; charset=utf-8")
+    response_methods.write(response, text)
+    return response
+end
+
+function response_methods.json(response, value, options)
+    changes_head(response)
+    local is_well, text = pcall(json_encode, value, options)
+    if not is_well then
+        error(said(text), 2)
+    end
+    set_field(response, "Content-Type", "application/json")
+    response_methods.write(response, text)
+    return response
+end
+
+-- Compressed or not: the length of a page tells about a secret beside what others choose.
+function response_methods.compress(response, is_wanted)
+    changes_head(response)
+    local why = host.set_compressed(response[1], is_wanted and true or false)
+    if why then
+        error(why, 2)
+    end
+    return response
+end
+
+function response_methods.redirect(response, location, code)
+    changes_head(response)
+    local why = host.set_status(response[1], code or 303)
+    if why then
+        error(why, 2)
+    end
+    set_field(response, "Location", location)
+    return response
+end
+
+-- The site ------------------------------------------------------------------------------------
+
+local handlers = {}
+local pinion = place(host.libraries)
+
+-- Puts each of `middleware` around what comes behind it.
+local function around(middleware, handler)
+    for at = #middleware, 1, -1 do
+        local outer, inner = middleware[at], handler
+        handler = function(request, response, more)
+            return outer(request, response, function()
+                return inner(request, response, more)
+            end)
+        end
+    end
+    return handler
+end
+
+local function register(method, pattern, handler, middleware)
+    if type(pattern) ~= "string" then
+        error("a route needs a pattern such as \"/hello/:name\"", 3)
+    end
+    if type(handler) ~= "function" then
+        error("the route \"" .. pattern .. "\" needs a function(req, res)", 3)
+    end
+    local number, why = host.route(method, pattern)
+    if not number then
+        error(why, 3)
+    end
+    handlers[number] = around(middleware, handler)
+end
+
+local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
+
+local function group(into, prefix, middleware)
+    for _, name in ipairs(METHODS) do
+        local method = name:upper()
+        into[name] = function(pattern, handler)
+            register(method, prefix .. tostring(pattern), handler, middleware)
+        end
+    end
+    function into.any(pattern, handler)
+        register(nil, prefix .. tostring(pattern), handler, middleware)
+    end
+    function into.route(method, pattern, handler)
+        register(tostring(method):upper(), prefix .. tostring(pattern), handler, middleware)
+    end
+    -- What is registered behind it runs inside of it.
+    function into.use(outer)
+        if type(outer) ~= "function" then
+            error("`use` needs a function(req, res, next)", 2)
+        end
+        middleware = { unpack(middleware) }
+        middleware[#middleware + 1] = outer
+    end
+    function into.group(more, body)
+        local inner = group({}, prefix .. tostring(more), { unpack(middleware) })
+        if body then
+            body(inner)
+        end
+        return inner
+    end
+    return into
+end
+
+group(pinion, "", {})
+
+local function special(name)
+    return function(handler)
+        if type(handler) ~= "function" then
+            error("a function(req, res) is needed", 2)
+        end
+        handlers[name] = handler
+        host.special(name)
+    end
+end
+
+pinion.not_found, pinion.on_error = special("not_found"), special("on_error")
+
+function pinion.sleep(seconds)
+    if type(seconds) ~= "number" or not (seconds >= 0) then
+        error("sleep takes a number of seconds", 2)
+    end
+    wait("sleep", seconds)
+end
+
+local function say(...)
+    local texts = {}
+    for at = 1, select("#", ...) do
+        texts[at] = tostring((select(at, ...)))
+    end
+    host.log(concat(texts, "\t"))
+end
+
+pinion.log, print = say, say
+
+-- One request after the other, in the same coroutine.
+local function answer(id, route, more)
+    local request = setmetatable({ id }, Request)
+    local response = setmetatable({ id, n = 1, bytes = 0 }, Response)
+    local said = handlers[route](request, response, more)
+    if said ~= nil then
+        response:write(said)
+    end
+    local n = response.n
+    response.n = nil
+    if n == 2 then
+        return response[2]
+    end
+    return concat(response, "", 2, n)
+end
+
+local function strand(id, route, more)
+    while true do
+        id, route, more = yield(DONE, answer(id, route, more))
+    end
+end
+
+_G.pinion = pinion
+return strand

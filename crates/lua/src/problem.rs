@@ -1,0 +1,54 @@
+//! What is wrong with a script before it answers anything.
+
+use mlua::Error;
+use std::fmt;
+
+/// One line that names file and line, and what there is to say behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    text: String,
+}
+
+impl Problem {
+    pub(crate) fn new(error: &Error) -> Self {
+        let text = match error {
+            Error::SyntaxError { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        Self::of_text(&text)
+    }
+
+    /// Only what went wrong and where; how it came there is for whoever looks at a running site.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let text = text.strip_prefix("runtime error: ").unwrap_or(text);
+        let text = text.strip_prefix("syntax error: ").unwrap_or(text);
+        let text = text.split("\nstack traceback:").next().unwrap_or_default();
+        Self { text: text.trim_end().to_owned() }
+    }
+
+    pub(crate) fn bytecode(name: &str) -> Self {
+        Self { text: format!("{name}: this is bytecode, and only text is run; give the source") }
+    }
+
+    pub(crate) fn waits_at_start(name: &str) -> Self {
+        Self {
+            text: format!(
+                "{name}: the script waits while it starts (sleep, or reading); do that in a handler"
+            ),
+        }
+    }
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self { text: format!("no thread can be started to watch the scripts: {error}") }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Problem {}

@@ -1,0 +1,359 @@
+//! Which handler a path gets. Pure: patterns in, numbers out.
+//!
+//! A pattern is a path whose segments are text, `:name` for exactly one segment that is not empty,
+//! or, as the last one, `*name` for all the rest, be it empty. Text goes before `:name`, and that
+//! before `*name`, segment by segment from the left; what was registered first does not matter.
+
+use crate::limits::{PATTERN_MAX_BYTES, PATTERN_PARAMETERS_MAX, ROUTES_MAX};
+use pinion_http::grammar::is_token;
+use std::fmt;
+use std::ops::Range;
+
+/// All routes of a site.
+#[derive(Debug, Default)]
+pub struct Router {
+    nodes: Vec<Node>,
+    routes: Vec<Route>,
+}
+
+/// A place in the tree of segments. The first one is the root.
+#[derive(Debug, Default)]
+struct Node {
+    /// Sorted by text.
+    texts: Vec<(Box<[u8]>, usize)>,
+    one: Option<usize>,
+    /// What ends here.
+    here: Methods,
+    /// What takes all the rest.
+    rest: Methods,
+}
+
+/// The routes of one place.
+#[derive(Debug, Default)]
+struct Methods {
+    named: Vec<(Box<[u8]>, usize)>,
+    any: Option<usize>,
+}
+
+/// What was registered.
+#[derive(Debug)]
+struct Route {
+    pattern: Box<str>,
+    parameters: Vec<Box<str>>,
+}
+
+/// A route and what its parameters stand for, in the order of the pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// The number that [`Router::add`] gave it.
+    pub route: usize,
+    values: [(u16, u16); PATTERN_PARAMETERS_MAX],
+    count: usize,
+}
+
+impl Match {
+    /// Where the values stand in the path.
+    pub fn values(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.values[..self.count].iter().map(|&(from, to)| usize::from(from)..usize::from(to))
+    }
+}
+
+/// What a request finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A handler.
+    Route(Match),
+    /// Handlers of other methods only.
+    Methods(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Why a pattern is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatternError {
+    /// It does not begin with a slash.
+    NoSlash,
+    /// `*name` is not the last segment.
+    RestNotLast,
+    /// A parameter without a name, or with one that is no word.
+    Name(String),
+    /// Two parameters have the same name.
+    NameTwice(String),
+    /// More than [`PATTERN_PARAMETERS_MAX`] parameters.
+    TooManyParameters,
+    /// More than [`PATTERN_MAX_BYTES`] bytes.
+    TooLong,
+    /// It can match nothing: a query, a percent sign, a fragment or a control character.
+    Character(char),
+    /// The method is no token.
+    Method(String),
+    /// More than [`ROUTES_MAX`] routes.
+    TooManyRoutes,
+    /// Another one of the same method matches exactly the same paths.
+    Taken(String),
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSlash => write!(f, "a pattern begins with a slash, such as \"/hello/:name\""),
+            Self::RestNotLast => write!(f, "`*name` takes all the rest, so it has to come last"),
+            Self::Name(name) => write!(
+                f,
+                "\"{name}\" is no name of a parameter; take letters, digits and underscores"
+            ),
+            Self::NameTwice(name) => write!(f, "two parameters have the name \"{name}\""),
+            Self::TooManyParameters => {
+                write!(f, "a pattern has at most {PATTERN_PARAMETERS_MAX} parameters")
+            }
+            Self::TooLong => write!(f, "a pattern has at most {PATTERN_MAX_BYTES} bytes"),
+            Self::Character(character) => write!(
+                f,
+                "{character:?} is in no path that is looked up; patterns are written decoded and \
+                 without a query"
+            ),
+            Self::Method(method) => write!(f, "\"{method}\" is no method"),
+            Self::TooManyRoutes => write!(f, "a site has at most {ROUTES_MAX} routes"),
+            Self::Taken(pattern) => {
+                write!(f, "the route \"{pattern}\" matches the same requests; remove one of them")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+impl Router {
+    /// Nothing is found in it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { nodes: vec![Node::default()], routes: Vec::new() }
+    }
+
+    /// Whether there are no routes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    /// The pattern of a route, as it was written.
+    #[must_use]
+    pub fn pattern(&self, route: usize) -> Option<&str> {
+        self.routes.get(route).map(|route| &*route.pattern)
+    }
+
+    /// The names of the parameters of a route.
+    pub fn parameters(&self, route: usize) -> impl Iterator<Item = &str> {
+        let route = self.routes.get(route);
+        route.into_iter().flat_map(|route| route.parameters.iter().map(|name| &**name))
+    }
+
+    /// Adds a route for a method, or for all of them, and says which number it has: they count on
+    /// from 0.
+    ///
+    /// # Errors
+    /// [`PatternError`]; nothing has changed then.
+    pub fn add(&mut self, method: Option<&str>, pattern: &str) -> Result<usize, PatternError> {
+        if let Some(method) = method
+            && !is_token(method.as_bytes())
+        {
+            return Err(PatternError::Method(method.to_owned()));
+        }
+        let parameters = check(pattern)?;
+        let number = self.routes.len();
+        if number == ROUTES_MAX {
+            return Err(PatternError::TooManyRoutes);
+        }
+        let methods = self.place(pattern);
+        let taken = match method {
+            Some(method) => {
+                methods.named.iter().find(|(name, _)| **name == *method.as_bytes()).map(|at| at.1)
+            }
+            None => methods.any,
+        };
+        if let Some(taken) = taken {
+            let pattern = self.routes.get(taken).map(|route| route.pattern.to_string());
+            return Err(PatternError::Taken(pattern.unwrap_or_default()));
+        }
+        match method {
+            Some(method) => methods.named.push((method.as_bytes().into(), number)),
+            None => methods.any = Some(number),
+        }
+        self.routes.push(Route { pattern: pattern.into(), parameters });
+        Ok(number)
+    }
+
+    /// Where the routes of a checked pattern are kept.
+    fn place(&mut self, pattern: &str) -> &mut Methods {
+        let mut at = 0;
+        for segment in pattern[1..].split('/') {
+            let next = self.nodes.len();
+            let node = &mut self.nodes[at];
+            if segment.starts_with('*') {
+                return &mut self.nodes[at].rest;
+            }
+            at = if segment.starts_with(':') {
+                *node.one.get_or_insert(next)
+            } else {
+                let text = segment.as_bytes();
+                match node.texts.binary_search_by(|(have, _)| (**have).cmp(text)) {
+                    Ok(index) => node.texts[index].1,
+                    Err(index) => {
+                        node.texts.insert(index, (text.into(), next));
+                        next
+                    }
+                }
+            };
+            if at == next {
+                self.nodes.push(Node::default());
+            }
+        }
+        &mut self.nodes[at].here
+    }
+
+    /// Finds the route of a decoded path. A HEAD without a route of its own is a GET.
+    #[must_use]
+    pub fn find(&self, method: &[u8], path: &[u8]) -> Found {
+        let mut search = Search { router: self, method, path, allowed: Vec::new() };
+        let mut found = Match { route: 0, values: [(0, 0); PATTERN_PARAMETERS_MAX], count: 0 };
+        if path.first() != Some(&b'/') || path.len() > usize::from(u16::MAX) {
+            return Found::Nothing;
+        }
+        if search.walk(0, 1, &mut found) {
+            return Found::Route(found);
+        }
+        match search.allowed.is_empty() {
+            true => Found::Nothing,
+            false => Found::Methods(search.allowed),
+        }
+    }
+}
+
+/// One look-up.
+struct Search<'r> {
+    router: &'r Router,
+    method: &'r [u8],
+    path: &'r [u8],
+    /// Methods of places that were met and have none for this one.
+    allowed: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Whether something below a node matches the path from `from` on. Each node is met once at
+    /// most for one way that leads to it, and never deeper than the longest pattern.
+    fn walk(&mut self, node: usize, from: usize, found: &mut Match) -> bool {
+        let router = self.router;
+        let Some(node) = router.nodes.get(node) else { return false };
+        let Some(rest) = self.path.get(from..) else {
+            return self.take(&node.here, found);
+        };
+        let length = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+        let (segment, next) = (&rest[..length], from + length + 1);
+        if let Ok(index) = node.texts.binary_search_by(|(have, _)| (**have).cmp(segment))
+            && self.walk(node.texts[index].1, next, found)
+        {
+            return true;
+        }
+        let count = found.count;
+        if let Some(one) = node.one
+            && !segment.is_empty()
+        {
+            Self::capture(found, from, from + length);
+            if self.walk(one, next, found) {
+                return true;
+            }
+            found.count = count;
+        }
+        if node.rest.is_empty() {
+            return false;
+        }
+        Self::capture(found, from, self.path.len());
+        if self.take(&node.rest, found) {
+            return true;
+        }
+        found.count = count;
+        false
+    }
+
+    fn capture(found: &mut Match, from: usize, to: usize) {
+        // A pattern has no more parameters than there are places, and a path fits 16 bits.
+        if let Some(place) = found.values.get_mut(found.count) {
+            *place = (from as u16, to as u16);
+            found.count += 1;
+        }
+    }
+
+    fn take(&mut self, methods: &Methods, found: &mut Match) -> bool {
+        if let Some(route) = methods.of(self.method) {
+            found.route = route;
+            return true;
+        }
+        methods.list(&mut self.allowed);
+        false
+    }
+}
+
+impl Methods {
+    fn is_empty(&self) -> bool {
+        self.any.is_none() && self.named.is_empty()
+    }
+
+    fn of(&self, method: &[u8]) -> Option<usize> {
+        let named = |method: &[u8]| {
+            self.named.iter().find(|(name, _)| **name == *method).map(|&(_, route)| route)
+        };
+        let get = || if method == b"HEAD" { named(b"GET") } else { None };
+        named(method).or_else(get).or(self.any)
+    }
+
+    fn list(&self, allowed: &mut Vec<String>) {
+        let mut add = |name: &str| {
+            if !allowed.iter().any(|have| have == name) {
+                allowed.push(name.to_owned());
+            }
+        };
+        for (name, _) in &self.named {
+            add(&String::from_utf8_lossy(name));
+            if **name == *b"GET" {
+                add("HEAD");
+            }
+        }
+    }
+}
+
+/// The names of its parameters.
+fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
+    if pattern.len() > PATTERN_MAX_BYTES {
+        return Err(PatternError::TooLong);
+    }
+    let Some(rest) = pattern.strip_prefix('/') else { return Err(PatternError::NoSlash) };
+    if let Some(bad) = pattern.chars().find(|&c| matches!(c, '?' | '#' | '%') || c.is_control()) {
+        return Err(PatternError::Character(bad));
+    }
+    let mut names: Vec<Box<str>> = Vec::new();
+    let mut segments = rest.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let name = match segment.strip_prefix('*') {
+            Some(_) if segments.peek().is_some() => return Err(PatternError::RestNotLast),
+            Some(name) => Some(name),
+            None => segment.strip_prefix(':'),
+        };
+        let Some(name) = name else { continue };
+        let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if name.is_empty() || !is_word {
+            return Err(PatternError::Name(name.to_owned()));
+        }
+        if names.iter().any(|have| **have == *name) {
+            return Err(PatternError::NameTwice(name.to_owned()));
+        }
+        names.push(name.into());
+    }
+    match names.len() <= PATTERN_PARAMETERS_MAX {
+        true => Ok(names),
+        false => Err(PatternError::TooManyParameters),
+    }
+}
+
+#[cfg(test)]
+mod tests;

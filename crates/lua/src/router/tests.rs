@@ -1,0 +1,150 @@
+use super::*;
+use proptest::prelude::*;
+
+fn router(routes: &[(&str, &str)]) -> Router {
+    let mut router = Router::new();
+    for (method, pattern) in routes {
+        let method = (*method != "any").then_some(*method);
+        router.add(method, pattern).expect(pattern);
+    }
+    router
+}
+
+/// The pattern that a request finds, and its values.
+fn found(router: &Router, method: &str, path: &str) -> (String, Vec<String>) {
+    match router.find(method.as_bytes(), path.as_bytes()) {
+        Found::Route(found) => (
+            router.pattern(found.route).expect("a route").to_owned(),
+            found.values().map(|range| path[range].to_owned()).collect(),
+        ),
+        Found::Methods(methods) => ("methods".to_owned(), methods),
+        Found::Nothing => ("nothing".to_owned(), Vec::new()),
+    }
+}
+
+#[test]
+fn text_goes_before_a_parameter_and_that_before_the_rest() {
+    let router = router(&[
+        ("GET", "/*all"),
+        ("GET", "/a/:x"),
+        ("GET", "/a/b"),
+        ("GET", "/:x/b/c"),
+        ("GET", "/a/:x/d"),
+        ("POST", "/a/b"),
+        ("any", "/any"),
+        ("GET", "/"),
+        ("GET", "/dir/"),
+    ]);
+    for (method, path, pattern, values) in [
+        ("GET", "/a/b", "/a/b", &[][..]),
+        ("HEAD", "/a/b", "/a/b", &[]),
+        ("GET", "/a/x", "/a/:x", &["x"]),
+        // No way ends behind the text, so the parameter is tried.
+        ("GET", "/a/b/c", "/:x/b/c", &["a"]),
+        ("GET", "/a/b/d", "/a/:x/d", &["b"]),
+        ("GET", "/a/b/e", "/*all", &["a/b/e"]),
+        ("GET", "/a/", "/*all", &["a/"]),
+        ("GET", "/", "/", &[]),
+        ("GET", "/dir/", "/dir/", &[]),
+        ("GET", "/dir", "/*all", &["dir"]),
+        ("GET", "//", "/*all", &["/"]),
+        ("POST", "/a/b", "/a/b", &[]),
+        ("PUT", "/any", "/any", &[]),
+        ("POST", "/a/x", "methods", &["GET", "HEAD"]),
+        ("DELETE", "/a/b", "methods", &["GET", "HEAD", "POST"]),
+    ] {
+        let (have, have_values) = found(&router, method, path);
+        assert_eq!((have.as_str(), have_values.len()), (pattern, values.len()), "{method} {path}");
+        let mut sorted = have_values;
+        sorted.sort();
+        assert_eq!(sorted, values, "{method} {path}");
+    }
+    assert_eq!(found(&router, "GET", "no slash").0, "nothing");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let mut router = router(&[("GET", "/a/:x"), ("any", "/b")]);
+    let many: String = (0..=PATTERN_PARAMETERS_MAX).map(|n| format!("/:p{n}")).collect();
+    for (method, pattern, why) in [
+        (Some("GET"), "a", PatternError::NoSlash),
+        (Some("GET"), "", PatternError::NoSlash),
+        (Some("GET"), "/*a/b", PatternError::RestNotLast),
+        (Some("GET"), "/:", PatternError::Name(String::new())),
+        (Some("GET"), "/*", PatternError::Name(String::new())),
+        (Some("GET"), "/:a-b", PatternError::Name("a-b".to_owned())),
+        (Some("GET"), "/:a/:a", PatternError::NameTwice("a".to_owned())),
+        (Some("GET"), "/a?b=c", PatternError::Character('?')),
+        (Some("GET"), "/a%20b", PatternError::Character('%')),
+        (Some("G T"), "/a", PatternError::Method("G T".to_owned())),
+        (Some("GET"), "/a/:other", PatternError::Taken("/a/:x".to_owned())),
+        (None, "/b", PatternError::Taken("/b".to_owned())),
+        (None, &many, PatternError::TooManyParameters),
+        (None, &format!("/{}", "x".repeat(PATTERN_MAX_BYTES)), PatternError::TooLong),
+    ] {
+        assert_eq!(router.add(method, pattern), Err(why), "{pattern}");
+    }
+    assert_eq!(found(&router, "GET", "/a/1").0, "/a/:x");
+}
+
+/// Whether one pattern matches, by itself, and how good it is: smaller is better.
+fn matches_alone(pattern: &str, path: &str) -> Option<Vec<u8>> {
+    let mut rank = Vec::new();
+    let mut rest = Some(&path[1..]);
+    for segment in pattern[1..].split('/') {
+        let left = rest?;
+        if segment.starts_with('*') {
+            rank.push(2);
+            return Some(rank);
+        }
+        let (have, next) = match left.split_once('/') {
+            Some((have, next)) => (have, Some(next)),
+            None => (left, None),
+        };
+        match segment.starts_with(':') {
+            true if have.is_empty() => return None,
+            true => rank.push(1),
+            false if have == segment => rank.push(0),
+            false => return None,
+        }
+        rest = next;
+    }
+    rest.is_none().then_some(rank)
+}
+
+proptest! {
+    /// The tree finds what trying each pattern by itself finds.
+    #[test]
+    fn the_tree_agrees_with_a_list(
+        patterns in prop::collection::vec(
+            prop::collection::vec("a|b||:x|:y|\\*z", 1..4), 1..12),
+        paths in prop::collection::vec("(/(a|b|c|)){1,4}", 1..8),
+    ) {
+        let mut router = Router::new();
+        let mut have = Vec::new();
+        for segments in patterns {
+            let pattern = format!("/{}", segments.join("/"));
+            if router.add(Some("GET"), &pattern).is_ok() {
+                have.push(pattern);
+            }
+        }
+        for path in paths {
+            let best = have
+                .iter()
+                .filter_map(|pattern| Some((matches_alone(pattern, &path)?, pattern)))
+                .min();
+            let found = found(&router, "GET", &path).0;
+            match best {
+                Some((_, pattern)) => prop_assert_eq!(&found, pattern, "{}", path),
+                None => prop_assert_eq!(found, "nothing", "{}", path),
+            }
+        }
+    }
+
+    #[test]
+    fn any_pattern_and_path_is_borne(pattern in "\\PC{0,40}", path in "\\PC{0,40}") {
+        let mut router = Router::new();
+        let _refused = router.add(Some("GET"), &pattern);
+        let _found = router.find(b"GET", path.as_bytes());
+    }
+}

@@ -1,0 +1,365 @@
+//! A VM with the libraries that a script may have, listed by hand: whatever a new version of Lua
+//! brings is not open until it stands here.
+//!
+//! A script of a site is trusted with the site, not with the machine: it reaches no file, program,
+//! variable of the environment, foreign function or bytecode. What it may do beyond computing, the
+//! server lends it.
+
+use mlua::{Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
+
+/// Global functions of the base library that stay.
+const BASE: &[&str] = &[
+    "assert",
+    "error",
+    "getmetatable",
+    "ipairs",
+    "next",
+    "pairs",
+    "pcall",
+    "rawequal",
+    "rawget",
+    "rawlen",
+    "rawset",
+    "select",
+    "setmetatable",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
+    "xpcall",
+    "_VERSION",
+    "_G",
+];
+
+/// What stays of each library. Functions of strings that search for patterns are replaced by ours
+/// ([`crate::pattern`]), those of coroutines are wrapped where tasks are.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    (
+        "coroutine",
+        &["close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield"],
+    ),
+    ("table", &["concat", "insert", "maxn", "move", "pack", "remove", "sort", "unpack"]),
+    (
+        "string",
+        &[
+            "byte", "char", "find", "format", "gmatch", "gsub", "len", "lower", "match", "pack",
+            "packsize", "rep", "reverse", "sub", "unpack", "upper",
+        ],
+    ),
+    (
+        "math",
+        &[
+            "abs",
+            "acos",
+            "asin",
+            "atan",
+            "atan2",
+            "ceil",
+            "cos",
+            "cosh",
+            "deg",
+            "exp",
+            "floor",
+            "fmod",
+            "frexp",
+            "huge",
+            "ldexp",
+            "log",
+            "log10",
+            "max",
+            "maxinteger",
+            "min",
+            "mininteger",
+            "modf",
+            "pi",
+            "pow",
+            "rad",
+            "random",
+            "randomseed",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+            "tanh",
+            "tointeger",
+            "type",
+            "ult",
+        ],
+    ),
+    ("os", &["clock", "date", "difftime", "time"]),
+    ("utf8", &["char", "charpattern", "codepoint", "codes", "len", "offset"]),
+    (
+        "bit",
+        &[
+            "arshift", "band", "bnot", "bor", "bswap", "bxor", "lshift", "rol", "ror", "rshift",
+            "tobit", "tohex",
+        ],
+    ),
+];
+
+/// Bytes of the source that stand for the name of a chunk without one: about what Lua shows.
+const CHUNK_NAME_BYTES: usize = 40;
+
+/// A fresh VM in which nothing but [`BASE`] and [`LIBRARIES`] can be reached.
+///
+/// # Errors
+/// Out of memory.
+pub fn open() -> Result<Lua> {
+    let lua = Lua::new_with(opened(), LuaOptions::new())?;
+    let globals = lua.globals();
+    let has = |table: &Table, name: &str| table.raw_get::<Value>(name).map(|v| !v.is_nil());
+    // What is to stay is copied out, everything else removed: nothing new slips through.
+    let mut kept: Vec<(&str, Value)> = Vec::new();
+    for &name in BASE {
+        if has(&globals, name)? {
+            kept.push((name, globals.raw_get(name)?));
+        }
+    }
+    for &(name, members) in LIBRARIES {
+        if let Value::Table(library) = globals.raw_get::<Value>(name)? {
+            keep_only(&library, members)?;
+            kept.push((name, Value::Table(library)));
+        }
+    }
+    clear(&globals)?;
+    for (name, value) in kept {
+        globals.raw_set(name, value)?;
+    }
+    lend(&lua, &globals)?;
+    Ok(lua)
+}
+
+fn opened() -> StdLib {
+    let common = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
+    #[cfg(feature = "luajit")]
+    // Opening `jit` is what switches the compiler on.
+    return common | StdLib::BIT | StdLib::JIT;
+    #[cfg(not(feature = "luajit"))]
+    return common | StdLib::COROUTINE | StdLib::UTF8;
+}
+
+fn keep_only(library: &Table, members: &[&str]) -> Result<()> {
+    let mut kept = Vec::with_capacity(members.len());
+    for &member in members {
+        kept.push((member, library.raw_get::<Value>(member)?));
+    }
+    clear(library)?;
+    kept.into_iter().try_for_each(|(member, value)| library.raw_set(member, value))
+}
+
+fn clear(table: &Table) -> Result<()> {
+    let mut keys = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        keys.push(pair?.0);
+    }
+    keys.into_iter().try_for_each(|key| table.raw_set(key, Value::Nil))
+}
+
+/// The names that a script looks for under the same names elsewhere, made harmless.
+fn lend(lua: &Lua, globals: &Table) -> Result<()> {
+    globals.raw_set("load", lua.create_function(load)?)?;
+    if cfg!(feature = "luajit") {
+        // 5.1 has two names for it.
+        globals.raw_set("loadstring", globals.raw_get::<Function>("load")?)?;
+        let table: Table = globals.raw_get("table")?;
+        if table.raw_get::<Value>("unpack")?.is_nil() {
+            table.raw_set("unpack", globals.raw_get::<Value>("unpack")?)?;
+        }
+    } else {
+        let table: Table = globals.raw_get("table")?;
+        globals.raw_set("unpack", table.raw_get::<Value>("unpack")?)?;
+    }
+    globals.raw_set("collectgarbage", lua.create_function(collectgarbage)?)?;
+    let debug = lua.create_table()?;
+    debug.raw_set("traceback", lua.create_function(traceback)?)?;
+    globals.raw_set("debug", debug)
+}
+
+/// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything.
+fn load(
+    lua: &Lua,
+    (chunk, name, _mode, environment): (Value, Option<mlua::LuaString>, Value, Option<Table>),
+) -> Result<MultiValue> {
+    let source = match chunk {
+        Value::String(text) => text.as_bytes().to_vec(),
+        Value::Function(reader) => read_all(&reader)?,
+        other => {
+            let kind = other.type_name();
+            return failed(lua, &format!("load: a string or a function is needed, not a {kind}"));
+        }
+    };
+    let name = match name {
+        Some(name) => name.to_string_lossy(),
+        None => format!("=[string \"{}\"]", first_line(&source)),
+    };
+    // Lua takes names as C does.
+    let name = name.replace('\0', "");
+    let chunk = lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text);
+    let chunk = match environment {
+        Some(environment) => chunk.set_environment(environment),
+        None => chunk,
+    };
+    match chunk.into_function() {
+        Ok(function) => Ok(MultiValue::from_iter([Value::Function(function)])),
+        Err(error) => failed(lua, &error.to_string()),
+    }
+}
+
+/// What tells one chunk without a name from another.
+fn first_line(source: &[u8]) -> String {
+    let line = source.split(u8::is_ascii_control).next().unwrap_or_default();
+    String::from_utf8_lossy(&line[..line.len().min(CHUNK_NAME_BYTES)]).into_owned()
+}
+
+/// Pieces of a chunk until nil or an empty one.
+fn read_all(reader: &Function) -> Result<Vec<u8>> {
+    let mut source = Vec::new();
+    while let Some(piece) = reader.call::<Option<mlua::LuaString>>(())? {
+        if piece.as_bytes().is_empty() {
+            break;
+        }
+        source.extend_from_slice(&piece.as_bytes());
+    }
+    Ok(source)
+}
+
+fn failed(lua: &Lua, why: &str) -> Result<MultiValue> {
+    Ok(MultiValue::from_iter([Value::Nil, Value::String(lua.create_string(why)?)]))
+}
+
+/// Only the question how much is used: when to collect is decided per request.
+fn collectgarbage(lua: &Lua, option: Option<String>) -> Result<f64> {
+    // What libraries ask for out of habit does no harm when it is not done.
+    let is_count = option.is_some_and(|option| option == "count");
+    Ok(if is_count { lua.used_memory() as f64 / 1024.0 } else { 0.0 })
+}
+
+/// `debug.traceback([message [, level]])` of the running coroutine.
+fn traceback(lua: &Lua, (message, level): (Value, Option<usize>)) -> Result<Value> {
+    match message {
+        Value::Nil => Ok(Value::String(lua.traceback(None, level.unwrap_or(1))?)),
+        Value::String(message) => {
+            let message = message.to_string_lossy();
+            Ok(Value::String(lua.traceback(Some(&message), level.unwrap_or(1))?))
+        }
+        // As Lua has it: what is no text is given back.
+        other => Ok(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn eval<R: mlua::FromLuaMulti>(code: &str) -> Result<R> {
+        open().expect("a VM").load(code).eval()
+    }
+
+    #[test]
+    fn nothing_leads_outside() {
+        for name in [
+            "io",
+            "ffi",
+            "require",
+            "package",
+            "dofile",
+            "loadfile",
+            "module",
+            "newproxy",
+            "getfenv",
+            "setfenv",
+            "jit",
+            "os.execute",
+            "os.exit",
+            "os.getenv",
+            "os.remove",
+            "os.rename",
+            "os.tmpname",
+            "os.setlocale",
+            "string.dump",
+            "debug.getinfo",
+            "debug.getregistry",
+            "debug.sethook",
+            "debug.setmetatable",
+            "debug.getupvalue",
+            "debug.setupvalue",
+            "debug.setlocal",
+            "debug.upvaluejoin",
+            "debug.getmetatable",
+            "table.new",
+            "table.clear",
+            "gcinfo",
+            "warn",
+        ] {
+            let code = format!("return {name} == nil");
+            assert!(eval::<bool>(&code).expect(name), "{name} can be reached");
+        }
+    }
+
+    /// By every value that can be reached from the globals, metatables included.
+    #[test]
+    fn whatever_can_be_reached_stands_in_the_lists() {
+        let code = r#"
+            local seen, names = {}, {}
+            local function walk(value, path)
+                if seen[value] then return end
+                if type(value) == "function" then seen[value] = true; names[#names + 1] = path end
+                if type(value) == "table" then
+                    seen[value] = true
+                    for key, inner in pairs(value) do
+                        walk(inner, path .. "." .. tostring(key))
+                    end
+                end
+                local meta = getmetatable(value)
+                if meta then walk(meta, path .. ":meta") end
+            end
+            walk(_G, "_G")
+            walk("", "text")
+            return names
+        "#;
+        let names: Vec<String> = eval(code).expect("walked");
+        let own = ["load", "loadstring", "collectgarbage", "debug.traceback"];
+        for name in names {
+            let short = name.trim_start_matches("_G.").trim_start_matches("_G");
+            let listed = BASE.contains(&short)
+                || own.contains(&short)
+                || LIBRARIES.iter().any(|(library, members)| {
+                    members.iter().any(|member| name.ends_with(&format!("{library}.{member}")))
+                })
+                // The metatable of strings leads to their library, and to arithmetic in 5.4.
+                || name.contains(":meta.__");
+            assert!(listed, "{name}");
+        }
+    }
+
+    #[test]
+    fn bytecode_is_not_loaded() {
+        // What `string.dump` gives in both begins with ESC.
+        let (function, why) = eval::<(Value, String)>(r#"return load("\27LJ\2\0")"#).expect("ran");
+        assert!(function.is_nil());
+        assert!(why.contains("bytecode") || why.contains("binary"), "{why}");
+        let loaded = eval::<i64>(r#"return load("return 6 * 7")()"#).expect("ran");
+        assert_eq!(loaded, 42);
+        let code = r#"local n = 0
+            return load(function() n = n + 1; return ({"return ", "1"})[n] end)()"#;
+        assert_eq!(eval::<i64>(code).expect("ran"), 1);
+        assert_eq!(
+            eval::<i64>(r#"return load("return x", "=x", "t", {x = 3})()"#).expect("ran"),
+            3
+        );
+        let (_, why) = eval::<(Value, String)>(r#"return load("x x", "=chunk")"#).expect("ran");
+        assert!(why.contains("chunk:1:"), "{why}");
+    }
+
+    #[test]
+    fn the_usual_idioms_work() {
+        assert_eq!(eval::<i64>("return select('#', unpack({1, 2, 3}))").expect("ran"), 3);
+        assert_eq!(eval::<i64>("return select('#', table.unpack({1, 2}))").expect("ran"), 2);
+        let trace: String = eval(
+            "local _, trace = xpcall(function() error('why') end, debug.traceback) return trace",
+        )
+        .expect("ran");
+        assert!(trace.contains("why") && trace.contains("stack traceback"), "{trace}");
+        assert!(eval::<f64>("return collectgarbage('count')").expect("ran") > 1.0);
+    }
+}

@@ -1,0 +1,213 @@
+//! One VM: a script, the routes it has registered, and coroutines to answer requests in.
+
+mod host;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
+
+use crate::budget::{Budget, OVER_BUDGET};
+use crate::limits::{IDLE_COROUTINES_MAX, MEMORY_MAX_BYTES, START_CPU_MAX_MS, VM_MEMORY_MAX_BYTES};
+use crate::pattern::limits::DEFAULT_STEPS;
+use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
+use crate::problem::Problem;
+use crate::program::Program;
+use crate::router::Router;
+use crate::sandbox;
+use crate::task::{Left, Tasks};
+pub(crate) use host::{Handler, Host};
+
+/// See the module's head.
+pub(crate) struct Vm {
+    lua: Lua,
+    /// The body of the coroutines that answer requests.
+    strand: Function,
+    idle: RefCell<Vec<Coroutine>>,
+    host: Rc<Host>,
+    /// What the functions that search strings count down.
+    steps: StepsLeft,
+}
+
+/// What compiled Lua begins with, whichever Lua it is of.
+const BYTECODE: &[u8] = b"\x1b";
+
+/// Where a coroutine has come to.
+pub(crate) enum Step {
+    /// The handler is through; this is what it has written and not sent.
+    Done(LuaString),
+    /// It waits.
+    Waits(Operation),
+    /// It has failed.
+    Failed(Fault),
+}
+
+/// What a coroutine waits for.
+pub(crate) enum Operation {
+    /// So many seconds.
+    Sleep(f64),
+    /// The content of the request.
+    Body,
+    /// The text has been taken and there is room for more.
+    Write(LuaString),
+    /// The same, and it is on its way.
+    Flush(LuaString),
+}
+
+/// Why a coroutine ends without an answer.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// An error, with what the stack was.
+    Error(String),
+    /// It has used up its CPU or its memory.
+    OverBudget(String),
+    /// It has taken too long in all.
+    OverTime(String),
+}
+
+impl Fault {
+    /// An error as its script's author should see it: without the frames that are ours.
+    fn of(error: &Error) -> Self {
+        let text = error.to_string();
+        let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
+        let mut lines = text.lines();
+        let first = without_our_place(lines.next().unwrap_or_default());
+        let theirs = lines.filter(|line| !line.trim_start().starts_with(OURS));
+        Self::Error([first].into_iter().chain(theirs).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// What places in the part of the runtime that is written in Lua begin with.
+const OURS: &str = "pinion:";
+
+/// A function that ends with a call of ours has left no place of its own.
+fn without_our_place(line: &str) -> &str {
+    let behind = line.strip_prefix(OURS).and_then(|rest| rest.split_once(": "));
+    match behind {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => line,
+    }
+}
+
+impl Vm {
+    /// Runs a program's main script, which registers what it has.
+    ///
+    /// # Errors
+    /// What is wrong with the script, and where.
+    pub(crate) fn start(program: &Program, budget: &mut Budget) -> Result<Self, Problem> {
+        let trouble = |error: Error| Problem::new(&error);
+        if program.main().starts_with(BYTECODE) {
+            return Err(Problem::bytecode(program.name()));
+        }
+        let lua = sandbox::open().map_err(trouble)?;
+        let host = Rc::new(Host::default());
+        let steps = StepsLeft::new(DEFAULT_STEPS);
+        pattern::install(&lua, &steps).map_err(trouble)?;
+        let strand = host::install(&lua, &host).map_err(trouble)?;
+        let chunk = lua.load(program.main()).set_name(format!("@{}", program.name()));
+        let main = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function().map_err(trouble)?;
+        let vm = Self { lua, strand, idle: RefCell::default(), host, steps };
+        let coroutine = vm.lua.create_thread(main).map_err(trouble)?;
+        let cpu = Duration::from_millis(START_CPU_MAX_MS);
+        let mut left = Left { cpu, memory_bytes: VM_MEMORY_MAX_BYTES, ..Left::default() };
+        let step = vm.resume(&coroutine, (), budget, &mut left);
+        vm.host.started();
+        match step {
+            Step::Done(_) => Ok(vm),
+            Step::Waits(_) => Err(Problem::waits_at_start(program.name())),
+            Step::Failed(Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) => {
+                Err(Problem::of_text(&text))
+            }
+        }
+    }
+
+    pub(crate) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    pub(crate) fn router(&self) -> std::cell::Ref<'_, Router> {
+        self.host.router.borrow()
+    }
+
+    pub(crate) fn tasks(&self) -> std::cell::RefMut<'_, Tasks> {
+        self.host.tasks.borrow_mut()
+    }
+
+    /// Whether the script has a handler of that name.
+    pub(crate) fn has(&self, handler: Handler) -> bool {
+        self.host.specials.get() & handler.bit() != 0
+    }
+
+    /// A coroutine that waits for a request.
+    pub(crate) fn coroutine(&self) -> mlua::Result<Coroutine> {
+        if let Some(coroutine) = self.idle.borrow_mut().pop() {
+            return Ok(coroutine);
+        }
+        self.lua.create_thread(self.strand.clone())
+    }
+
+    /// Takes back one whose request is done.
+    pub(crate) fn give_back(&self, coroutine: Coroutine) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < IDLE_COROUTINES_MAX {
+            idle.push(coroutine);
+        }
+    }
+
+    /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
+    /// what it has used.
+    pub(crate) fn resume(
+        &self,
+        coroutine: &Coroutine,
+        values: impl IntoLuaMulti,
+        budget: &mut Budget,
+        left: &mut Left,
+    ) -> Step {
+        let before = self.lua.used_memory();
+        let limit = before.saturating_add(left.memory_bytes).min(VM_MEMORY_MAX_BYTES);
+        let _unlimited = self.lua.set_memory_limit(limit.max(1));
+        self.steps.set(left.steps);
+        budget.begin(coroutine, left.cpu);
+        let outcome = coroutine.resume::<host::Yielded>(values);
+        let spent = budget.end();
+        let _limited = self.lua.set_memory_limit(0);
+        left.cpu = left.cpu.saturating_sub(spent.cpu);
+        left.steps = self.steps.get();
+        let used = self.lua.used_memory().saturating_sub(before);
+        left.memory_bytes = left.memory_bytes.saturating_sub(used);
+        if spent.is_over || left.cpu.is_zero() {
+            return Step::Failed(Fault::OverBudget(OVER_BUDGET.to_owned()));
+        }
+        if left.steps == 0 {
+            return Step::Failed(Fault::OverBudget(TOO_MANY_STEPS.to_owned()));
+        }
+        match outcome {
+            Ok(yielded) => self.host.step(coroutine, yielded),
+            Err(error) if is_memory(&error) => {
+                // What the request has left behind would fail the next one.
+                let _collected = self.lua.gc_collect();
+                Step::Failed(Fault::OverBudget(format!(
+                    "the request has used up its memory ({} MiB)",
+                    MEMORY_MAX_BYTES >> 20
+                )))
+            }
+            Err(error) => Step::Failed(Fault::of(&error)),
+        }
+    }
+}
+
+/// Whether an error is that there was no memory, wherever it was met.
+fn is_memory(error: &Error) -> bool {
+    match error {
+        Error::MemoryError(_) => true,
+        Error::CallbackError { cause, .. } => is_memory(cause),
+        Error::WithContext { cause, .. } => is_memory(cause),
+        // LuaJIT has it as a text when it is thrown again.
+        Error::RuntimeError(text) => text.starts_with("not enough memory"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The functions that the part of the runtime which is written in Lua calls.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use mlua::{
+    Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
+};
+
+use super::{Fault, Operation, Step};
+use crate::limits::ANSWER_BUFFER_BYTES;
+use crate::router::Router;
+use crate::task::{TaskId, Tasks};
+use crate::{cookie, form, library};
+
+/// What the functions of a VM and its owner share.
+#[derive(Default)]
+pub(crate) struct Host {
+    pub(crate) router: RefCell<Router>,
+    pub(crate) tasks: RefCell<Tasks>,
+    /// Which handlers without a route there are.
+    pub(crate) specials: Cell<u8>,
+    /// The script has run, and what it has registered stays.
+    has_started: Cell<bool>,
+}
+
+/// Handlers that no route leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// For what neither a route nor the site has.
+    NotFound,
+    /// For errors of other handlers.
+    OnError,
+}
+
+impl Handler {
+    pub(crate) const ALL: [Self; 2] = [Self::NotFound, Self::OnError];
+
+    /// As it is called in Lua.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::OnError => "on_error",
+        }
+    }
+
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Addresses that no value of a script has: what a coroutine yields first.
+const fn mark(of: &'static u8) -> LightUserData {
+    LightUserData(std::ptr::from_ref(of).cast_mut().cast::<c_void>())
+}
+
+static WAIT: u8 = 1;
+static DONE: u8 = 2;
+
+impl Host {
+    /// The script has run.
+    pub(crate) fn started(&self) {
+        self.has_started.set(true);
+    }
+
+    /// What a coroutine wants that has yielded these values, or is through.
+    pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Step {
+        let (mark, what, third, fourth) = yielded;
+        match (which(&mark), what) {
+            (Some(Mark::Done), Value::String(text)) => return Step::Done(text),
+            (Some(Mark::Wait), Value::String(name)) => {
+                if let Some(operation) = operation(&name.as_bytes(), &third, fourth) {
+                    return Step::Waits(operation);
+                }
+            }
+            _ if coroutine.is_finished() => {
+                if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
+                    return Step::Done(nothing);
+                }
+            }
+            _ => {}
+        }
+        Step::Failed(Fault::Error(
+            "a handler cannot yield; only a coroutine that it has made can".to_owned(),
+        ))
+    }
+}
+
+/// What a coroutine yields: a mark, what it wants, and values for that.
+pub(super) type Yielded = (Value, Value, Value, Value);
+
+/// What the first yielded value says.
+enum Mark {
+    Wait,
+    Done,
+}
+
+fn which(value: &Value) -> Option<Mark> {
+    let Value::LightUserData(pointer) = value else { return None };
+    match pointer.0 {
+        pointer if pointer == mark(&WAIT).0 => Some(Mark::Wait),
+        pointer if pointer == mark(&DONE).0 => Some(Mark::Done),
+        _ => None,
+    }
+}
+
+fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
+    match (name, fourth) {
+        (b"sleep", _) => {
+            let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
+            seconds.map(Operation::Sleep)
+        }
+        (b"body", _) => Some(Operation::Body),
+        (b"write", Value::String(text)) => Some(Operation::Write(text)),
+        (b"flush", Value::String(text)) => Some(Operation::Flush(text)),
+        _ => None,
+    }
+}
+
+/// Puts the runtime into a VM; the body of the coroutines that answer requests.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<Function> {
+    *host.router.borrow_mut() = Router::new();
+    let table = lua.create_table()?;
+    table.raw_set("WAIT", mark(&WAIT))?;
+    table.raw_set("DONE", mark(&DONE))?;
+    table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    table.raw_set("libraries", libraries(lua)?)?;
+    requests(lua, host, &table)?;
+    answers(lua, host, &table)?;
+    registering(lua, host, &table)?;
+    #[cfg(not(feature = "luajit"))]
+    table.raw_set(
+        "switch",
+        lua.create_function(|_, coroutine: Coroutine| {
+            crate::budget::switch(&coroutine);
+            Ok(())
+        })?,
+    )?;
+    table.raw_set(
+        "log",
+        lua.create_function(|_, text: LuaString| {
+            log(&text.to_string_lossy());
+            Ok(())
+        })?,
+    )?;
+    let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
+    prelude.call(table)
+}
+
+/// What needs nothing but its arguments.
+fn libraries(lua: &Lua) -> Result<Table> {
+    let libraries = lua.create_table()?;
+    libraries.raw_set("version", env!("CARGO_PKG_VERSION"))?;
+    library::install(lua, &libraries)?;
+    Ok(libraries)
+}
+
+const OVER: &str = "the request is over; its req and res are good for nothing any more";
+
+type Outcome<T> = (Option<T>, Option<String>);
+
+fn or_why<T>(result: std::result::Result<T, String>) -> Outcome<T> {
+    match result {
+        Ok(value) => (Some(value), None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let request = move |lua: &Lua, (id, key): (TaskId, Value)| -> Result<MultiValue> {
+        let Value::String(key) = key else { return Ok(MultiValue::new()) };
+        let (router, mut tasks) = (of.router.borrow(), of.tasks.borrow_mut());
+        let values = match tasks.get(id) {
+            Some(task) => [task.request.value(lua, &router, &key.as_bytes())?, Value::Nil],
+            None => [Value::Nil, Value::String(lua.create_string(OVER)?)],
+        };
+        Ok(MultiValue::from_iter(values))
+    };
+    table.raw_set("request", lua.create_function(request)?)?;
+    let of = Rc::clone(host);
+    let field = move |lua: &Lua, (id, name): (TaskId, LuaString)| -> Result<_> {
+        match of.tasks.borrow_mut().get(id) {
+            Some(task) => Ok((task.request.field(lua, &name.as_bytes())?, None)),
+            None => Ok((None, Some(OVER))),
+        }
+    };
+    table.raw_set("request_field", lua.create_function(field)?)?;
+    let parse = |lua: &Lua, text: LuaString| form::table(lua, &text.as_bytes());
+    table.raw_set("parse_form", lua.create_function(parse)?)
+}
+
+fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let status = move |_: &Lua, (id, status): (TaskId, Value)| -> Result<Option<String>> {
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let number = status.as_f64().or_else(|| status.as_i64().map(|status| status as f64));
+        Ok(match number {
+            Some(number) => task.answer.set_status(number).err(),
+            None => Some(format!("a status is a number, not a {}", status.type_name())),
+        })
+    };
+    table.raw_set("set_status", lua.create_function(status)?)?;
+    let of = Rc::clone(host);
+    type Line = (TaskId, LuaString, Option<LuaString>, bool);
+    let field = move |_: &Lua, (id, name, value, is_more): Line| -> Result<Option<String>> {
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let Some(value) = value else {
+            task.answer.remove(&name.as_bytes());
+            return Ok(None);
+        };
+        Ok(task.answer.field(&name.as_bytes(), &value.as_bytes(), !is_more).err())
+    };
+    table.raw_set("set_field", lua.create_function(field)?)?;
+    let of = Rc::clone(host);
+    let compressed = move |_: &Lua, (id, is_wanted): (TaskId, bool)| {
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };
+        task.is_compressed = is_wanted;
+        Ok(None)
+    };
+    table.raw_set("set_compressed", lua.create_function(compressed)?)?;
+    type Cookie = (Value, Value, Option<Table>);
+    let cookie = |_: &Lua, (name, value, options): Cookie| -> Result<Outcome<String>> {
+        Ok(or_why(cookie::text(&name, &value, options.as_ref())))
+    };
+    table.raw_set("cookie", lua.create_function(cookie)?)
+}
+
+const STARTED: &str = "routes are registered while the script starts, not by a handler";
+
+fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let route = move |_: &Lua, (method, pattern): (Option<String>, LuaString)| {
+        if of.has_started.get() {
+            return Ok((None, Some(STARTED.to_owned())));
+        }
+        let pattern = pattern.to_string_lossy();
+        let added = of.router.borrow_mut().add(method.as_deref(), &pattern);
+        Ok(or_why(added.map_err(|error| format!("{pattern:?}: {error}"))))
+    };
+    table.raw_set("route", lua.create_function(route)?)?;
+    let of = Rc::clone(host);
+    let special = move |_: &Lua, name: LuaString| {
+        for handler in Handler::ALL {
+            if *handler.name().as_bytes() == *name.as_bytes() {
+                of.specials.set(of.specials.get() | handler.bit());
+            }
+        }
+        Ok(())
+    };
+    table.raw_set("special", lua.create_function(special)?)
+}
+
+/// One line for the log, whatever the script put into it.
+fn log(text: &str) {
+    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    pinion_engine::stderr::line(format_args!("pinion: lua: {shown}"));
+}

@@ -1,0 +1,94 @@
+use super::*;
+use crate::budget::Guard;
+
+/// Little, so that the tests are short.
+const CPU: Duration = Duration::from_millis(30);
+
+struct Room {
+    vm: Vm,
+    budget: Budget,
+}
+
+impl Room {
+    fn new() -> Self {
+        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let program = Program::new("site.lua", Vec::new());
+        let vm = Vm::start(&program, &mut budget).expect("started");
+        Self { vm, budget }
+    }
+
+    /// How code ends that is given so much.
+    fn ends(&mut self, code: &str, memory_bytes: usize) -> Result<(), Fault> {
+        let function = self.vm.lua.load(code).set_name("=code").into_function().expect(code);
+        let coroutine = self.vm.lua.create_thread(function).expect("a coroutine");
+        let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
+        match self.vm.resume(&coroutine, (), &mut self.budget, &mut left) {
+            Step::Done(_) => Ok(()),
+            Step::Waits(_) => panic!("{code}: it waits"),
+            Step::Failed(fault) => Err(fault),
+        }
+    }
+}
+
+#[test]
+fn coroutines_of_a_script_are_no_way_around_the_budget() {
+    let mut room = Room::new();
+    for code in [
+        "coroutine.wrap(function() while true do end end)()",
+        "local inner = coroutine.create(function() while true do pcall(error) end end)
+         while true do coroutine.resume(inner) end",
+        "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+        "local depth = 0
+         local function deeper()
+             depth = depth + 1
+             if depth == 20 then while true do end end
+             while true do pcall(coroutine.wrap(deeper)) end
+         end
+         deeper()",
+        "while true do coroutine.wrap(function() coroutine.yield() end)() end",
+        "table.sort({3, 1, 2, 5, 4}, function() while true do end end)",
+        "setmetatable({}, {__index = function() while true do end end}).x()",
+        "local text = ('x'):rep(100) while true do text:gsub('x', function() return 'y' end) end",
+        "while true do string.format('%d', 5) end",
+    ] {
+        let fault = room.ends(code, MEMORY_MAX_BYTES).expect_err(code);
+        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        room.ends("local n = 0 for i = 1, 100 do n = n + i end", MEMORY_MAX_BYTES).expect(code);
+    }
+}
+
+#[test]
+fn memory_that_one_has_used_up_is_there_for_the_next() {
+    let mut room = Room::new();
+    for code in [
+        "local all = {} for n = 1, 2^53 do all[n] = ('x'):rep(1000) .. n end",
+        "local text = 'x' while true do text = text .. text end",
+        "local all = {} while true do pcall(function()
+             for n = 1, 1e9 do all[#all + 1] = {} end end) end",
+        "local function deep(n) local t = {n} return {deep(n + 1), t} end deep(1)",
+    ] {
+        let fault = room.ends(code, 1 << 20).expect_err(code);
+        // Deep recursion ends at the limit of the stack, if that comes first.
+        let is_stack = matches!(&fault, Fault::Error(text) if text.contains("overflow"));
+        assert!(is_stack || matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+        room.ends("local t = {} for n = 1, 1000 do t[n] = {} end", 1 << 20).expect(code);
+    }
+    let used = room.vm.lua.used_memory();
+    assert!(used < 8 << 20, "{used} bytes are left behind");
+}
+
+/// What a script can do to its globals reaches neither the runtime nor the budget.
+#[test]
+fn whatever_a_script_breaks_it_breaks_for_itself() {
+    let mut room = Room::new();
+    for code in [
+        "coroutine.yield, coroutine.resume, coroutine.wrap = nil, nil, nil",
+        "string, table, error, type, pcall, setmetatable, tostring = nil",
+        "local globals, pairs = _G, pairs for key in pairs(globals) do globals[key] = nil end",
+    ] {
+        room.ends(code, MEMORY_MAX_BYTES).expect(code);
+        let fault = room.ends("while true do end", MEMORY_MAX_BYTES).expect_err(code);
+        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+    }
+    assert!(room.vm.coroutine().is_ok());
+}

@@ -1,0 +1,224 @@
+//! Requests that the scripts of sites answer: between the steps of a request and the runtime.
+
+use super::generation::Generation;
+use super::journal::{Journal, Later};
+use pinion_archive::Archive;
+use pinion_engine::address::Address;
+use pinion_engine::app::Event;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::stderr;
+use pinion_http::field::KnownField;
+use pinion_http::method::Method;
+use pinion_http::negotiate::prefers_text;
+use pinion_http::page;
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::request::RequestHead;
+use pinion_lua::router::Match;
+use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
+use pinion_site::{error_page, generated_fields};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The script of a site, as one worker runs it.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    /// None where it could not be started here.
+    script: Option<Script>,
+    /// Lines of the fields that its answers have unless it says otherwise.
+    defaults: Arc<[u8]>,
+}
+
+/// What one worker does for all scripts.
+pub(crate) struct Dynamic {
+    scripts: Scripts,
+    /// Requests that wait for something.
+    waiting: HashMap<Address, Waiting>,
+}
+
+/// A request that goes on later.
+struct Waiting {
+    scripted: Scripted,
+    /// What is to be written down then.
+    later: Option<Later>,
+    is_head: bool,
+    prefers_text: bool,
+}
+
+impl Dynamic {
+    /// Without any script yet.
+    pub(crate) fn new(scripts: Scripts) -> Self {
+        Self { scripts, waiting: HashMap::new() }
+    }
+
+    /// Starts the script of a generation, if it has one.
+    pub(crate) fn take_up(&mut self, generation: &Generation) -> Option<Scripted> {
+        let program = generation.program()?;
+        let script = self.scripts.start(program);
+        // It has been proven before, so what fails here has to do with this machine.
+        let script = script.map_err(|problem| {
+            stderr::line(format_args!("pinion: a script cannot be started: {problem}"));
+        });
+        let defaults = defaults(&generation.archive()).into();
+        Some(Scripted { script: script.ok(), defaults })
+    }
+
+    /// What the script of a site has for a request.
+    #[inline]
+    pub(crate) fn offer(&mut self, scripted: &Scripted, head: &RequestHead<'_>) -> Offer {
+        match &scripted.script {
+            Some(script) => self.scripts.offer(script, head),
+            None => Offer::Nothing,
+        }
+    }
+
+    /// A handler begins to answer.
+    pub(crate) fn begin(
+        &mut self,
+        scripted: &Scripted,
+        found: Option<Match>,
+        head: &RequestHead<'_>,
+        archive: &Archive<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Some(script) = &scripted.script else { return };
+        let later = journal.note(head, exchange);
+        let mut outlet = Outlet { exchange, defaults: &scripted.defaults };
+        let outcome = self.scripts.begin(script, found, head, &mut outlet);
+        let is_head = head.method == Method::Head;
+        let prefers_text = prefers_text(head.values(KnownField::Accept));
+        match outcome {
+            Outcome::Waits => {
+                let scripted = scripted.clone();
+                let waiting = Waiting { scripted, later, is_head, prefers_text };
+                self.waiting.insert(exchange.address(), waiting);
+            }
+            Outcome::Answered { status, body_bytes } => {
+                let body_bytes = if is_head { 0 } else { body_bytes };
+                journal.answered_later(later, status, body_bytes, exchange);
+            }
+            Outcome::Failed(failure) => {
+                let page = error_page(failure.status, prefers_text, archive);
+                let body_bytes = failed(&failure, &page, exchange);
+                journal.answered_later(later, failure.status, body_bytes, exchange);
+            }
+            Outcome::NotOurs | Outcome::Gone => {}
+        }
+    }
+
+    /// Something happened to a request that waits.
+    #[cold]
+    pub(crate) fn event(
+        &mut self,
+        event: &Event<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let address = exchange.address();
+        let Some(waiting) = self.waiting.get(&address) else { return };
+        let defaults = Arc::clone(&waiting.scripted.defaults);
+        let outcome = self.scripts.event(event, &mut Outlet { exchange, defaults: &defaults });
+        if matches!(outcome, Outcome::Waits) {
+            return;
+        }
+        let Some(waiting) = self.waiting.remove(&address) else { return };
+        match outcome {
+            Outcome::Answered { status, body_bytes } => {
+                let body_bytes = if waiting.is_head { 0 } else { body_bytes };
+                journal.answered_later(waiting.later, status, body_bytes, exchange);
+            }
+            Outcome::Failed(failure) => {
+                let fields = SharedFields::h1(&defaults);
+                let page = page::answer(failure.status, waiting.prefers_text, b"");
+                let page = Prepared { shared: fields, ..page };
+                let body_bytes = failed(&failure, &page, exchange);
+                journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
+            }
+            Outcome::NotOurs | Outcome::Gone | Outcome::Waits => {}
+        }
+    }
+
+    /// Neither a route nor the archive has it; `missed` is what routes of other methods there are,
+    /// and the page of the site.
+    #[cold]
+    pub(crate) fn missed(
+        &mut self,
+        scripted: &Scripted,
+        missed: (Offer, &Prepared<'_>),
+        head: &RequestHead<'_>,
+        archive: &Archive<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let (offer, page) = missed;
+        let began = journal.begin(exchange);
+        if let Offer::Methods(mut methods) = offer {
+            methods.push("OPTIONS".to_owned());
+            let allow = methods.join(", ");
+            let text = prefers_text(head.values(KnownField::Accept));
+            let answer = match head.method {
+                Method::Options => {
+                    Prepared { shared: generated_fields(archive), ..Prepared::empty(204) }
+                }
+                _ => error_page(405, text, archive),
+            };
+            let answer = Prepared { allow: Some(allow.as_bytes()), ..answer };
+            exchange.prepared(&answer, None);
+            return journal.answered(began, head, &answer, exchange);
+        }
+        if scripted.script.as_ref().is_some_and(Script::has_not_found) {
+            return self.begin(scripted, None, head, archive, journal, exchange);
+        }
+        // A script that could not be started has no routes: nobody knows whether this is one.
+        let broken;
+        let page = match scripted.script {
+            Some(_) => page,
+            None => {
+                broken = error_page(500, prefers_text(head.values(KnownField::Accept)), archive);
+                &broken
+            }
+        };
+        exchange.prepared(page, None);
+        journal.answered(began, head, page, exchange);
+    }
+}
+
+/// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
+/// the page has a name to find it there.
+#[cold]
+fn failed(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
+    let lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+    let body = match page.body {
+        PreparedBody::Bytes(body) => with_id(body, &failure.id),
+        _ => Vec::new(),
+    };
+    let answer = Prepared {
+        shared: SharedFields::h1(&lines),
+        content_length: Some(body.len() as u64),
+        body: PreparedBody::Bytes(&body),
+        ..*page
+    };
+    exchange.prepared(&answer, None);
+    if exchange.is_head_only() { 0 } else { body.len() as u64 }
+}
+
+/// The page with the name of the failure at its end.
+fn with_id(page: &[u8], id: &str) -> Vec<u8> {
+    const END: &[u8] = b"</body>";
+    let is_end = |window: &[u8]| window == END;
+    match page.windows(END.len()).rposition(is_end) {
+        Some(at) => {
+            let line = format!("<p><small>Error {id}</small></p>\n");
+            [&page[..at], line.as_bytes(), &page[at..]].concat()
+        }
+        None => [page, format!("Error {id}\n").as_bytes()].concat(),
+    }
+}
+
+/// The fields that every answer of a site has, but for those that say how long it may be kept:
+/// that only the script knows.
+fn defaults(archive: &Archive<'_>) -> Vec<u8> {
+    let lines = generated_fields(archive).h1.split_inclusive(|&byte| byte == b'\n');
+    let is_kept = |line: &&[u8]| !line.to_ascii_lowercase().starts_with(b"cache-control:");
+    lines.filter(is_kept).collect::<Vec<_>>().concat()
+}

@@ -1,0 +1,242 @@
+//! The Lua of a page.
+//!
+//! Text and values that follow each other become one concatenation of up to
+//! [`RUN_MAX_PIECES`](crate::limits::RUN_MAX_PIECES), appended to the output in one go: LuaJIT
+//! joins them in one instruction, and the output has a fraction of the pieces. A value that calls
+//! something may write as well, so what stands before it goes out first.
+//!
+//! ```lua
+//! local __s,__e=... local __esc_html=__e.esc_html return function(__p,__o) local query=__p.query
+//! do local __v=__s[1]..__esc_html(query.name)..__s[2]
+//! local __n=__o.n+1 __o.n=__n __o[__n]=__v end
+//! end
+//! ```
+//!
+//! A line of it comes from one line of one file, and the code of blocks is copied as it is.
+
+use std::collections::HashMap;
+
+use crate::expand::{Flat, Page};
+use crate::limits::RUN_MAX_PIECES;
+use crate::lua::Report;
+use crate::place::Context;
+use crate::source::{PieceKind, Show, Source};
+use crate::template::{LENT, Origin};
+
+/// The source, the segments, and where each line comes from.
+pub(crate) fn chunk(page: &Page<'_>, report: &Report) -> (Vec<u8>, Vec<Vec<u8>>, Vec<Origin>) {
+    let first = Origin { file: 0, line: 1 };
+    let mut emitter = Emitter {
+        page,
+        out: Vec::new(),
+        lines: vec![first],
+        is_fresh: true,
+        segments: Vec::new(),
+        known: HashMap::new(),
+        run: Vec::new(),
+    };
+    emitter.head(report);
+    let mut shown = report.shown.iter();
+    for &flat in &page.flats {
+        emitter.piece(flat, &mut shown);
+    }
+    emitter.flush();
+    emitter.at(first);
+    emitter.write(b" end");
+    (emitter.out, emitter.segments, emitter.lines)
+}
+
+struct Emitter<'a> {
+    page: &'a Page<'a>,
+    out: Vec<u8>,
+    lines: Vec<Origin>,
+    /// Nothing is on the last line yet.
+    is_fresh: bool,
+    segments: Vec<Vec<u8>>,
+    /// Segments by their bytes.
+    known: HashMap<Vec<u8>, usize>,
+    /// What is to be put together.
+    run: Vec<Part<'a>>,
+}
+
+/// Something that is written.
+enum Part<'a> {
+    Text { origin: Origin, bytes: Vec<u8> },
+    Value { origin: Origin, source: &'a Source<'a>, show: &'a Show, context: Context },
+}
+
+impl<'a> Emitter<'a> {
+    fn head(&mut self, report: &Report) {
+        self.write(b"local __s,__e=...");
+        for context in Context::ALL {
+            let (name, function) = (context.variable(), context.function());
+            if report.shown.iter().any(|(used, _)| *used == context) {
+                self.write(format!(" local {name}=__e.{function}").as_bytes());
+            }
+        }
+        self.write(b" local __format=__e.format return function(__p,__o)");
+        for (name, _) in LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used) {
+            self.write(format!(" local {name}=__p.{name}").as_bytes());
+        }
+    }
+
+    /// Copies code; each end of a line in it is one of Lua.
+    fn write(&mut self, code: &[u8]) {
+        for &byte in code {
+            self.out.push(byte);
+            self.is_fresh = byte == b'\n';
+            if byte == b'\n' {
+                let Some(&last) = self.lines.last() else { return };
+                self.lines.push(Origin { line: last.line + 1, ..last });
+            }
+        }
+    }
+
+    /// Makes the present line one that comes from `origin`.
+    fn at(&mut self, origin: Origin) {
+        if self.lines.last() == Some(&origin) {
+            return;
+        }
+        if !self.is_fresh {
+            self.write(b"\n");
+        }
+        if let Some(last) = self.lines.last_mut() {
+            *last = origin;
+        }
+    }
+
+    fn piece(&mut self, flat: Flat, shown: &mut std::slice::Iter<'_, (Context, bool)>) {
+        let page = self.page;
+        let source = page.source(flat);
+        let piece = &source.pieces[flat.piece];
+        let origin = Origin { file: flat.source as u32, line: piece.line };
+        match &piece.kind {
+            PieceKind::Text(range) => self.text(origin, &source.bytes[range.clone()]),
+            PieceKind::Show(rank) => {
+                let Some(&(context, calls)) = shown.next() else { return };
+                if calls || self.run.len() >= RUN_MAX_PIECES {
+                    self.flush();
+                }
+                let show = &source.shows[*rank];
+                self.run.push(Part::Value { origin, source, show, context });
+            }
+            PieceKind::Lua { bytes, .. } => {
+                self.flush();
+                self.at(origin);
+                // Code of another piece may end without anything that separates it.
+                self.write(b" ");
+                self.code(&source.bytes[bytes.clone()]);
+                // It may end with a comment.
+                self.write(b"\n");
+            }
+            PieceKind::AsyncOpen => {
+                self.flush();
+                self.at(origin);
+                self.write(b" __p.async(function(done,__o,write)");
+            }
+            PieceKind::AsyncClose => {
+                self.flush();
+                self.at(origin);
+                self.write(b" end);");
+            }
+            PieceKind::Include(_)
+            | PieceKind::Layout(_)
+            | PieceKind::SlotOpen(_)
+            | PieceKind::SlotClose
+            | PieceKind::Yield(_) => {}
+        }
+    }
+
+    fn text(&mut self, origin: Origin, more: &[u8]) {
+        if let Some(Part::Text { bytes, .. }) = self.run.last_mut() {
+            bytes.extend_from_slice(more);
+            return;
+        }
+        if self.run.len() >= RUN_MAX_PIECES {
+            self.flush();
+        }
+        self.run.push(Part::Text { origin, bytes: more.to_vec() });
+    }
+
+    /// Copies code of a file. Lua counts a carriage return as the end of a line, editors do not,
+    /// and to Lua all ends of lines are alike.
+    fn code(&mut self, code: &[u8]) {
+        let mut before = 0;
+        for (at, &byte) in code.iter().enumerate() {
+            if byte != b'\r' {
+                continue;
+            }
+            self.write(&code[before..at]);
+            before = at + 1;
+            if code.get(at + 1) == Some(&b'\n') {
+                continue;
+            }
+            let line = self.lines.last().map_or(1, |last| last.line);
+            self.write(b"\n");
+            if let Some(last) = self.lines.last_mut() {
+                last.line = line;
+            }
+        }
+        self.write(&code[before..]);
+    }
+
+    /// Writes the code that appends what has been gathered.
+    fn flush(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run.is_empty() {
+            return;
+        }
+        for (rank, part) in run.into_iter().enumerate() {
+            let (Part::Text { origin, .. } | Part::Value { origin, .. }) = part;
+            self.at(origin);
+            self.write(if rank == 0 { b" do local __v=" } else { b".." });
+            match part {
+                Part::Text { bytes, .. } => {
+                    let number = self.segment(bytes);
+                    self.write(format!("__s[{number}]").as_bytes());
+                }
+                Part::Value { source, show, context, .. } => self.value(source, show, context),
+            }
+        }
+        self.write(b" local __n=__o.n+1 __o.n=__n __o[__n]=__v end");
+    }
+
+    fn value(&mut self, source: &Source<'_>, show: &Show, context: Context) {
+        let is_plain = show
+            .conversion
+            .as_ref()
+            .is_some_and(|conversion| conversion.is_number && context.takes_numbers());
+        let (opening, closing): (String, &[u8]) = match &show.conversion {
+            None => (format!("{}(", context.variable()), b")"),
+            Some(conversion) if is_plain => (format!("__format(\"{}\",", conversion.text), b")"),
+            Some(conversion) => {
+                (format!("{}(__format(\"{}\",", context.variable(), conversion.text), b"))")
+            }
+        };
+        self.write(opening.as_bytes());
+        let (Some(first), Some(last)) = (
+            source.tokens(&show.tokens).first().copied(),
+            source.tokens(&show.tokens).last().copied(),
+        ) else {
+            return;
+        };
+        if let Some(Origin { file, .. }) = self.lines.last().copied() {
+            self.at(Origin { file, line: first.line });
+        }
+        // A call that gives several values shows its first one.
+        self.write(b"(");
+        self.code(&source.bytes[first.start as usize..last.end as usize]);
+        self.write(b")");
+        self.write(closing);
+    }
+
+    /// The number of a segment, from 1 as Lua counts.
+    fn segment(&mut self, bytes: Vec<u8>) -> usize {
+        if let Some(&number) = self.known.get(&bytes) {
+            return number;
+        }
+        self.segments.push(bytes.clone());
+        self.known.insert(bytes, self.segments.len());
+        self.segments.len()
+    }
+}

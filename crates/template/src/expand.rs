@@ -1,0 +1,324 @@
+//! Includes and layouts: one page of the pieces of many files.
+
+use std::collections::HashMap;
+
+use crate::limits::{INCLUDE_DEPTH_MAX, INCLUDES_MAX, PAGE_MAX_BYTES};
+use crate::lua::Parser;
+use crate::path::resolve;
+use crate::problem::{Fault, Problem};
+use crate::source::{PieceKind, Source};
+use crate::split::split;
+
+/// A piece of a page: which file, which of its pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flat {
+    pub(crate) source: usize,
+    pub(crate) piece: usize,
+}
+
+/// A page: files, and their pieces in the order in which they count. Only text, values and Lua
+/// are left.
+#[derive(Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) sources: Vec<Source<'a>>,
+    pub(crate) flats: Vec<Flat>,
+    pub(crate) parallel: bool,
+}
+
+impl Page<'_> {
+    /// The file of a piece.
+    pub(crate) fn source(&self, flat: Flat) -> &Source<'_> {
+        &self.sources[flat.source]
+    }
+}
+
+/// Reads a page and all that belongs to it.
+pub(crate) fn expand<'a>(
+    path: &str,
+    lookup: &dyn Fn(&str) -> Option<&'a [u8]>,
+) -> Result<Page<'a>, Problem> {
+    let bytes = lookup(path).ok_or_else(|| Fault::new(1, "no such file").in_file(path))?;
+    let mut expander = Expander {
+        lookup,
+        sources: Vec::new(),
+        by_path: HashMap::new(),
+        open: Vec::new(),
+        includes: 0,
+        size: 0,
+        parallel: false,
+    };
+    let first = expander.read(path, bytes)?;
+    let flats = expander.page(first)?;
+    let Expander { sources, parallel, .. } = expander;
+    let page = Page { sources, flats, parallel };
+    for &flat in &page.flats {
+        let source = page.source(flat);
+        let piece = &source.pieces[flat.piece];
+        if let PieceKind::Yield(_) = piece.kind {
+            let what = "`<?yield ?>` outside of a layout; a page names one by `<?layout path ?>`";
+            return Err(Fault::new(piece.line, what).in_file(&source.path));
+        }
+    }
+    Ok(page)
+}
+
+struct Expander<'a, 'b> {
+    lookup: &'b dyn Fn(&str) -> Option<&'a [u8]>,
+    sources: Vec<Source<'a>>,
+    by_path: HashMap<String, usize>,
+    /// The files within which the present one is included, outermost first.
+    open: Vec<usize>,
+    includes: usize,
+    size: usize,
+    parallel: bool,
+}
+
+/// What a page gives to its layout.
+#[derive(Default)]
+struct Parts {
+    /// Code before all text: it runs before the layout does.
+    opening: Vec<Flat>,
+    content: Vec<Flat>,
+    slots: HashMap<String, Slot>,
+}
+
+#[derive(Default)]
+struct Slot {
+    flats: Vec<Flat>,
+    opened: Option<Flat>,
+    is_taken: bool,
+}
+
+impl<'a> Expander<'a, '_> {
+    fn read(&mut self, path: &str, bytes: &'a [u8]) -> Result<usize, Problem> {
+        let source = split(path, bytes).map_err(|fault| fault.in_file(path))?;
+        self.sources.push(source);
+        self.by_path.insert(path.to_owned(), self.sources.len() - 1);
+        Ok(self.sources.len() - 1)
+    }
+
+    /// An error at a piece.
+    fn fail<T>(&self, flat: Flat, what: impl Into<String>) -> Result<T, Problem> {
+        let source = &self.sources[flat.source];
+        Err(Fault::new(source.pieces[flat.piece].line, what).in_file(&source.path))
+    }
+
+    fn kind(&self, flat: Flat) -> &PieceKind {
+        &self.sources[flat.source].pieces[flat.piece].kind
+    }
+
+    /// The file that a piece names, opened: the caller closes it.
+    fn open(&mut self, flat: Flat, written: &str) -> Result<usize, Problem> {
+        self.includes += 1;
+        if self.includes > INCLUDES_MAX {
+            return self.fail(flat, format!("more than {INCLUDES_MAX} includes in one page"));
+        }
+        let Some(path) = resolve(&self.sources[flat.source].path, written) else {
+            return self.fail(flat, format!("`{written}` leads above the root of the site"));
+        };
+        let chain = || {
+            let files = self.open.iter().map(|&file| self.sources[file].path.as_str());
+            files.chain([path.as_str()]).collect::<Vec<_>>().join(" → ")
+        };
+        if self.open.iter().any(|&file| self.sources[file].path == path) {
+            return self.fail(flat, format!("files include each other: {}", chain()));
+        }
+        if self.open.len() > INCLUDE_DEPTH_MAX {
+            let what = format!("more than {INCLUDE_DEPTH_MAX} files below each other: {}", chain());
+            return self.fail(flat, what);
+        }
+        let source = match self.by_path.get(&path) {
+            Some(&source) => source,
+            None => match (self.lookup)(&path) {
+                Some(bytes) => self.read(&path, bytes)?,
+                None => return self.fail(flat, format!("there is no file {path}: {}", chain())),
+            },
+        };
+        self.open.push(source);
+        Ok(source)
+    }
+
+    /// A page, or a layout, with its own layout around it.
+    fn page(&mut self, source: usize) -> Result<Vec<Flat>, Problem> {
+        if self.open.is_empty() {
+            self.open.push(source);
+        }
+        let mut flats = Vec::new();
+        self.include(source, &mut flats)?;
+        let is_blank = |flat: &Flat| self.is_blank(*flat);
+        let front = flats.iter().take_while(|flat| is_blank(flat)).count();
+        let layout = flats.get(front).copied().filter(|flat| flat.source == source);
+        let Some((flat, PieceKind::Layout(written))) =
+            layout.map(|flat| (flat, self.kind(flat).clone()))
+        else {
+            self.refuse_stray(&flats)?;
+            return Ok(flats);
+        };
+        let parts = self.parts(&flats[front + 1..])?;
+        let layout = self.open(flat, &written)?;
+        let around = self.page(layout)?;
+        self.open.pop();
+        self.put_together(flat, parts, &around)
+    }
+
+    /// All pieces of a file, with those of the files that it includes in their places.
+    fn include(&mut self, source: usize, flats: &mut Vec<Flat>) -> Result<(), Problem> {
+        // Whether its first line is the first one of all.
+        self.parallel |= flats.is_empty() && self.sources[source].parallel;
+        for piece in 0..self.sources[source].pieces.len() {
+            let flat = Flat { source, piece };
+            self.size += self.sources[source].size(piece);
+            if self.size > PAGE_MAX_BYTES {
+                let most = PAGE_MAX_BYTES >> 20;
+                return self.fail(flat, format!("with all includes a page has over {most} MiB"));
+            }
+            if let PieceKind::Include(written) = self.kind(flat) {
+                let written = written.clone();
+                let included = self.open(flat, &written)?;
+                self.include(included, flats)?;
+                self.open.pop();
+            } else {
+                flats.push(flat);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_blank(&self, flat: Flat) -> bool {
+        match self.kind(flat) {
+            PieceKind::Text(range) => {
+                self.sources[flat.source].bytes[range.clone()].trim_ascii().is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// Tags that mean something with a layout only.
+    fn refuse_stray(&self, flats: &[Flat]) -> Result<(), Problem> {
+        for &flat in flats {
+            match self.kind(flat) {
+                PieceKind::Layout(_) => {
+                    return self.fail(flat, "`<?layout ?>` is the first thing in a page");
+                }
+                PieceKind::SlotOpen(_) | PieceKind::SlotClose => {
+                    return self.fail(flat, "a slot in a page without a layout");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts a page that has a layout.
+    fn parts(&self, flats: &[Flat]) -> Result<Parts, Problem> {
+        let mut parts = Parts::default();
+        let opening = self.opening(flats, &mut parts.opening);
+        let mut inside: Option<String> = None;
+        let mut last = None;
+        for &flat in &flats[opening..] {
+            match (self.kind(flat), &inside) {
+                (PieceKind::Layout(_), _) => {
+                    return self.fail(flat, "`<?layout ?>` is the first thing in a page");
+                }
+                (PieceKind::SlotOpen(_), Some(name)) => {
+                    return self.fail(flat, format!("the slot `{name}` is still open"));
+                }
+                (PieceKind::SlotOpen(name), None) => {
+                    let slot = parts.slots.entry(name.clone()).or_default();
+                    if slot.opened.replace(flat).is_some() {
+                        return self.fail(flat, format!("a second slot `{name}`"));
+                    }
+                    inside = Some(name.clone());
+                    last = Some(flat);
+                }
+                (PieceKind::SlotClose, None) => {
+                    return self.fail(flat, "`<?/slot ?>` without `<?slot name ?>`");
+                }
+                (PieceKind::SlotClose, Some(_)) => inside = None,
+                (_, Some(name)) => {
+                    parts.slots.entry(name.clone()).or_default().flats.push(flat);
+                }
+                (_, None) => parts.content.push(flat),
+            }
+        }
+        match (inside, last) {
+            (Some(name), Some(flat)) => {
+                self.fail(flat, format!("the slot `{name}` without its `<?/slot ?>`"))
+            }
+            _ => Ok(parts),
+        }
+    }
+
+    /// The code at the front of a page that stands before all text and is whole in itself; how
+    /// many pieces it is.
+    fn opening(&self, flats: &[Flat], opening: &mut Vec<Flat>) -> usize {
+        let mut at = 0;
+        while let Some(&flat) = flats.get(at) {
+            let source = &self.sources[flat.source];
+            match self.kind(flat) {
+                PieceKind::Lua { tokens, .. }
+                    if Parser::is_whole(source.bytes, source.tokens(tokens)) =>
+                {
+                    opening.push(flat);
+                    at += 1;
+                }
+                PieceKind::AsyncOpen => {
+                    let is_end = |flat: &Flat| !matches!(self.kind(*flat), PieceKind::Lua { .. });
+                    let length = flats[at + 1..].iter().position(is_end).unwrap_or_default();
+                    let end = at + 1 + length;
+                    let end_of = flats.get(end).map(|&flat| self.kind(flat));
+                    if !matches!(end_of, Some(PieceKind::AsyncClose)) {
+                        break;
+                    }
+                    opening.extend_from_slice(&flats[at..=end]);
+                    at = end + 1;
+                }
+                _ if self.is_blank(flat) => at += 1,
+                _ => break,
+            }
+        }
+        at
+    }
+
+    /// Puts what a page has into its layout. `flat` is where it names it.
+    fn put_together(
+        &mut self,
+        flat: Flat,
+        mut parts: Parts,
+        around: &[Flat],
+    ) -> Result<Vec<Flat>, Problem> {
+        let mut flats = parts.opening;
+        let mut has_content = parts.content.iter().all(|flat| self.is_blank(*flat));
+        for &piece in around {
+            let PieceKind::Yield(name) = self.kind(piece) else {
+                flats.push(piece);
+                continue;
+            };
+            let part = if name.is_empty() {
+                has_content = true;
+                &parts.content
+            } else {
+                let Some(slot) = parts.slots.get_mut(name) else { continue };
+                slot.is_taken = true;
+                &slot.flats
+            };
+            self.size +=
+                part.iter().map(|flat| self.sources[flat.source].size(flat.piece)).sum::<usize>();
+            if self.size > PAGE_MAX_BYTES {
+                let most = PAGE_MAX_BYTES >> 20;
+                return self.fail(piece, format!("with its layout a page has over {most} MiB"));
+            }
+            flats.extend_from_slice(part);
+        }
+        if !has_content {
+            return self.fail(flat, "the layout has no `<?yield ?>` for what is in no slot");
+        }
+        let lost = parts.slots.iter().filter(|(_, slot)| !slot.is_taken);
+        // The first one, so that an error does not depend on the order of a map.
+        let lost = lost.filter_map(|(name, slot)| Some((slot.opened?, name)));
+        if let Some((slot, name)) = lost.min_by_key(|(slot, _)| (slot.source, slot.piece)) {
+            return self.fail(slot, format!("the layout has no `<?yield {name} ?>`"));
+        }
+        Ok(flats)
+    }
+}

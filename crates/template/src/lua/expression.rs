@@ -1,0 +1,213 @@
+//! Expressions.
+
+use super::parser::Parser;
+use super::scope::Meaning;
+use super::stream::Item;
+use super::token::{Kind, Token};
+use crate::problem::Problem;
+
+/// What a chain of fields, indexes and calls came to.
+pub(super) struct Chain<'a> {
+    /// A plain name, and nothing behind it.
+    pub(super) name: Option<(&'a [u8], Meaning)>,
+    pub(super) is_call: bool,
+    /// A field or an index, which can be set.
+    pub(super) is_place: bool,
+}
+
+/// How strongly operators of two sides bind, on the left and on the right: Lua 5.4 §3.4.8.
+const BINARY: &[(&str, u8, u8)] = &[
+    ("or", 1, 1),
+    ("and", 2, 2),
+    ("<", 3, 3),
+    (">", 3, 3),
+    ("<=", 3, 3),
+    (">=", 3, 3),
+    ("~=", 3, 3),
+    ("==", 3, 3),
+    ("|", 4, 4),
+    ("~", 5, 5),
+    ("&", 6, 6),
+    ("<<", 7, 7),
+    (">>", 7, 7),
+    ("..", 9, 8),
+    ("+", 10, 10),
+    ("-", 10, 10),
+    ("*", 11, 11),
+    ("/", 11, 11),
+    ("//", 11, 11),
+    ("%", 11, 11),
+    ("^", 14, 13),
+];
+
+/// How strongly those of one side do.
+const UNARY: u8 = 12;
+
+impl<'a> Parser<'a> {
+    /// One or more, with commas; how many.
+    pub(super) fn expressions(&mut self) -> Result<usize, Problem> {
+        let mut count = 1;
+        self.expression()?;
+        while self.take(",") {
+            self.expression()?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn expression(&mut self) -> Result<(), Problem> {
+        self.operation(0)
+    }
+
+    /// An expression of operators that bind more strongly than `floor`.
+    fn operation(&mut self, floor: u8) -> Result<(), Problem> {
+        self.nested(|parser| {
+            if parser.is_unary() {
+                parser.stream.advance();
+                parser.operation(UNARY)?;
+            } else {
+                parser.simple()?;
+            }
+            while let Some(right) = parser.binary(floor) {
+                parser.stream.advance();
+                parser.operation(right)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn is_unary(&self) -> bool {
+        ["not", "-", "#", "~"].iter().any(|sign| self.is_next(sign))
+    }
+
+    fn binary(&self, floor: u8) -> Option<u8> {
+        let Item::Token(Token { kind: Kind::Fixed(sign), .. }) = self.stream.now() else {
+            return None;
+        };
+        let (_, left, right) = BINARY.iter().find(|row| row.0 == sign)?;
+        (*left > floor).then_some(*right)
+    }
+
+    fn simple(&mut self) -> Result<(), Problem> {
+        let Item::Token(token) = self.stream.now() else {
+            return self.unexpected("an expression");
+        };
+        match token.kind {
+            Kind::Number | Kind::String | Kind::Fixed("nil" | "true" | "false") => {
+                self.stream.advance();
+                Ok(())
+            }
+            Kind::Fixed("...") if !self.scopes.is_vararg() => {
+                self.fail("`...` outside of a function that has it as its last parameter")
+            }
+            Kind::Fixed("...") => {
+                self.stream.advance();
+                Ok(())
+            }
+            Kind::Fixed("{") => self.table(),
+            Kind::Fixed("function") => {
+                let line = self.stream.line();
+                self.stream.advance();
+                self.body(false, line)
+            }
+            _ => self.suffixed().map(|_| ()),
+        }
+    }
+
+    /// A name or something in brackets, with fields, indexes and calls behind it.
+    pub(super) fn suffixed(&mut self) -> Result<Chain<'a>, Problem> {
+        let mut chain = Chain { name: None, is_call: false, is_place: false };
+        if self.is_next("(") {
+            let line = self.stream.line();
+            self.stream.advance();
+            self.expression()?;
+            self.expect_end(")", "(", line)?;
+        } else if let Item::Token(Token { kind: Kind::Name, .. }) = self.stream.now() {
+            let name = self.name()?;
+            chain.name = Some((name, self.resolve(name)?));
+        } else {
+            return self.unexpected("an expression");
+        }
+        let mut last = self.stream.behind();
+        while let Item::Token(token) = self.stream.now() {
+            let (mut is_call, mut is_place) = (false, false);
+            match token.kind {
+                Kind::Fixed(".") => {
+                    self.stream.advance();
+                    self.field_name()?;
+                    is_place = true;
+                }
+                Kind::Fixed("[") => {
+                    self.stream.advance();
+                    self.expression()?;
+                    self.expect("]")?;
+                    is_place = true;
+                }
+                Kind::Fixed(":") => {
+                    self.stream.advance();
+                    self.field_name()?;
+                    last = self.stream.behind();
+                    self.arguments(last)?;
+                    is_call = true;
+                }
+                Kind::Fixed("(" | "{") | Kind::String => {
+                    self.arguments(last)?;
+                    is_call = true;
+                }
+                _ => break,
+            }
+            chain = Chain { name: None, is_call, is_place };
+            last = self.stream.behind();
+        }
+        Ok(chain)
+    }
+
+    /// What a call is given. `last` is the piece and the line where what is called ends.
+    fn arguments(&mut self, last: (usize, u32)) -> Result<(), Problem> {
+        self.calls += 1;
+        match self.stream.now() {
+            Item::Token(Token { kind: Kind::String, .. }) => {
+                self.stream.advance();
+                Ok(())
+            }
+            Item::Token(Token { kind: Kind::Fixed("{"), .. }) => self.table(),
+            Item::Token(Token { kind: Kind::Fixed("("), line, .. }) => {
+                if self.stream.ahead() != last {
+                    return self.fail(
+                        "is this `(` a call of what stands on the line before? Put it there, or \
+                         `;` before it",
+                    );
+                }
+                self.stream.advance();
+                if self.take(")") {
+                    return Ok(());
+                }
+                self.expressions()?;
+                self.expect_end(")", "(", line)
+            }
+            _ => self.unexpected("the arguments of a call"),
+        }
+    }
+
+    fn table(&mut self) -> Result<(), Problem> {
+        let line = self.stream.line();
+        self.expect("{")?;
+        while !self.is_next("}") {
+            let is_named = matches!(self.stream.now(), Item::Token(t) if t.kind == Kind::Name)
+                && self.stream.second().is_some_and(|t| t.kind == Kind::Fixed("="));
+            if is_named {
+                self.field_name()?;
+                self.expect("=")?;
+            } else if self.take("[") {
+                self.expression()?;
+                self.expect("]")?;
+                self.expect("=")?;
+            }
+            self.expression()?;
+            if !self.take(",") && !self.take(";") {
+                break;
+            }
+        }
+        self.expect_end("}", "{", line)
+    }
+}

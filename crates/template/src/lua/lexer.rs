@@ -1,0 +1,117 @@
+//! Bytes → tokens, one by one, as far as the caller wants: a block ends at a `?>` that stands
+//! between tokens, a value at a `]]` there.
+
+use super::literal;
+use super::token::{Kind, Token, is_name_byte, sign, word};
+use crate::problem::{Fault, quoted};
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lexer<'a> {
+    pub(crate) file: &'a [u8],
+    pub(crate) at: usize,
+    /// The line at `at`, from 1.
+    pub(crate) line: u32,
+}
+
+/// What lies between two tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    Nothing,
+    Space,
+    /// At least one end of a line, outside of a comment or behind one.
+    NewLine,
+}
+
+impl<'a> Lexer<'a> {
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.file[self.at..]
+    }
+
+    /// Goes on by `bytes`, counting lines.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        let end = self.file.len().min(self.at + bytes);
+        let lines = self.file[self.at..end].iter().filter(|&&byte| byte == b'\n').count();
+        self.line += lines as u32;
+        self.at = end;
+    }
+
+    /// Skips white space.
+    pub(crate) fn space(&mut self) -> Gap {
+        let length = self.rest().iter().take_while(|&&byte| is_space(byte)).count();
+        let line = self.line;
+        self.skip(length);
+        match length {
+            0 => Gap::Nothing,
+            _ if self.line != line => Gap::NewLine,
+            _ => Gap::Space,
+        }
+    }
+
+    /// Skips a comment, if one is here. One that goes to the end of its line ends before a `?>`
+    /// too, as everyone who has written PHP expects.
+    pub(crate) fn comment(&mut self) -> Result<bool, Fault> {
+        let rest = self.rest();
+        if !rest.starts_with(b"--") {
+            return Ok(false);
+        }
+        if let Some(level) = literal::long_level(&rest[2..]) {
+            let line = self.line;
+            let length = literal::long_length(&rest[2..], level)
+                .ok_or_else(|| Fault::new(line, "a long comment without its end"))?;
+            self.skip(2 + length);
+            return Ok(true);
+        }
+        let length = rest
+            .iter()
+            .zip(rest[1..].iter().chain([&0]))
+            .position(|(&byte, &next)| {
+                matches!(byte, b'\n' | b'\r') || (byte == b'?' && next == b'>')
+            })
+            .unwrap_or(rest.len());
+        self.skip(length);
+        Ok(true)
+    }
+
+    /// The token that begins here; white space and comments are the caller's.
+    ///
+    /// # Errors
+    /// What begins here is no token. The end of the file is not asked for.
+    pub(crate) fn token(&mut self) -> Result<Token, Fault> {
+        let (start, line, rest) = (self.at, self.line, self.rest());
+        let first = rest.first().copied().unwrap_or_default();
+        let next = rest.get(1).copied().unwrap_or_default();
+        let (kind, length) = if first.is_ascii_digit() || (first == b'.' && next.is_ascii_digit()) {
+            let length = literal::number_length(rest);
+            if !literal::is_number(&rest[..length]) {
+                let number = quoted(&rest[..length]);
+                return Err(Fault::new(line, format!("`{number}` is not a number")));
+            }
+            (Kind::Number, length)
+        } else if is_name_byte(first) {
+            let length = rest.iter().take_while(|&&byte| is_name_byte(byte)).count();
+            (word(&rest[..length]), length)
+        } else if first == b'"' || first == b'\'' {
+            let length = literal::string_length(rest).map_err(|what| Fault::new(line, what))?;
+            (Kind::String, length)
+        } else if let Some(level) = literal::long_level(rest) {
+            let length = literal::long_length(rest, level)
+                .ok_or_else(|| Fault::new(line, "a long string without its end"))?;
+            (Kind::String, length)
+        } else if rest.starts_with(b"[=") {
+            return Err(Fault::new(line, "`[=` begins a long string that has no second `[`"));
+        } else if let Some(sign) = sign(rest) {
+            (Kind::Fixed(sign), sign.len())
+        } else {
+            let shown = quoted(&rest[..1]);
+            return Err(Fault::new(line, format!("`{shown}` has no meaning in Lua")));
+        };
+        self.skip(length);
+        Ok(Token { kind, start: start as u32, end: self.at as u32, line, last_line: self.line })
+    }
+}
+
+/// White space as Lua has it.
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}

@@ -1,0 +1,133 @@
+//! Strings and numbers: where they end, and whether Lua would take them.
+
+use super::token::is_name_byte;
+
+/// The number of `=` in the opening of a long string: `[[` has none.
+pub(crate) fn long_level(rest: &[u8]) -> Option<usize> {
+    let inner = rest.strip_prefix(b"[")?;
+    let level = inner.iter().take_while(|&&byte| byte == b'=').count();
+    (inner.get(level) == Some(&b'[')).then_some(level)
+}
+
+/// The length of the long string at the front, brackets included.
+pub(crate) fn long_length(rest: &[u8], level: usize) -> Option<usize> {
+    let mut at = level + 2;
+    loop {
+        at += rest.get(at..)?.iter().position(|&byte| byte == b']')?;
+        let behind = &rest[at + 1..];
+        let signs = behind.iter().take_while(|&&byte| byte == b'=').count();
+        if signs == level && behind.get(signs) == Some(&b']') {
+            return Some(at + level + 2);
+        }
+        at += 1 + signs;
+    }
+}
+
+/// The length of the string at the front, quotes included.
+pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
+    const UNCLOSED: &str = "a string without its end; one of several lines is written [[ … ]]";
+    let quote = rest[0];
+    let mut at = 1;
+    loop {
+        match rest.get(at) {
+            None | Some(b'\n' | b'\r') => return Err(UNCLOSED),
+            Some(b'\\') => at += 1 + escape_length(&rest[at + 1..])?,
+            Some(&byte) if byte == quote => return Ok(at + 1),
+            Some(_) => at += 1,
+        }
+    }
+}
+
+/// The length of an escape, behind its backslash.
+fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
+    const WRONG: &str = "an escape that Lua does not know; a backslash itself is written \\\\";
+    let digits = |bytes: &[u8], is: fn(&u8) -> bool| bytes.iter().take_while(|b| is(b)).count();
+    match rest {
+        [b'\r', b'\n', ..] | [b'\n', b'\r', ..] => Ok(2),
+        [
+            b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'\\' | b'"' | b'\'' | b'\n' | b'\r',
+            ..,
+        ] => Ok(1),
+        [b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => Ok(3),
+        [b'u', b'{', rest @ ..] => {
+            let length = digits(rest, u8::is_ascii_hexdigit);
+            let leading = rest.iter().take_while(|&&byte| byte == b'0').count();
+            let text = str::from_utf8(&rest[leading.min(length)..length]).unwrap_or_default();
+            let fits = match text.len() {
+                0 => length > 0,
+                1..=6 => u32::from_str_radix(text, 16).is_ok_and(|code| code <= 0x0010_ffff),
+                _ => false,
+            };
+            let closed = rest.get(length) == Some(&b'}');
+            if fits && closed { Ok(length + 3) } else { Err(WRONG) }
+        }
+        [b'z', rest @ ..] => {
+            Ok(1 + rest.iter().take_while(|&&byte| super::lexer::is_space(byte)).count())
+        }
+        [b'0'..=b'9', ..] => {
+            let length = digits(&rest[..rest.len().min(3)], u8::is_ascii_digit);
+            let value = rest[..length].iter().fold(0, |sum, d| sum * 10 + u32::from(d - b'0'));
+            if value <= 255 { Ok(length) } else { Err(WRONG) }
+        }
+        _ => Err(WRONG),
+    }
+}
+
+/// The length of what Lua takes for one number, right or wrong.
+pub(crate) fn number_length(rest: &[u8]) -> usize {
+    let hex = matches!(rest, [b'0', b'x' | b'X', ..]);
+    let mut length = 0;
+    while let Some(&byte) = rest.get(length) {
+        let exponent = length > 0
+            && match rest[length - 1] {
+                b'e' | b'E' => !hex,
+                b'p' | b'P' => hex,
+                _ => false,
+            };
+        let sign = exponent && (byte == b'+' || byte == b'-');
+        if !is_name_byte(byte) && byte != b'.' && !sign {
+            break;
+        }
+        length += 1;
+    }
+    length
+}
+
+/// Whether Lua takes it for a number; LuaJIT has `1LL`, `1ULL`, `1i` and `0b1` too.
+pub(crate) fn is_number(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let (body, is_digit, exponent): (&[u8], fn(&u8) -> bool, u8) = match lower.as_slice() {
+        [b'0', b'x', body @ ..] => (body, u8::is_ascii_hexdigit, b'p'),
+        [b'0', b'b', body @ ..] => {
+            let digits = body.iter().take_while(|&b| matches!(b, b'0' | b'1')).count();
+            return digits > 0 && matches!(&body[digits..], b"" | b"ll" | b"ull" | b"i");
+        }
+        body => (body, u8::is_ascii_digit, b'e'),
+    };
+    let whole = body.iter().take_while(|b| is_digit(b)).count();
+    let mut rest = &body[whole..];
+    if whole > 0 && matches!(rest, b"ll" | b"ull") {
+        return true;
+    }
+    let mut digits = whole;
+    if let [b'.', behind @ ..] = rest {
+        let fraction = behind.iter().take_while(|b| is_digit(b)).count();
+        digits += fraction;
+        rest = &behind[fraction..];
+    }
+    if digits == 0 {
+        return false;
+    }
+    if rest.first() == Some(&exponent) {
+        rest = &rest[1..];
+        if let [b'+' | b'-', behind @ ..] = rest {
+            rest = behind;
+        }
+        let power = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        if power == 0 {
+            return false;
+        }
+        rest = &rest[power..];
+    }
+    matches!(rest, b"" | b"i")
+}

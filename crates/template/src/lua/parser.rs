@@ -1,0 +1,286 @@
+//! What reads a program: a page, a value in it, or plain Lua; and what all of its parts need.
+//!
+//! While it reads, the parser moves through the HTML too, by the branches and loops of Lua: what
+//! follows an `if` stands in one place of the page whichever branch ran, or the page is refused.
+
+use super::scope::{Meaning, Refused, Scopes};
+use super::statement::{Flow, is_end};
+use super::stream::{Item, Stream};
+use super::token::{Kind, Token};
+use crate::expand::Page;
+use crate::limits::NESTING_MAX;
+use crate::place::{Context, Place};
+use crate::problem::{Fault, Problem, quoted};
+use crate::source::Show;
+
+/// What generated code calls its own.
+const RESERVED: &[u8] = b"__";
+/// What a block that waits gets as its own, by name.
+pub(crate) const ASYNC_NAMES: [&str; 3] = ["done", "__o", "write"];
+
+/// What the generator must know.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// For each value, in the order of the page: how it is escaped, and whether it calls anything.
+    pub(crate) shown: Vec<(Context, bool)>,
+    /// Which of the names that were lent are used, by rank.
+    pub(crate) lent: Vec<bool>,
+    pub(crate) has_async: bool,
+}
+
+/// A program, being read.
+pub(crate) struct Parser<'a> {
+    pub(super) stream: Stream<'a>,
+    pub(super) scopes: Scopes<'a>,
+    pub(super) nesting: usize,
+    /// How many calls were read.
+    pub(super) calls: usize,
+    pub(super) place: Place,
+    pub(super) report: Report,
+    /// The serial number of the first name that was lent.
+    first_lent: u32,
+    pub(super) may_set_globals: bool,
+}
+
+pub(super) type Done<T = ()> = Result<T, Problem>;
+
+impl<'a> Parser<'a> {
+    fn new(stream: Stream<'a>, place: Place, may_set_globals: bool) -> Self {
+        let scopes = Scopes::default();
+        let report = Report::default();
+        let (nesting, calls, first_lent) = (0, 0, 0);
+        Self { stream, scopes, nesting, calls, place, report, first_lent, may_set_globals }
+    }
+
+    /// Reads a page. `own` are names of the generated code, `lent` what the server lends.
+    pub(crate) fn page(
+        page: &'a Page<'a>,
+        place: Place,
+        own: &[&'a str],
+        lent: &[&'a str],
+    ) -> Done<Report> {
+        let mut parser = Self::new(Stream::of_page(page), place, false);
+        // The chunk, whose variables are all of the generated code, and the function in it.
+        parser.scopes.open_function(false);
+        parser.declare_all(own)?;
+        parser.scopes.open_function(false);
+        parser.first_lent = (own.len() + 3) as u32;
+        parser.declare_all(lent)?;
+        parser.declare_all(&["__p", "__o"])?;
+        parser.report.lent = vec![false; lent.len()];
+        parser.statements()?;
+        if !matches!(parser.stream.now(), Item::End) {
+            return parser.unexpected("the end of the page");
+        }
+        let closed = parser.scopes.close_function();
+        parser.allowed(closed)?;
+        Ok(parser.report)
+    }
+
+    /// Whether a block is a whole program: whether it could stand elsewhere.
+    pub(crate) fn is_whole(bytes: &'a [u8], tokens: &'a [Token]) -> bool {
+        Self::chunk(Stream::of_tokens(bytes, "", tokens), false).is_ok()
+    }
+
+    /// Reads a chunk of plain Lua, which may set globals.
+    pub(super) fn chunk(stream: Stream<'a>, is_vararg: bool) -> Done {
+        let mut parser = Self::new(stream, Place::plain(), true);
+        parser.scopes.open_function(is_vararg);
+        parser.statements()?;
+        if !matches!(parser.stream.now(), Item::End) {
+            return parser.unexpected("the end");
+        }
+        let closed = parser.scopes.close_function();
+        parser.allowed(closed)
+    }
+
+    pub(super) fn declare_all(&mut self, names: &[&'a str]) -> Done {
+        for name in names {
+            let declared = self.scopes.declare(name.as_bytes(), false);
+            self.allowed(declared)?;
+        }
+        Ok(())
+    }
+
+    /// A value in the text.
+    pub(super) fn show(&mut self, show: &'a Show) -> Done {
+        let context = match self.place.value(show.raw) {
+            Ok(context) => context,
+            Err(what) => return self.fail(what),
+        };
+        let calls = self.calls;
+        let within = self.stream.of_show(show);
+        let outer = std::mem::replace(&mut self.stream, within);
+        self.expression()?;
+        if !matches!(self.stream.now(), Item::End) {
+            return self.unexpected("`]]` or an operator");
+        }
+        self.stream = outer;
+        self.own("__o")?;
+        self.own(context.variable())?;
+        if show.conversion.is_some() {
+            self.own("__format")?;
+        }
+        self.report.shown.push((context, self.calls > calls));
+        self.stream.advance();
+        Ok(())
+    }
+
+    /// Notes that a name of generated code is used here.
+    pub(super) fn own(&mut self, name: &str) -> Done {
+        let meaning = self.scopes.resolve(name.as_bytes());
+        self.allowed(meaning).map(|_| ())
+    }
+
+    /// A block that waits: a function of its own.
+    pub(super) fn asynchronous(&mut self) -> Done {
+        self.report.has_async = true;
+        let line = self.stream.line();
+        self.stream.advance();
+        self.own("__p")?;
+        self.scopes.open_function(false);
+        self.declare_all(&ASYNC_NAMES)?;
+        self.returning("?>", line)?;
+        Ok(())
+    }
+
+    /// The body of a function, whose text begins and ends in one place; `end` is left to read.
+    pub(super) fn returning(&mut self, end: &'static str, line: u32) -> Done {
+        let before = self.place.clone();
+        let flow = self.statements()?;
+        if end == "?>" {
+            match self.stream.now() {
+                Item::AsyncClose => self.stream.advance(),
+                _ => return self.unexpected("the end of the block"),
+            }
+        } else {
+            self.expect_end(end, "function", line)?;
+        }
+        if flow == Flow::Through && before.joined(&self.place).is_none() {
+            return self.torn("function", line);
+        }
+        self.place = before;
+        let closed = self.scopes.close_function();
+        self.allowed(closed)
+    }
+
+    pub(super) fn torn<T>(&self, word: &str, line: u32) -> Done<T> {
+        let what = format!(
+            "what the `{word}` of line {line} writes leaves the page in different places, such as \
+             inside and outside of a tag or an attribute, by which way it is passed"
+        );
+        self.fail(what)
+    }
+
+    /// What a name means; notes what is used of what the server lends.
+    pub(super) fn resolve(&mut self, name: &[u8]) -> Done<Meaning> {
+        let meaning = self.scopes.resolve(name);
+        let meaning = self.allowed(meaning)?;
+        if let Meaning::Local { serial, .. } = meaning {
+            let rank = serial.wrapping_sub(self.first_lent) as usize;
+            if let Some(lent) = self.report.lent.get_mut(rank) {
+                *lent = true;
+            }
+        }
+        Ok(meaning)
+    }
+
+    /// A name that is a variable.
+    pub(super) fn name(&mut self) -> Done<&'a [u8]> {
+        if let Item::Token(token) = self.stream.now() {
+            let name = self.stream.text(token);
+            if token.kind == Kind::Name && name.starts_with(RESERVED) && !self.may_set_globals {
+                return self.fail("names that begin with `__` belong to generated code");
+            }
+        }
+        self.field_name()
+    }
+
+    /// A name behind a dot or a colon.
+    pub(super) fn field_name(&mut self) -> Done<&'a [u8]> {
+        match self.stream.now() {
+            Item::Token(token) if token.kind == Kind::Name => {
+                let name = self.stream.text(token);
+                self.stream.advance();
+                Ok(name)
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    /// One level deeper.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        if self.nesting == NESTING_MAX {
+            return self.fail(format!("more than {NESTING_MAX} levels inside of each other"));
+        }
+        self.nesting += 1;
+        let parsed = parse(self)?;
+        self.nesting -= 1;
+        Ok(parsed)
+    }
+
+    pub(super) fn is_next(&self, word: &str) -> bool {
+        matches!(self.stream.now(), Item::Token(Token { kind: Kind::Fixed(next), .. })
+            if next == word)
+    }
+
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        let is_next = self.is_next(word);
+        if is_next {
+            self.stream.advance();
+        }
+        is_next
+    }
+
+    pub(super) fn expect(&mut self, word: &str) -> Done {
+        if self.take(word) { Ok(()) } else { self.unexpected(&format!("`{word}`")) }
+    }
+
+    /// The end of what `opener` opened on `line`.
+    pub(super) fn expect_end(&mut self, word: &str, opener: &str, line: u32) -> Done {
+        if self.take(word) {
+            return Ok(());
+        }
+        self.unexpected(&format!("`{word}` for the `{opener}` of line {line}"))
+    }
+
+    pub(super) fn end(&mut self, word: &str, opener: &str, line: u32) -> Done {
+        self.close_block()?;
+        self.expect_end(word, opener, line)
+    }
+
+    pub(super) fn close_block(&mut self) -> Done {
+        let closed = self.scopes.close_block();
+        self.allowed(closed)
+    }
+
+    pub(super) fn is_block_end(&self) -> bool {
+        match self.stream.now() {
+            Item::End | Item::AsyncClose => true,
+            Item::Token(token) => is_end(token.kind),
+            _ => false,
+        }
+    }
+
+    pub(super) fn allowed<T>(&self, result: Result<T, Refused>) -> Done<T> {
+        result.map_err(|(what, line)| {
+            Fault::new(line.unwrap_or(self.stream.line()), what).in_file(self.stream.path())
+        })
+    }
+
+    pub(super) fn fail<T>(&self, what: impl Into<String>) -> Done<T> {
+        Err(Fault::new(self.stream.line(), what).in_file(self.stream.path()))
+    }
+
+    pub(super) fn unexpected<T>(&self, wanted: &str) -> Done<T> {
+        let found = match self.stream.now() {
+            Item::Token(token) => format!("`{}`", quoted(self.stream.text(token))),
+            Item::Text(_) => "the text of the page".to_owned(),
+            Item::Show(_) => "a `#[[ ]]`".to_owned(),
+            Item::AsyncOpen => "a `<?lua` block".to_owned(),
+            Item::AsyncClose => "the end of the block".to_owned(),
+            Item::End => "the end".to_owned(),
+        };
+        self.fail(format!("here stands {found}, where {wanted} was expected"))
+    }
+}

@@ -1,0 +1,221 @@
+//! Which names are declared where; labels; what Lua allows of either.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
+
+/// What a name is at some place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A local variable, of this function or of an outer one.
+    Local {
+        constant: bool,
+        /// Its rank in the order of declaration.
+        serial: u32,
+    },
+    Global,
+}
+
+#[derive(Debug)]
+struct Local<'a> {
+    name: &'a [u8],
+    serial: u32,
+    /// How deep its function is.
+    depth: usize,
+    constant: bool,
+}
+
+#[derive(Debug)]
+struct Function {
+    serial: u32,
+    /// Variables at present, those of Lua itself in loops included.
+    locals: usize,
+    upvalues: usize,
+    is_vararg: bool,
+    /// How many blocks are around it.
+    blocks: usize,
+}
+
+#[derive(Debug)]
+struct Block<'a> {
+    /// The rank of the first local of the block.
+    first: usize,
+    /// Variables without a name.
+    hidden: usize,
+    is_loop: bool,
+    labels: HashMap<&'a [u8], usize>,
+    gotos: Vec<Goto<'a>>,
+}
+
+#[derive(Debug)]
+struct Goto<'a> {
+    name: &'a [u8],
+    line: u32,
+    /// How many locals there were.
+    locals: usize,
+}
+
+/// An error without its place; that of a `goto` has its line.
+pub(crate) type Refused = (String, Option<u32>);
+
+/// All that is open at a place of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes<'a> {
+    locals: Vec<Local<'a>>,
+    by_name: HashMap<&'a [u8], Vec<usize>>,
+    functions: Vec<Function>,
+    blocks: Vec<Block<'a>>,
+    /// Which function has which variable of an outer one, both by serial number.
+    captured: HashSet<(u32, u32)>,
+    serial: u32,
+}
+
+impl<'a> Scopes<'a> {
+    pub(crate) fn open_function(&mut self, is_vararg: bool) {
+        self.serial += 1;
+        let blocks = self.blocks.len();
+        let serial = self.serial;
+        self.functions.push(Function { serial, locals: 0, upvalues: 0, is_vararg, blocks });
+        self.open_block(false);
+    }
+
+    pub(crate) fn close_function(&mut self) -> Result<(), Refused> {
+        self.close_block()?;
+        self.functions.pop();
+        Ok(())
+    }
+
+    pub(crate) fn is_vararg(&self) -> bool {
+        self.functions.last().is_some_and(|function| function.is_vararg)
+    }
+
+    pub(crate) fn open_block(&mut self, is_loop: bool) {
+        let first = self.locals.len();
+        let (labels, gotos) = (HashMap::new(), Vec::new());
+        self.blocks.push(Block { first, hidden: 0, is_loop, labels, gotos });
+    }
+
+    pub(crate) fn close_block(&mut self) -> Result<(), Refused> {
+        let Some(block) = self.blocks.pop() else { return Ok(()) };
+        for local in self.locals.drain(block.first..) {
+            if let Some(ranks) = self.by_name.get_mut(local.name) {
+                ranks.pop();
+            }
+            if let Some(function) = self.functions.last_mut() {
+                function.locals -= 1;
+            }
+        }
+        let is_last = self.functions.last().is_none_or(|f| f.blocks == self.blocks.len());
+        if let Some(function) = self.functions.last_mut() {
+            function.locals -= block.hidden;
+        }
+        for goto in block.gotos {
+            let outer = if is_last { None } else { self.blocks.last_mut() };
+            let Some(outer) = outer else {
+                let name = String::from_utf8_lossy(goto.name);
+                let what = format!("`goto {name}` has no label `::{name}::` that it can see");
+                return Err((what, Some(goto.line)));
+            };
+            if !outer.labels.contains_key(goto.name) {
+                outer.gotos.push(Goto { locals: goto.locals.min(block.first), ..goto });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a `break` has something to leave.
+    pub(crate) fn is_in_loop(&self) -> bool {
+        let first = self.functions.last().map_or(0, |function| function.blocks);
+        self.blocks[first..].iter().any(|block| block.is_loop)
+    }
+
+    pub(crate) fn goto(&mut self, name: &'a [u8], line: u32) {
+        let locals = self.locals.len();
+        if let Some(block) = self.blocks.last_mut()
+            && !block.labels.contains_key(name)
+        {
+            block.gotos.push(Goto { name, line, locals });
+        }
+    }
+
+    /// A label; `is_last` if nothing but the end of its block follows.
+    pub(crate) fn label(&mut self, name: &'a [u8], is_last: bool) -> Result<(), Refused> {
+        let here = self.locals.len();
+        let Some(block) = self.blocks.last_mut() else { return Ok(()) };
+        let shown = String::from_utf8_lossy(name);
+        if block.labels.insert(name, here).is_some() {
+            return Err((format!("a second label `::{shown}::`"), None));
+        }
+        // What is behind the last statement of a block is outside of all its variables.
+        let here = if is_last { block.first } else { here };
+        let into = block.gotos.iter().find(|goto| goto.name == name && goto.locals < here);
+        if let Some(goto) = into {
+            let what = format!("`goto {shown}` jumps over a `local` that its label can see");
+            return Err((what, Some(goto.line)));
+        }
+        block.gotos.retain(|goto| goto.name != name);
+        Ok(())
+    }
+
+    /// Declares a local of the present function.
+    pub(crate) fn declare(&mut self, name: &'a [u8], constant: bool) -> Result<(), Refused> {
+        self.serial += 1;
+        let (serial, depth) = (self.serial, self.functions.len());
+        self.by_name.entry(name).or_default().push(self.locals.len());
+        self.locals.push(Local { name, serial, depth, constant });
+        self.grow(1)
+    }
+
+    /// Variables that Lua needs for itself in the present block.
+    pub(crate) fn hide(&mut self, variables: usize) -> Result<(), Refused> {
+        if let Some(block) = self.blocks.last_mut() {
+            block.hidden += variables;
+        }
+        self.grow(variables)
+    }
+
+    /// Ends the lives of such variables before their block ends.
+    pub(crate) fn unhide(&mut self, variables: usize) {
+        if let (Some(block), Some(function)) = (self.blocks.last_mut(), self.functions.last_mut()) {
+            block.hidden -= variables;
+            function.locals -= variables;
+        }
+    }
+
+    fn grow(&mut self, variables: usize) -> Result<(), Refused> {
+        let Some(function) = self.functions.last_mut() else { return Ok(()) };
+        function.locals += variables;
+        if function.locals <= LOCALS_MAX {
+            return Ok(());
+        }
+        let what = format!(
+            "more than {LOCALS_MAX} local variables at once, which Lua cannot have in one \
+             function; `do … end` around some of them ends their lives sooner"
+        );
+        Err((what, None))
+    }
+
+    /// What a name means here. Counts the variables that functions take from outer ones.
+    pub(crate) fn resolve(&mut self, name: &[u8]) -> Result<Meaning, Refused> {
+        let rank = self.by_name.get(name).and_then(|ranks| ranks.last());
+        let Some(local) = rank.and_then(|&rank| self.locals.get(rank)) else {
+            return Ok(Meaning::Global);
+        };
+        let (constant, serial) = (local.constant, local.serial);
+        // Inner functions first: one that has it already has it by all outer ones.
+        for function in self.functions[local.depth..].iter_mut().rev() {
+            if !self.captured.insert((function.serial, serial)) {
+                break;
+            }
+            function.upvalues += 1;
+            if function.upvalues > UPVALUES_MAX {
+                let what = format!(
+                    "a function here uses more than {UPVALUES_MAX} variables from outside of \
+                     it, which LuaJIT cannot; a table can hold several of them"
+                );
+                return Err((what, None));
+            }
+        }
+        Ok(Meaning::Local { constant, serial })
+    }
+}

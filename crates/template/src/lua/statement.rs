@@ -1,0 +1,382 @@
+//! Statements.
+
+use super::parser::{Done, Parser};
+use super::scope::{Meaning, Refused};
+use super::stream::{Item, Stream};
+use super::token::{Kind, Token};
+use crate::place::Place;
+use crate::problem::{Fault, quoted};
+
+/// How a block ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// At its end.
+    Through,
+    /// By `return`, `break` or `goto`.
+    Left,
+}
+
+impl<'a> Parser<'a> {
+    /// The statements of a block, up to what cannot begin one.
+    pub(super) fn statements(&mut self) -> Done<Flow> {
+        loop {
+            match self.stream.now() {
+                Item::End | Item::AsyncClose => return Ok(Flow::Through),
+                Item::Token(token) if is_end(token.kind) => return Ok(Flow::Through),
+                Item::Token(Token { kind: Kind::Fixed("return"), .. }) => {
+                    self.stream.advance();
+                    let is_token = matches!(self.stream.now(), Item::Token(_));
+                    if is_token && !self.is_block_end() && !self.is_next(";") {
+                        self.expressions()?;
+                    }
+                    self.take(";");
+                    if !self.is_block_end() {
+                        let what = "`return` is the last statement of its block; `do return end` \
+                                    may stand anywhere";
+                        return self.fail(what);
+                    }
+                    return Ok(Flow::Left);
+                }
+                Item::Token(Token { kind: Kind::Fixed(word @ ("break" | "goto")), .. }) => {
+                    self.jump(word)?;
+                    self.take(";");
+                    if self.is_block_end() {
+                        return Ok(Flow::Left);
+                    } else if word == "break" {
+                        let what = "`break` is the last statement of its block; `do break end` \
+                                    may stand anywhere";
+                        return self.fail(what);
+                    }
+                }
+                _ => self.nested(Self::statement)?,
+            }
+        }
+    }
+
+    fn jump(&mut self, word: &str) -> Done {
+        let line = self.stream.line();
+        if word == "break" && !self.scopes.is_in_loop() {
+            return self.fail("`break` outside of a loop");
+        }
+        self.stream.advance();
+        if word == "goto" {
+            let name = self.name()?;
+            self.scopes.goto(name, line);
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self) -> Done {
+        match self.stream.now() {
+            Item::Text(bytes) => {
+                self.place.text(bytes);
+                // Its two variables.
+                let hidden = self.scopes.hide(2);
+                self.allowed(hidden)?;
+                self.scopes.unhide(2);
+                self.own("__o")?;
+                self.own("__s")?;
+                self.stream.advance();
+                Ok(())
+            }
+            Item::Show(show) => self.show(show),
+            Item::AsyncOpen => self.asynchronous(),
+            Item::Token(token) => match token.kind {
+                Kind::Fixed(word) => self.statement_of(word),
+                _ => self.assignment(),
+            },
+            Item::AsyncClose | Item::End => Ok(()),
+        }
+    }
+
+    fn statement_of(&mut self, word: &'static str) -> Done {
+        match word {
+            ";" => self.stream.advance(),
+            "if" => return self.conditional(),
+            "while" => {
+                let line = self.stream.line();
+                self.stream.advance();
+                self.expression()?;
+                self.expect("do")?;
+                self.looping(line, Ok(()))?;
+            }
+            "do" => {
+                let line = self.stream.line();
+                self.stream.advance();
+                self.scopes.open_block(false);
+                self.statements()?;
+                self.end("end", "do", line)?;
+            }
+            "for" => return self.counting(),
+            "repeat" => return self.repeating(),
+            "function" => return self.named_function(),
+            "local" => return self.local(),
+            "::" => return self.label(),
+            _ => return self.assignment(),
+        }
+        Ok(())
+    }
+
+    fn conditional(&mut self) -> Done {
+        let line = self.stream.line();
+        let before = self.place.clone();
+        let mut after: Option<Place> = None;
+        let mut has_else = false;
+        loop {
+            self.stream.advance();
+            if !has_else {
+                self.expression()?;
+                self.expect("then")?;
+            }
+            self.scopes.open_block(false);
+            self.place = before.clone();
+            let flow = self.statements()?;
+            self.close_block()?;
+            if flow == Flow::Through {
+                after = match after {
+                    None => Some(self.place.clone()),
+                    Some(after) => match after.joined(&self.place) {
+                        None => return self.torn("if", line),
+                        joined => joined,
+                    },
+                };
+            }
+            match self.stream.now() {
+                Item::Token(Token { kind: Kind::Fixed("elseif"), .. }) if !has_else => {}
+                Item::Token(Token { kind: Kind::Fixed("else"), .. }) if !has_else => {
+                    has_else = true;
+                }
+                _ => break,
+            }
+        }
+        self.expect_end("end", "if", line)?;
+        if !has_else {
+            let passed = after.as_ref().map_or(Some(before.clone()), |p| p.joined(&before));
+            if passed.is_none() {
+                return self.torn("if", line);
+            }
+            after = passed;
+        }
+        self.place = after.unwrap_or(before);
+        Ok(())
+    }
+
+    /// The body of a loop that ends with `end`. What was declared for it is in `declared`.
+    fn looping(&mut self, line: u32, declared: Result<(), Refused>) -> Done {
+        self.allowed(declared)?;
+        let before = self.place.clone();
+        self.scopes.open_block(true);
+        let flow = self.statements()?;
+        self.end("end", "loop", line)?;
+        self.settle(flow, before, line)
+    }
+
+    /// A loop may have run any number of times.
+    fn settle(&mut self, flow: Flow, before: Place, line: u32) -> Done {
+        self.place = if flow == Flow::Left {
+            before
+        } else {
+            match before.joined(&self.place) {
+                Some(place) => place,
+                None => return self.torn("loop", line),
+            }
+        };
+        Ok(())
+    }
+
+    fn counting(&mut self) -> Done {
+        let line = self.stream.line();
+        self.stream.advance();
+        let mut names = vec![self.name()?];
+        while self.take(",") {
+            names.push(self.name()?);
+        }
+        let is_numeric = names.len() == 1 && self.take("=");
+        if !is_numeric {
+            self.expect("in")?;
+        }
+        let count = self.expressions()?;
+        if is_numeric && !(2..=3).contains(&count) {
+            return self.fail("`for` counts by two or three numbers: first, last and step");
+        }
+        self.expect("do")?;
+        self.scopes.open_block(false);
+        let mut declared = self.scopes.hide(if is_numeric { 3 } else { 4 });
+        for name in names {
+            declared = declared.and(self.scopes.declare(name, false));
+        }
+        self.looping(line, declared)?;
+        self.close_block()
+    }
+
+    fn repeating(&mut self) -> Done {
+        let line = self.stream.line();
+        let before = self.place.clone();
+        self.stream.advance();
+        self.scopes.open_block(true);
+        let flow = self.statements()?;
+        self.expect_end("until", "repeat", line)?;
+        // It sees what was declared in the loop.
+        self.expression()?;
+        self.close_block()?;
+        self.settle(flow, before, line)
+    }
+
+    fn named_function(&mut self) -> Done {
+        let line = self.stream.line();
+        self.stream.advance();
+        let at = self.stream.clone();
+        let name = self.name()?;
+        let meaning = self.resolve(name)?;
+        let (mut is_field, mut is_method) = (false, false);
+        while !is_method && (self.is_next(".") || self.is_next(":")) {
+            is_method = self.is_next(":");
+            is_field = true;
+            self.stream.advance();
+            self.field_name()?;
+        }
+        if !is_field {
+            self.refuse_setting(meaning, name, &at, true)?;
+        }
+        self.body(is_method, line)
+    }
+
+    /// The parameters and the body of a function.
+    pub(super) fn body(&mut self, is_method: bool, line: u32) -> Done {
+        self.expect("(")?;
+        let mut names: Vec<&'a [u8]> = Vec::new();
+        let mut is_vararg = false;
+        while !self.is_next(")") && !is_vararg {
+            if self.take("...") {
+                is_vararg = true;
+            } else {
+                names.push(self.name()?);
+            }
+            if is_vararg || !self.take(",") {
+                break;
+            } else if self.is_next(")") {
+                return self.unexpected("a name");
+            }
+        }
+        self.expect(")")?;
+        self.scopes.open_function(is_vararg);
+        if is_method {
+            self.declare_all(&["self"])?;
+        }
+        for name in names {
+            let declared = self.scopes.declare(name, false);
+            self.allowed(declared)?;
+        }
+        self.returning("end", line)
+    }
+
+    fn local(&mut self) -> Done {
+        let line = self.stream.line();
+        self.stream.advance();
+        if self.take("function") {
+            let name = self.name()?;
+            let declared = self.scopes.declare(name, false);
+            self.allowed(declared)?;
+            return self.body(false, line);
+        }
+        let mut names = Vec::new();
+        loop {
+            let name = self.name()?;
+            names.push((name, self.attribute()?));
+            if !self.take(",") {
+                break;
+            }
+        }
+        if self.take("=") {
+            self.expressions()?;
+        }
+        for (name, constant) in names {
+            let declared = self.scopes.declare(name, constant);
+            self.allowed(declared)?;
+        }
+        Ok(())
+    }
+
+    /// `<const>` or `<close>` of Lua 5.4.
+    fn attribute(&mut self) -> Done<bool> {
+        if !self.take("<") {
+            return Ok(false);
+        }
+        let name = self.name()?;
+        if !matches!(name, b"const" | b"close") {
+            return self.fail("a variable can be `<const>` or `<close>`");
+        }
+        self.expect(">")?;
+        Ok(true)
+    }
+
+    fn label(&mut self) -> Done {
+        self.stream.advance();
+        let name = self.name()?;
+        self.expect("::")?;
+        // Labels behind it are no statements yet.
+        while self.is_next("::") {
+            self.nested(Self::label)?;
+        }
+        let is_last = self.is_block_end() && !self.is_next("until");
+        let labelled = self.scopes.label(name, is_last);
+        self.allowed(labelled)
+    }
+
+    /// A call, or one or more variables that get values.
+    fn assignment(&mut self) -> Done {
+        let mut at = self.stream.clone();
+        let mut target = self.suffixed()?;
+        if !self.is_next("=") && !self.is_next(",") {
+            if target.is_call {
+                return Ok(());
+            }
+            return self.unexpected("`=` or a call");
+        }
+        loop {
+            match target.name {
+                Some((name, meaning)) => self.refuse_setting(meaning, name, &at, false)?,
+                None if !target.is_place => {
+                    return self.fail("values are set by names, fields and indexes only");
+                }
+                None => {}
+            }
+            if !self.take(",") {
+                break;
+            }
+            at = self.stream.clone();
+            target = self.nested(Self::suffixed)?;
+        }
+        self.expect("=")?;
+        self.expressions().map(|_| ())
+    }
+
+    /// Fails if a name cannot be set; `at` is where it stands.
+    fn refuse_setting(
+        &self,
+        meaning: Meaning,
+        name: &[u8],
+        at: &Stream<'a>,
+        is_function: bool,
+    ) -> Done {
+        let shown = quoted(name);
+        let what = match meaning {
+            Meaning::Global if !self.may_set_globals && is_function => format!(
+                "`function {shown}` would be global, and seen by all other pages and requests; \
+                 write `local function {shown}`"
+            ),
+            Meaning::Global if !self.may_set_globals => format!(
+                "`{shown}` would be global, and seen by all other pages and requests; \
+                 write `local {shown}`, here or before"
+            ),
+            Meaning::Local { constant: true, .. } => format!("`{shown}` is constant"),
+            _ => return Ok(()),
+        };
+        Err(Fault::new(at.line(), what).in_file(at.path()))
+    }
+}
+
+/// Whether it ends a block.
+pub(super) fn is_end(kind: Kind) -> bool {
+    matches!(kind, Kind::Fixed("end" | "else" | "elseif" | "until"))
+}

@@ -1,0 +1,150 @@
+//! What the parser reads. A page is one program: text and values stand in it as statements, and
+//! blocks that wait as functions.
+
+use super::token::Token;
+use crate::expand::Page;
+use crate::source::{PieceKind, Show, Source};
+
+/// What comes next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item<'a> {
+    Token(Token),
+    /// Text, as bytes.
+    Text(&'a [u8]),
+    Show(&'a Show),
+    AsyncOpen,
+    AsyncClose,
+    End,
+}
+
+/// A place in a page, or in one expression of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream<'a> {
+    page: Option<&'a Page<'a>>,
+    /// The present piece, where there is a page.
+    flat: usize,
+    /// What is left of it.
+    tokens: &'a [Token],
+    /// The file of the tokens.
+    bytes: &'a [u8],
+    path: &'a str,
+    /// The line of the present piece, or of what was read last in it.
+    line: u32,
+    /// The piece and the last line of what was read last.
+    behind: (usize, u32),
+}
+
+impl<'a> Stream<'a> {
+    /// All of a page.
+    pub(crate) fn of_page(page: &'a Page<'a>) -> Self {
+        let path = page.sources.first().map_or("", |source| source.path.as_str());
+        let mut stream = Self {
+            page: Some(page),
+            flat: 0,
+            tokens: &[],
+            bytes: &[],
+            path,
+            line: 1,
+            behind: (0, 1),
+        };
+        stream.enter();
+        stream
+    }
+
+    /// Some tokens of a file, and nothing behind them.
+    pub(crate) fn of_tokens(bytes: &'a [u8], path: &'a str, tokens: &'a [Token]) -> Self {
+        let line = tokens.first().map_or(1, |token| token.line);
+        Self { page: None, flat: 0, tokens, bytes, path, line, behind: (0, line) }
+    }
+
+    /// The tokens of a value alone.
+    pub(crate) fn of_show(&self, show: &Show) -> Self {
+        let source = self.source();
+        let tokens = source.map_or(&[][..], |source| source.tokens(&show.tokens));
+        Self::of_tokens(self.bytes, self.path, tokens)
+    }
+
+    fn source(&self) -> Option<&'a Source<'a>> {
+        let page = self.page?;
+        Some(&page.sources[page.flats.get(self.flat)?.source])
+    }
+
+    fn kind(&self) -> Option<(&'a PieceKind, u32)> {
+        let piece = &self.source()?.pieces[self.page?.flats[self.flat].piece];
+        Some((&piece.kind, piece.line))
+    }
+
+    /// Opens the present piece.
+    fn enter(&mut self) {
+        while let (Some(source), Some((kind, line))) = (self.source(), self.kind()) {
+            (self.bytes, self.path, self.line) = (source.bytes, &source.path, line);
+            match kind {
+                PieceKind::Lua { tokens, .. } if tokens.is_empty() => self.flat += 1,
+                PieceKind::Lua { tokens, .. } => {
+                    self.tokens = source.tokens(tokens);
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    pub(crate) fn now(&self) -> Item<'a> {
+        if let Some(&token) = self.tokens.first() {
+            return Item::Token(token);
+        }
+        match self.kind() {
+            Some((PieceKind::Text(range), _)) => Item::Text(&self.bytes[range.clone()]),
+            Some((PieceKind::Show(rank), _)) => match self.source() {
+                Some(source) => Item::Show(&source.shows[*rank]),
+                None => Item::End,
+            },
+            Some((PieceKind::AsyncOpen, _)) => Item::AsyncOpen,
+            Some((PieceKind::AsyncClose, _)) => Item::AsyncClose,
+            // Includes, layouts and slots are none of a page any more.
+            _ => Item::End,
+        }
+    }
+
+    /// The token behind the present one, where both are of one piece.
+    pub(crate) fn second(&self) -> Option<Token> {
+        self.tokens.get(1).copied()
+    }
+
+    pub(crate) fn advance(&mut self) {
+        if let [token, rest @ ..] = self.tokens {
+            self.line = token.last_line;
+            self.behind = (self.flat, self.line);
+            self.tokens = rest;
+            if !rest.is_empty() {
+                return;
+            }
+        }
+        self.flat += usize::from(self.page.is_some());
+        self.enter();
+    }
+
+    /// The bytes of a token that [`now`](Self::now) has just given.
+    pub(crate) fn text(&self, token: Token) -> &'a [u8] {
+        token.of(self.bytes)
+    }
+
+    /// The line of what comes next; at the end, of what came last.
+    pub(crate) fn line(&self) -> u32 {
+        self.tokens.first().map_or(self.line, |token| token.line)
+    }
+
+    /// The piece and the line where the token that was read last ends.
+    pub(crate) fn behind(&self) -> (usize, u32) {
+        self.behind
+    }
+
+    pub(crate) fn path(&self) -> &'a str {
+        self.path
+    }
+
+    /// The piece and the line of what comes next.
+    pub(crate) fn ahead(&self) -> (usize, u32) {
+        (self.flat, self.line())
+    }
+}

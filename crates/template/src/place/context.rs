@@ -1,0 +1,92 @@
+//! The ways of escaping.
+
+/// How a value is escaped. Generated code calls the function of that name, which the server lends;
+/// it takes one value of any type and returns a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Context {
+    /// Text of HTML or XML: `&`, `<`, `>` and quotes as references.
+    Text,
+    /// The value of an attribute between quotes of either kind; as [`Text`](Self::Text), and what
+    /// could end the value.
+    Attribute,
+    /// The value of an attribute without quotes: white space, `=` and backticks as well; of an
+    /// empty value, `""`.
+    BareAttribute,
+    /// The name of a tag or of an attribute, or a whole attribute without value: only letters,
+    /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins with `on`.
+    Name,
+    /// A whole URL in an attribute, quoted or not: what has a meaning in URLs stays, white space,
+    /// quotes, `<`, `>` and backticks are percent-encoded, `&` becomes `&amp;`.
+    Url,
+    /// A part of the path of a URL: all but unreserved characters and `/` is percent-encoded.
+    UrlPath,
+    /// A part of a query or of a fragment: all but unreserved characters is percent-encoded.
+    UrlQuery,
+    /// A value of JavaScript or JSON, as JSON with its quotes; `<`, `>`, `&`, U+2028 and U+2029 as
+    /// `\uXXXX`.
+    Script,
+    /// The inside of a string of JavaScript or JSON, of any quotes: both quotes, backtick, `$`,
+    /// `\`, `<`, `>`, `&`, controls, U+2028 and U+2029 as `\uXXXX`.
+    ScriptString,
+    /// As [`Script`](Self::Script), and that as [`Attribute`](Self::Attribute): `onclick="f(…)"`.
+    ScriptAttribute,
+    /// CSS, inside and outside of strings: all but letters, digits, `-`, `_`, `.`, `%`, `#`
+    /// and bytes from 0x80 on as `\XX `.
+    Style,
+    /// A comment of any language, or a declaration: only letters, digits, space, `_`, `.`, `,` and
+    /// single `-` stay.
+    Comment,
+    /// As it is, as a string.
+    Raw,
+}
+
+impl Context {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Text,
+        Self::Attribute,
+        Self::BareAttribute,
+        Self::Name,
+        Self::Url,
+        Self::UrlPath,
+        Self::UrlQuery,
+        Self::Script,
+        Self::ScriptString,
+        Self::ScriptAttribute,
+        Self::Style,
+        Self::Comment,
+        Self::Raw,
+    ];
+
+    /// The name of the function in Lua.
+    #[must_use]
+    pub fn function(self) -> &'static str {
+        &self.variable()["__".len()..]
+    }
+
+    /// What generated code calls it.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Self::Text => "__esc_html",
+            Self::Attribute => "__esc_attr",
+            Self::BareAttribute => "__esc_bare",
+            Self::Name => "__esc_name",
+            Self::Url => "__esc_url",
+            Self::UrlPath => "__esc_url_path",
+            Self::UrlQuery => "__esc_url_query",
+            Self::Script => "__esc_js",
+            Self::ScriptString => "__esc_js_string",
+            Self::ScriptAttribute => "__esc_js_attr",
+            Self::Style => "__esc_css",
+            Self::Comment => "__esc_comment",
+            Self::Raw => "__esc_raw",
+        }
+    }
+
+    /// Whether a formatted number needs no escaping here: it has digits, letters, signs, points
+    /// and spaces at the most.
+    pub(crate) fn takes_numbers(self) -> bool {
+        use Context::{Attribute, Raw, Script, ScriptAttribute, ScriptString, Style, Text};
+        matches!(self, Text | Attribute | Script | ScriptString | ScriptAttribute | Style | Raw)
+    }
+}

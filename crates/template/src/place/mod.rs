@@ -1,0 +1,23 @@
+//! Where in a page a value stands, and so how it must be escaped.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `context` | [`Context`]: the ways of escaping |
+//! | `page` | [`Place`]: a place in a page of any kind; which kind a file is |
+//! | `html` | a place in HTML or XML |
+//! | `attribute` | what the value of an attribute is |
+//! | `script` | a place in JavaScript or JSON |
+//! | `style` | a place in CSS |
+//!
+//! The scanners follow what a browser does with the text of the template. They need not find what
+//! is wrong with it, only where it stands; a place where no value can be made safe refuses it.
+
+mod attribute;
+mod context;
+mod html;
+mod page;
+mod script;
+mod style;
+
+pub use context::Context;
+pub(crate) use page::Place;

@@ -1,0 +1,76 @@
+//! A place in a page of any kind.
+
+use super::context::Context;
+use super::html::Html;
+use super::script::Script;
+use super::style::Style;
+
+/// A place.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// Nothing is escaped.
+    Plain,
+    Html(Box<Html>),
+    Script(Script),
+    Style(Style),
+}
+
+impl Place {
+    /// The front of a file, by its name: `/a/b.dyn.html`. What no other rule knows is HTML, where
+    /// forgetting to escape costs most.
+    pub(crate) fn of_file(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match extension.to_ascii_lowercase().as_str() {
+            "txt" | "csv" | "tsv" | "md" | "ics" | "vcf" | "text" => Self::Plain,
+            "json" | "js" | "mjs" | "map" | "webmanifest" | "geojson" | "jsonld" => {
+                Self::Script(Script::default())
+            }
+            "css" => Self::Style(Style::default()),
+            "xml" | "rss" | "atom" | "xsl" | "xslt" | "kml" | "gpx" | "opml" => {
+                Self::Html(Box::new(Html::xml()))
+            }
+            _ => Self::Html(Box::default()),
+        }
+    }
+
+    /// A place where nothing is escaped.
+    pub(crate) fn plain() -> Self {
+        Self::Plain
+    }
+
+    /// Goes on by some text of the template.
+    pub(crate) fn text(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Plain => {}
+            Self::Html(html) => html.text(bytes),
+            Self::Script(script) => script.text(bytes),
+            Self::Style(style) => style.text(bytes),
+        }
+    }
+
+    /// How a value here is escaped; goes on by it.
+    ///
+    /// # Errors
+    /// What is wrong with a value here, which a raw one is never asked.
+    pub(crate) fn value(&mut self, is_raw: bool) -> Result<Context, &'static str> {
+        let found = match self {
+            Self::Plain => Ok(Context::Raw),
+            Self::Html(html) => html.value(),
+            Self::Script(script) => script.value(),
+            Self::Style(style) => Ok(style.value()),
+        };
+        if is_raw { Ok(Context::Raw) } else { found }
+    }
+
+    /// The one place that both stand for, if what follows can be taken in the same way.
+    pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Plain, Self::Plain) => Some(Self::Plain),
+            (Self::Html(one), Self::Html(other)) => Some(Self::Html(Box::new(one.joined(other)?))),
+            (Self::Script(one), Self::Script(other)) => Some(Self::Script(one.joined(other)?)),
+            (Self::Style(one), Self::Style(other)) => Some(Self::Style(one.joined(other)?)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a page cannot be compiled.
+
+use std::fmt;
+
+use crate::limits::QUOTE_MAX_CHARS;
+
+/// What is wrong, and where. Shown as `file:line: what`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file, by its path in the site.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: u32,
+    /// What is wrong and, where it is not plain, what to do.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// What is wrong in a file whose name the caller knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) line: u32,
+    pub(crate) what: String,
+}
+
+impl Fault {
+    pub(crate) fn new(line: u32, what: impl Into<String>) -> Self {
+        Self { line, what: what.into() }
+    }
+
+    pub(crate) fn in_file(self, file: &str) -> Problem {
+        Problem { file: file.to_owned(), line: self.line, what: self.what }
+    }
+}
+
+/// Bytes of a source as an error shows them: short, and on one line.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    // Four bytes hold any character.
+    let front = &bytes[..bytes.len().min(4 * QUOTE_MAX_CHARS + 4)];
+    let text = String::from_utf8_lossy(front);
+    let mut shown: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(QUOTE_MAX_CHARS).collect();
+    if text.chars().nth(QUOTE_MAX_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}

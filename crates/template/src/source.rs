@@ -1,0 +1,86 @@
+//! A file of templates in pieces: text, values, Lua, tags.
+
+use std::ops::Range;
+
+use crate::format::Conversion;
+use crate::limits::PIECE_BYTES;
+use crate::lua::Token;
+
+/// A file, read.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    /// Its path in the site.
+    pub(crate) path: String,
+    pub(crate) bytes: &'a [u8],
+    /// All tokens of Lua, in order; pieces name ranges of them.
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) shows: Vec<Show>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Whether its first line is `#! parallel`.
+    pub(crate) parallel: bool,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) line: u32,
+    pub(crate) kind: PieceKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum PieceKind {
+    /// Sent as it is: bytes of the file.
+    Text(Range<usize>),
+    /// A value in the text, by its rank in `shows`.
+    Show(usize),
+    /// Lua, as it is written and as tokens.
+    Lua {
+        bytes: Range<usize>,
+        tokens: Range<usize>,
+    },
+    /// `<?lua` opens; until `AsyncClose` all belongs to the block that waits for `done()`.
+    AsyncOpen,
+    AsyncClose,
+    Include(String),
+    Layout(String),
+    SlotOpen(String),
+    SlotClose,
+    /// The place of a slot, or of what is in none where the name is empty.
+    Yield(String),
+}
+
+/// `#[[…]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Show {
+    /// The expression; at least one token.
+    pub(crate) tokens: Range<usize>,
+    pub(crate) conversion: Option<Conversion>,
+    /// `#[[!…]]`: never escaped.
+    pub(crate) raw: bool,
+}
+
+impl<'a> Source<'a> {
+    /// The tokens of a range.
+    pub(crate) fn tokens(&self, range: &Range<usize>) -> &[Token] {
+        &self.tokens[range.clone()]
+    }
+
+    /// What a value is, as it is written.
+    pub(crate) fn expression(&self, show: &Show) -> &'a [u8] {
+        match self.tokens(&show.tokens) {
+            [first, .., last] => &self.bytes[first.start as usize..last.end as usize],
+            [only] => only.of(self.bytes),
+            [] => b"nil",
+        }
+    }
+
+    /// What a piece adds to the size of a page.
+    pub(crate) fn size(&self, piece: usize) -> usize {
+        PIECE_BYTES
+            + match &self.pieces[piece].kind {
+                PieceKind::Text(bytes) | PieceKind::Lua { bytes, .. } => bytes.len(),
+                PieceKind::Show(rank) => self.expression(&self.shows[*rank]).len(),
+                _ => 0,
+            }
+    }
+}

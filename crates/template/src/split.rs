@@ -1,0 +1,303 @@
+//! A file → its pieces.
+
+use crate::format;
+use crate::limits::FILE_MAX_BYTES;
+use crate::lua::{Gap, Kind, Lexer};
+use crate::problem::{Fault, quoted};
+use crate::source::{Piece, PieceKind, Show, Source};
+
+/// Takes a file apart.
+pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<Source<'a>, Fault> {
+    if bytes.len() > FILE_MAX_BYTES {
+        let most = FILE_MAX_BYTES >> 20;
+        return Err(Fault::new(1, format!("a template has at most {most} MiB")));
+    }
+    let source = Source {
+        path: path.to_owned(),
+        bytes,
+        tokens: Vec::new(),
+        shows: Vec::new(),
+        pieces: Vec::new(),
+        parallel: false,
+    };
+    let mut splitter = Splitter { lexer: Lexer { file: bytes, at: 0, line: 1 }, source };
+    splitter.first_line();
+    splitter.page()?;
+    Ok(splitter.source)
+}
+
+/// Where a stretch of text ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// At the next tag, or at the end of the file.
+    Tag,
+    /// Behind the end of the line, or before `?>`.
+    Line,
+    /// At three backticks.
+    Ticks,
+}
+
+struct Splitter<'a> {
+    lexer: Lexer<'a>,
+    source: Source<'a>,
+}
+
+const TICKS: &[u8] = b"```";
+
+impl Splitter<'_> {
+    fn first_line(&mut self) {
+        let bytes = self.lexer.file;
+        let length = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |at| at + 1);
+        let word = bytes[..length].strip_prefix(b"#!").map(<[u8]>::trim_ascii);
+        if word == Some(b"parallel") {
+            self.source.parallel = true;
+            self.lexer.skip(length);
+        }
+    }
+
+    fn push(&mut self, line: u32, kind: PieceKind) {
+        self.source.pieces.push(Piece { line, kind });
+    }
+
+    fn page(&mut self) -> Result<(), Fault> {
+        loop {
+            self.text(Until::Tag)?;
+            let (line, rest) = (self.lexer.line, self.lexer.rest());
+            let Some(tag) = tag(rest) else { return Ok(()) };
+            self.lexer.skip(2 + tag.len());
+            match tag {
+                "lu" => self.block(line)?,
+                "lua" => {
+                    self.push(line, PieceKind::AsyncOpen);
+                    self.block(line)?;
+                    self.push(self.lexer.line, PieceKind::AsyncClose);
+                }
+                _ => self.directive(tag, line)?,
+            }
+        }
+    }
+
+    /// Text and the values in it, up to where it ends; what ends it is left, except for the end of
+    /// a line, which belongs to it.
+    fn text(&mut self, until: Until) -> Result<(), Fault> {
+        let (mut start, mut line) = (self.lexer.at, self.lexer.line);
+        loop {
+            let rest = self.lexer.rest();
+            let (length, is_value) = stretch(rest, until);
+            self.lexer.skip(length);
+            let mut end = self.lexer.at;
+            if !is_value && until != Until::Tag {
+                end = trimmed(self.lexer.file, start, end, until);
+            }
+            if end > start {
+                self.push(line, PieceKind::Text(start..end));
+            }
+            if !is_value {
+                return Ok(());
+            }
+            self.show()?;
+            (start, line) = (self.lexer.at, self.lexer.line);
+        }
+    }
+
+    /// A value; the lexer is at its `#[[`.
+    fn show(&mut self) -> Result<(), Fault> {
+        let line = self.lexer.line;
+        self.lexer.skip(3);
+        let raw = self.lexer.rest().first() == Some(&b'!');
+        self.lexer.skip(usize::from(raw));
+        let first = self.source.tokens.len();
+        let (mut squares, mut others) = (0_usize, 0_usize);
+        let mut conversion = None;
+        loop {
+            self.lexer.space();
+            let rest = self.lexer.rest();
+            if rest.is_empty() {
+                return Err(Fault::new(line, "`#[[` without its `]]`"));
+            }
+            if rest.starts_with(b"--") {
+                return Err(Fault::new(self.lexer.line, "there are no comments in a `#[[ ]]`"));
+            }
+            if squares == 0 && rest.starts_with(b"]]") {
+                self.lexer.skip(2);
+                break;
+            }
+            if squares == 0
+                && others == 0
+                && rest.starts_with(b":")
+                && let Some((found, length)) = format::conversion(&rest[1..])
+            {
+                conversion = Some(found);
+                self.lexer.skip(1 + length);
+                break;
+            }
+            let token = self.lexer.token()?;
+            match token.kind {
+                Kind::Fixed("[") => squares += 1,
+                Kind::Fixed("]") => squares = squares.saturating_sub(1),
+                Kind::Fixed("(" | "{") => others += 1,
+                Kind::Fixed(")" | "}") => others = others.saturating_sub(1),
+                _ => {}
+            }
+            self.source.tokens.push(token);
+        }
+        let tokens = first..self.source.tokens.len();
+        if tokens.is_empty() {
+            return Err(Fault::new(line, "there is no expression in `#[[ ]]`"));
+        }
+        let rank = self.source.shows.len();
+        self.source.shows.push(Show { tokens, conversion, raw });
+        self.push(line, PieceKind::Show(rank));
+        Ok(())
+    }
+
+    /// Lua up to its `?>`, with the text that is written by sugar.
+    fn block(&mut self, opened: u32) -> Result<(), Fault> {
+        // The front of the block counts as the front of a line.
+        let mut is_front = true;
+        let mut part = self.part();
+        loop {
+            is_front |= self.lexer.space() == Gap::NewLine;
+            let rest = self.lexer.rest();
+            if rest.is_empty() {
+                return Err(Fault::new(opened, "a block without its `?>`"));
+            }
+            if rest.starts_with(b"?>") {
+                self.lua(&part);
+                self.lexer.skip(2);
+                return Ok(());
+            }
+            if is_front && is_line_sugar(rest) {
+                self.lua(&part);
+                let is_long = matches!(rest.get(1), Some(b' ' | b'\t'));
+                self.lexer.skip(1 + usize::from(is_long));
+                self.text(Until::Line)?;
+                part = self.part();
+            } else if rest.starts_with(TICKS) {
+                self.lua(&part);
+                self.ticks()?;
+                (part, is_front) = (self.part(), false);
+            } else if !self.lexer.comment()? {
+                let token = self.lexer.token()?;
+                self.source.tokens.push(token);
+                is_front = false;
+            }
+        }
+    }
+
+    /// Text between three backticks.
+    fn ticks(&mut self) -> Result<(), Fault> {
+        let line = self.lexer.line;
+        self.lexer.skip(TICKS.len());
+        let rest = self.lexer.rest();
+        // As with long strings of Lua, the end of the first line is none of the text.
+        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        if rest.get(blank) == Some(&b'\n') {
+            self.lexer.skip(blank + 1);
+        }
+        self.text(Until::Ticks)?;
+        if self.lexer.rest().is_empty() {
+            return Err(Fault::new(line, "``` without its second ```"));
+        }
+        self.lexer.skip(TICKS.len());
+        Ok(())
+    }
+
+    /// Where a part of Lua begins: byte, token, line.
+    fn part(&self) -> (usize, usize, u32) {
+        (self.lexer.at, self.source.tokens.len(), self.lexer.line)
+    }
+
+    /// Ends a part of Lua.
+    fn lua(&mut self, &(byte, token, line): &(usize, usize, u32)) {
+        let tokens = token..self.source.tokens.len();
+        if !tokens.is_empty() {
+            self.push(line, PieceKind::Lua { bytes: byte..self.lexer.at, tokens });
+        }
+    }
+
+    /// A tag that is no block; the lexer is behind its name.
+    fn directive(&mut self, tag: &str, line: u32) -> Result<(), Fault> {
+        let rest = self.lexer.rest();
+        let end = rest
+            .windows(2)
+            .position(|pair| pair == b"?>")
+            .ok_or_else(|| Fault::new(line, format!("`<?{tag}` without its `?>`")))?;
+        let argument = unquoted(rest[..end].trim_ascii());
+        self.lexer.skip(end + 2);
+        let wrong = |what: &str| Err(Fault::new(line, format!("`<?{tag}`: {what}")));
+        let Ok(text) = str::from_utf8(argument) else {
+            return wrong("what follows is not UTF-8");
+        };
+        let is_name = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        let kind = match tag {
+            "include" | "layout" if text.is_empty() || text.contains(char::is_control) => {
+                return wrong("the path of a file follows");
+            }
+            "include" => PieceKind::Include(text.to_owned()),
+            "layout" => PieceKind::Layout(text.to_owned()),
+            "/slot" if text.is_empty() => PieceKind::SlotClose,
+            "slot" if is_name && !text.is_empty() => PieceKind::SlotOpen(text.to_owned()),
+            "yield" if is_name => PieceKind::Yield(text.to_owned()),
+            "/slot" => return wrong("nothing follows"),
+            _ => {
+                let shown = quoted(argument);
+                return wrong(&format!(
+                    "a name of letters, digits, - and _ follows, not `{shown}`"
+                ));
+            }
+        };
+        self.push(line, kind);
+        Ok(())
+    }
+}
+
+const TAGS: &[&str] = &["lua", "lu", "include", "layout", "slot", "/slot", "yield"];
+
+/// The tag at the front; `<?xml` and its like are text.
+fn tag(rest: &[u8]) -> Option<&'static str> {
+    let name = rest.strip_prefix(b"<?")?;
+    let length = name
+        .iter()
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b':')
+        })
+        .count();
+    TAGS.iter().find(|tag| tag.as_bytes() == &name[..length]).copied()
+}
+
+/// How far text goes at the most, and whether a value ends it.
+fn stretch(rest: &[u8], until: Until) -> (usize, bool) {
+    for (at, &byte) in rest.iter().enumerate() {
+        let here = &rest[at..];
+        match byte {
+            b'#' if here.starts_with(b"#[[") => return (at, true),
+            b'<' if until == Until::Tag && tag(here).is_some() => return (at, false),
+            b'\n' if until == Until::Line => return (at + 1, false),
+            b'?' if until == Until::Line && here.starts_with(b"?>") => return (at, false),
+            b'`' if until == Until::Ticks && here.starts_with(TICKS) => return (at, false),
+            _ => {}
+        }
+    }
+    (rest.len(), false)
+}
+
+/// The end of text without what only makes the template look nice: white space before `?>`, the
+/// indentation of the closing backticks.
+fn trimmed(file: &[u8], start: usize, end: usize, until: Until) -> usize {
+    let blank = file[start..end].iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let is_alone = end - blank == start || file[end - blank - 1] == b'\n';
+    if until == Until::Line || is_alone { end - blank } else { end }
+}
+
+/// `| `, or `|` with nothing behind it.
+fn is_line_sugar(rest: &[u8]) -> bool {
+    matches!(rest, [b'|', b' ' | b'\t' | b'\n' | b'\r', ..] | [b'|', b'?', b'>', ..])
+}
+
+fn unquoted(argument: &[u8]) -> &[u8] {
+    match argument {
+        [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] => inner,
+        _ => argument,
+    }
+}

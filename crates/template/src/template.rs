@@ -1,0 +1,135 @@
+//! What a page is compiled to.
+
+use crate::emit;
+use crate::expand::{Page, expand};
+use crate::lua::Parser;
+use crate::place::{Context, Place};
+use crate::problem::Problem;
+
+/// What the server lends to the code of a page, by name: fields of the first argument of the page
+/// function. Each page declares those that it uses.
+pub const LENT: [&str; 15] = [
+    "session",
+    "locals",
+    "headers",
+    "body",
+    "method",
+    "endpoint",
+    "query",
+    "write",
+    "escape",
+    "post_render",
+    "await",
+    "header",
+    "status",
+    "done",
+    "to_url",
+];
+
+/// A page, compiled.
+///
+/// [`lua`](Self::lua) is one chunk. It is called once, with the segments (an array of strings, the
+/// first one at 1) and a table that has the functions of [`Context`] and `format`, which is
+/// `string.format`, by their names. It returns the page function, which is called for each request:
+///
+/// ```text
+/// page(lent, out)
+///   lent   a table with the names of LENT, and `async`
+///   out    what was written so far: strings and numbers at 1 … out.n, joined by whoever sends
+/// ```
+///
+/// `lent.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. Whoever
+/// sends may take what is there whenever the page waits, and set `out.n` to 0.
+///
+/// A block that waits is `lent.async(function(done, out, write) … end)`: it returns when the page
+/// goes on, which is after `done()`, or at once if the page is [`parallel`](Self::parallel). Text
+/// of the block goes to the `out` that it is given, which in a parallel page is one of its own,
+/// with its place in the page reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The source of the chunk. It is UTF-8 if all files of the page are.
+    pub lua: Vec<u8>,
+    /// Stretches of text that are sent as they are.
+    pub segments: Vec<Vec<u8>>,
+    /// The page itself and every file it is made of, by their paths in the site.
+    pub files: Vec<String>,
+    /// For each line of [`lua`](Self::lua), where it comes from.
+    pub lines: Vec<Origin>,
+    /// `#! parallel`: blocks that wait do so at the same time.
+    pub parallel: bool,
+    /// Whether there are blocks that wait.
+    pub has_async: bool,
+    /// Which of [`LENT`] the code of the page names, in that order: a page that never names
+    /// `post_render` can be sent while it is made.
+    pub lent: Vec<&'static str>,
+}
+
+/// A line of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Its rank in [`Template::files`].
+    pub file: u32,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// Compiles the page at `path`, which begins with `/`, the root of the site. `lookup` has the
+/// content of all files, by such paths.
+///
+/// # Errors
+/// The first thing that is wrong with the page or with a file it includes.
+pub fn compile<'a>(
+    path: &str,
+    lookup: impl Fn(&str) -> Option<&'a [u8]>,
+) -> Result<Template, Problem> {
+    let page = expand(path, &lookup)?;
+    let own = own_names();
+    let report = Parser::page(&page, Place::of_file(path), &own, &LENT)?;
+    let (lua, segments, lines) = emit::chunk(&page, &report);
+    let lent = LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used);
+    let lent = lent.map(|(&name, _)| name).collect();
+    let Page { sources, parallel, .. } = page;
+    let files = sources.into_iter().map(|source| source.path).collect();
+    Ok(Template { lua, segments, files, lines, parallel, has_async: report.has_async, lent })
+}
+
+/// The variables of the chunk around the page function.
+fn own_names() -> Vec<&'static str> {
+    ["__s", "__e", "__format"].into_iter().chain(Context::ALL.map(Context::variable)).collect()
+}
+
+impl Template {
+    /// The file and the line that a line of the chunk comes from; both count from 1.
+    #[must_use]
+    pub fn origin(&self, line: u32) -> Option<(&str, u32)> {
+        let origin = self.lines.get((line as usize).checked_sub(1)?)?;
+        Some((self.files.get(origin.file as usize)?, origin.line))
+    }
+
+    /// A message or a trace of Lua with the lines of the chunk, `chunk:12:`, as lines of files.
+    /// `chunk` is the name that the chunk was loaded by, as Lua shows it.
+    #[must_use]
+    pub fn explained(&self, message: &str, chunk: &str) -> String {
+        let mut shown = String::with_capacity(message.len());
+        let mut rest = message;
+        let prefix = format!("{chunk}:");
+        while let Some(at) = rest.find(&prefix) {
+            let (before, here) = rest.split_at(at);
+            let behind = &here[prefix.len()..];
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            shown.push_str(before);
+            match behind[..digits].parse().ok().and_then(|line| self.origin(line)) {
+                Some((file, line)) => {
+                    shown.push_str(&format!("{file}:{line}"));
+                    rest = &behind[digits..];
+                }
+                None => {
+                    shown.push_str(&prefix);
+                    rest = behind;
+                }
+            }
+        }
+        shown.push_str(rest);
+        shown
+    }
+}

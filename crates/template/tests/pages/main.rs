@@ -1,0 +1,9 @@
+//! Pages through LuaJIT: what they show, where they escape, what is refused.
+
+mod contexts;
+mod corpus;
+mod golden;
+mod hostile;
+mod laws;
+mod refused;
+mod site;

@@ -1,0 +1,94 @@
+//! A site in memory, and the least server that can show its pages.
+
+use std::collections::HashMap;
+
+use mlua::{Function, Lua, Table};
+use pinion_template::{Problem, Template, compile};
+
+/// What a server lends; blocks that wait begin at once, and those of a parallel page go on in
+/// reverse, so that nothing depends on their order.
+const SERVER: &str = r#"
+local escapers = { format = string.format }
+local function text(v) if v == nil then return "" end return tostring(v) end
+local names = { "html", "attr", "bare", "name", "url", "url_path", "url_query", "js",
+    "js_string", "js_attr", "css", "comment" }
+for _, name in ipairs(names) do
+    escapers["esc_" .. name] = function(v) return "{" .. name .. " " .. text(v) .. "}" end
+end
+escapers.esc_html = function(v)
+    local signs = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+    return (text(v):gsub('[&<>"]', signs))
+end
+escapers.esc_raw = text
+
+local function joined(out)
+    local parts = {}
+    for n = 1, out.n do
+        parts[n] = type(out[n]) == "table" and joined(out[n]) or out[n]
+    end
+    return table.concat(parts)
+end
+
+local function writer(out)
+    return function(text) out.n = out.n + 1; out[out.n] = text end
+end
+
+function show(chunk, segments, parallel)
+    local out, waiting = { n = 0 }, {}
+    local lent = { write = writer(out), query = { name = "<Ann>" }, method = "GET", locals = {} }
+    lent.escape = escapers.esc_html
+    lent.await = function(f) return f() end
+    function lent.async(block)
+        if not parallel then
+            local is_done = false
+            block(function() is_done = true end, out, lent.write)
+            assert(is_done, "never done")
+            return
+        end
+        local own = { n = 0 }
+        lent.write(own)
+        waiting[#waiting + 1] = function() block(function() end, own, writer(own)) end
+    end
+    chunk(segments, escapers)(lent, out)
+    for n = #waiting, 1, -1 do waiting[n]() end
+    return joined(out)
+end
+"#;
+
+/// Files by their paths.
+pub(crate) fn site<'a>(files: &[(&str, &'a str)]) -> HashMap<String, &'a [u8]> {
+    files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes())).collect()
+}
+
+/// Compiles the first one of some files.
+pub(crate) fn compiled(files: &[(&str, &str)]) -> Result<Template, Problem> {
+    let site = site(files);
+    compile(files[0].0, |path| site.get(path).copied())
+}
+
+/// What the page shows, or what Lua says, with lines of the files.
+pub(crate) fn shown(template: &Template) -> Result<String, String> {
+    let lua = Lua::new();
+    lua.load(SERVER).exec().expect("the server");
+    let explained = |error: mlua::Error| template.explained(&error.to_string(), "page");
+    let chunk: Function =
+        lua.load(&template.lua[..]).set_name("=page").into_function().map_err(explained)?;
+    let segments: Table = lua
+        .create_sequence_from(template.segments.iter().map(|s| lua.create_string(s).unwrap()))
+        .unwrap();
+    let show: Function = lua.globals().get("show").unwrap();
+    show.call((chunk, segments, template.parallel)).map_err(explained)
+}
+
+/// What the first one of some files shows.
+pub(crate) fn page(files: &[(&str, &str)]) -> String {
+    let template = compiled(files).unwrap_or_else(|problem| panic!("{problem}"));
+    shown(&template).unwrap_or_else(|error| {
+        panic!("{error}\n{}", String::from_utf8_lossy(&template.lua));
+    })
+}
+
+/// What one page without other files shows.
+pub(crate) fn alone(text: &str) -> String {
+    page(&[("/index.dyn.html", text)])
+}

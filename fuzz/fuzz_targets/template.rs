@@ -1,0 +1,9 @@
+//! Templates: what holds for any files of a page.
+#![no_main]
+
+#[path = "../../crates/template/tests/pages/laws.rs"]
+mod laws;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    laws::check(data);
+});
