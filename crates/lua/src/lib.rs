@@ -5,7 +5,10 @@
 //! | [`scripts`] | what a worker does with the requests that scripts answer |
 //! | [`program`] | the source of a site's scripts |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
-//! | `task` | requests that are being answered |
+//! | `task` | requests that are being answered, and work beside them |
+//! | `schedule` | when work that is repeated is due |
+//! | [`job`] | threads for what blocks |
+//! | `plain`, `kept` | values that leave their VM, and those that outlive it |
 //! | `request`, `form` | a request as a script sees it |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
@@ -23,14 +26,18 @@ mod answer;
 pub mod budget;
 mod cookie;
 mod form;
+pub mod job;
+mod kept;
 pub mod library;
 pub mod limits;
 pub mod pattern;
+mod plain;
 pub mod problem;
 pub mod program;
 mod request;
 pub mod router;
 pub mod sandbox;
+mod schedule;
 pub mod scripts;
 mod task;
 mod vm;

@@ -51,3 +51,54 @@ pub const FAILING_CPU_MAX_MS: u64 = 50;
 
 /// Most bytes of content that a handler takes as one string.
 pub const BODY_MAX_BYTES: u64 = 1024 * 1024;
+
+/// CPU that work beside requests may take: a pass over some data is more than a request should do,
+/// and the requests of its worker wait for each turn of it.
+pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
+
+/// How long work beside requests may take in all: longer, and it is a job for `every`.
+pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
+
+/// Most pieces of work beside requests in one VM. Each has a coroutine, of about a KiB.
+pub const BACKGROUND_MAX: usize = 10_000;
+
+/// Most pieces of work that one task may begin, so that one request cannot use up all of them.
+pub const SPAWNED_MAX: u32 = 1_000;
+
+/// Most schedules of a script: what a program makes by mistake in a loop is more.
+pub const SCHEDULES_MAX: usize = 256;
+
+/// Shortest time between two runs of a schedule: what is due more often belongs into a loop.
+pub const SCHEDULE_MIN_MS: u64 = 10;
+
+/// Most bytes of a value that is copied out of a VM, its names and texts together.
+pub const PLAIN_MAX_BYTES: usize = 1024 * 1024;
+
+/// Most tables within each other of such a value.
+pub const PLAIN_MAX_DEPTH: u32 = 32;
+
+/// Most channels that a script listens to.
+pub const CHANNELS_MAX: usize = 1024;
+
+/// Most values that a script keeps across reloads in one worker.
+pub const KEPT_MAX: usize = 1024;
+
+/// Most VMs of earlier scripts that a worker keeps until their requests are done. Beyond it the
+/// oldest ends with them.
+pub const OLD_VMS_MAX: usize = 4;
+
+/// Most bytes of all values that a script keeps across reloads in one worker.
+pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Most jobs that wait for a thread, of all workers: at a millisecond each they take seconds.
+pub const JOBS_MAX: usize = 4096;
+
+/// Most threads for what blocks: enough for a disk that is asked several things at once.
+pub const JOB_THREADS_MAX: usize = 4;
+
+/// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.
+pub const TASKS_PER_PASS: usize = 64;
+
+/// Most values that `cached` holds in one VM; beyond it the oldest is made again when it is asked
+/// for.
+pub const CACHED_MAX: usize = 1000;

@@ -1,38 +1,61 @@
 //! What a worker does with the requests that scripts answer: events of the engine in, actions on
 //! the exchange out.
 
+mod background;
 mod fields;
+mod requests;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use mlua::{IntoLuaMulti, Lua, LuaString, MultiValue, Thread as Coroutine, Value};
+use mlua::{IntoLuaMulti, Thread as Coroutine};
+use pinion_engine::Poster;
 use pinion_engine::address::Address;
-use pinion_engine::app::Event;
-use pinion_engine::encode;
-use pinion_engine::exchange::{Exchange, Room, Slice};
-use pinion_engine::limits::ENCODE_MIN_BYTES;
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_engine::app::Message;
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
 use pinion_http::request::RequestHead;
 
 use crate::budget::{Budget, Guard};
-use crate::limits::{BODY_MAX_BYTES, FAILING_CPU_MAX_MS, WALL_MAX_MS};
+use crate::job::Jobs;
+use crate::kept::Kept;
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
 use crate::router::{Found, Match};
-use crate::task::{Task, TaskId, Waits};
-use crate::vm::{Fault, Handler, Operation, Step, Vm};
+use crate::task::TaskId;
+use crate::vm::{Fault, Handler, Step, Vm};
+use background::Background;
+
+/// What all workers share for their scripts.
+#[derive(Clone)]
+pub struct Shared {
+    /// Watches what they take.
+    pub guard: Arc<Guard>,
+    /// Does what blocks.
+    pub jobs: Arc<Jobs>,
+}
+
+impl Shared {
+    /// For so many workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { guard: Arc::new(Guard::new(workers)), jobs: Arc::default() }
+    }
+}
 
 /// The scripts of one worker.
 pub struct Scripts {
     guard: Arc<Guard>,
-    worker: usize,
+    jobs: Arc<Jobs>,
+    worker: u16,
+    poster: Poster,
     /// From the first script on.
     budget: Option<Budget>,
+    background: Background,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
     /// Room for a decoded path, and for the lines of a head.
@@ -111,17 +134,20 @@ impl Script {
 /// As [`Scripts::start`].
 pub fn prove(program: &Program) -> Result<(), Problem> {
     let guard = Guard::new(1);
-    Vm::start(program, &mut guard.budget(0)?).map(drop)
+    Vm::start(program, &mut guard.budget(0)?, Rc::new(RefCell::new(Kept::default()))).map(drop)
 }
 
 impl Scripts {
     /// For the worker that this thread is, without a script yet.
     #[must_use]
-    pub fn new(guard: Arc<Guard>, worker: usize) -> Self {
+    pub fn new(shared: &Shared, worker: u16, poster: Poster) -> Self {
         Self {
-            guard,
+            guard: Arc::clone(&shared.guard),
+            jobs: Arc::clone(&shared.jobs),
             worker,
+            poster,
             budget: None,
+            background: Background::default(),
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),
@@ -129,16 +155,45 @@ impl Scripts {
         }
     }
 
-    /// Starts a program. What waits in an earlier one goes on there.
+    /// Starts a program, and what it repeats.
     ///
     /// # Errors
     /// What is wrong with the program, or that there is no thread to watch it.
-    pub fn start(&mut self, program: &Program) -> Result<Script, Problem> {
+    pub fn start(&mut self, program: &Program, now: Now) -> Result<Script, Problem> {
         let budget = match &mut self.budget {
             Some(budget) => budget,
-            None => self.budget.insert(self.guard.budget(self.worker)?),
+            None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
         };
-        Ok(Script(Rc::new(Vm::start(program, budget)?)))
+        let kept = self.background.kept(program.name());
+        let vm = Rc::new(Vm::start(program, budget, kept)?);
+        self.take_up(&vm, now);
+        Ok(Script(vm))
+    }
+
+    /// A script answers no more. What waits in it goes on there, unless too many such scripts are
+    /// there already.
+    pub fn retire(&mut self, script: &Script) {
+        self.put_away(&script.0);
+    }
+
+    /// Does what is due beside requests.
+    #[inline]
+    pub fn pass(&mut self, now: Now) {
+        if self.alarm_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
+            self.work(now);
+        }
+    }
+
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[inline]
+    #[must_use]
+    pub fn alarm_ms(&self) -> Option<u64> {
+        self.background.alarm_ms()
+    }
+
+    /// Somebody has posted to this worker.
+    pub fn posted(&mut self, message: Message) {
+        self.take_message(message);
     }
 
     /// Whether requests wait for something.
@@ -158,144 +213,7 @@ impl Scripts {
         }
     }
 
-    /// Begins to answer a request by the handler that was found for it, or by the one for what
-    /// nobody has.
-    pub fn begin(
-        &mut self,
-        script: &Script,
-        found: Option<Match>,
-        head: &RequestHead<'_>,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let vm = Rc::clone(&script.0);
-        let exchange = &mut *outlet.exchange;
-        let path = request::path(head, &mut self.path).unwrap_or_default();
-        let (route, status) = match &found {
-            Some(found) => (Start::Route(found.route), 200),
-            None => (Start::Special(Handler::NotFound, None), 404),
-        };
-        let id = {
-            let mut tasks = vm.tasks();
-            let Some(id) = tasks.begin() else { return self.too_many() };
-            let Some(task) = tasks.get(id) else { return self.too_many() };
-            task.request.fill(head, path, found);
-            task.request.came_from(exchange.peer(), exchange.is_secured());
-            task.answer.status = status;
-            task.coding = Some(encode::choose(head));
-            task.deadline_ms = exchange.now().monotonic_ms + WALL_MAX_MS;
-            id
-        };
-        self.run_handler(&vm, id, route, outlet)
-    }
-
-    /// What happens to a request after its head.
-    pub fn event(&mut self, event: &Event<'_>, outlet: &mut Outlet<'_, '_>) -> Outcome {
-        let address = outlet.exchange.address();
-        let Some((vm, id)) = self.waiting.get(&address).cloned() else { return Outcome::NotOurs };
-        let now_ms = outlet.exchange.now().monotonic_ms;
-        let (waits, deadline_ms) = match vm.tasks().get(id) {
-            Some(task) => (task.waits, task.deadline_ms),
-            None => return Outcome::NotOurs,
-        };
-        match event {
-            Event::Gone(_) => {
-                self.waiting.remove(&address);
-                vm.tasks().end(id);
-                return Outcome::Gone;
-            }
-            Event::Body(bytes) => {
-                if let Some(task) = vm.tasks().get(id) {
-                    task.body.extend_from_slice(bytes);
-                }
-            }
-            Event::BodyEnd(_) if waits == Waits::Body => return self.body(&vm, id, outlet),
-            Event::Writable if waits == Waits::Room => {
-                return self.go_on(&vm, id, Value::Nil, outlet);
-            }
-            Event::Deadline if now_ms >= deadline_ms => {
-                let why = format!("the request has taken {} s", WALL_MAX_MS / 1000);
-                return self.fail(&vm, id, &Fault::OverTime(why), outlet);
-            }
-            Event::Deadline if matches!(waits, Waits::Until(time) if now_ms >= time) => {
-                return self.go_on(&vm, id, Value::Nil, outlet);
-            }
-            _ => {}
-        }
-        wait(waits, deadline_ms, outlet.exchange);
-        Outcome::Waits
-    }
-
-    /// The content of a request has come in full.
-    fn body(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) -> Outcome {
-        let body = match vm.tasks().get(id) {
-            Some(task) => std::mem::take(&mut task.body),
-            None => Vec::new(),
-        };
-        match vm.lua().create_string(body) {
-            Ok(text) => self.go_on(vm, id, Value::String(text), outlet),
-            Err(error) => self.fail(vm, id, &Fault::OverBudget(error.to_string()), outlet),
-        }
-    }
-
-    /// A handler begins.
-    fn run_handler(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        route: Start,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        match vm.coroutine() {
-            Ok(coroutine) => self.run(vm, id, coroutine, (id, route), outlet),
-            Err(error) => self.fail(vm, id, &Fault::Error(error.to_string()), outlet),
-        }
-    }
-
-    /// What a coroutine has waited for is here.
-    fn go_on(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        value: Value,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let coroutine = vm.tasks().get(id).and_then(|task| {
-            task.waits = Waits::No;
-            task.coroutine.take()
-        });
-        match coroutine {
-            Some(coroutine) => self.run(vm, id, coroutine, (true, value), outlet),
-            None => Outcome::NotOurs,
-        }
-    }
-
-    /// Lets a coroutine run until it is through or has to wait.
-    fn run(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        coroutine: Coroutine,
-        values: impl IntoLuaMulti,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let mut step = self.resume(vm, id, &coroutine, values);
-        loop {
-            match step {
-                Step::Done(text) => {
-                    vm.give_back(coroutine);
-                    return self.finish(vm, id, &text, outlet);
-                }
-                Step::Failed(fault) => return self.fail(vm, id, &fault, outlet),
-                Step::Waits(operation) => {
-                    match begin(vm, id, &operation, outlet, &mut self.lines) {
-                        Some(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
-                        None => step = self.resume(vm, id, &coroutine, (true, "")),
-                    }
-                }
-            }
-        }
-    }
-
+    /// Lets a coroutine go on, at the expense of whoever pays for its task.
     fn resume(
         &mut self,
         vm: &Vm,
@@ -303,198 +221,20 @@ impl Scripts {
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
     ) -> Step {
-        let Some(mut left) = vm.tasks().get(id).map(|task| task.left) else {
-            return Step::Failed(Fault::Error("the request is over".to_owned()));
+        let over = || Step::Failed(Fault::Error("the request is over".to_owned()));
+        let Some(account) = vm.tasks().get(id).map(|task| task.account.unwrap_or(id)) else {
+            return over();
         };
+        let Some(mut left) = vm.tasks().get(account).map(|task| task.left) else { return over() };
         let Some(budget) = &mut self.budget else {
             return Step::Failed(Fault::Error("nobody watches the scripts".to_owned()));
         };
-        let step = vm.resume(coroutine, values, budget, &mut left);
-        if let Some(task) = vm.tasks().get(id) {
+        let step = vm.resume(id, coroutine, values, budget, &mut left);
+        if let Some(task) = vm.tasks().get(account) {
             task.left = left;
         }
         step
     }
-
-    /// Keeps a coroutine until what it waits for is here.
-    fn suspend(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        coroutine: Coroutine,
-        waits: Waits,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        if let Some(task) = vm.tasks().get(id) {
-            (task.coroutine, task.waits) = (Some(coroutine), waits);
-            wait(waits, task.deadline_ms, outlet.exchange);
-        }
-        self.waiting.insert(outlet.exchange.address(), (Rc::clone(vm), id));
-        Outcome::Waits
-    }
-
-    /// The handler is through: what it has said is the answer.
-    fn finish(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        text: &LuaString,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let mut tasks = vm.tasks();
-        let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
-        let (status, text) = (task.answer.status, text.as_bytes());
-        let body_bytes = task.sent_bytes + text.len() as u64;
-        if !task.has_begun && task.is_compressed && text.len() as u64 >= ENCODE_MIN_BYTES {
-            head(task, Some(text.len() as u64), outlet, &mut self.lines);
-        }
-        if task.has_begun {
-            if !text.is_empty() {
-                outlet.exchange.write(Slice::Copied(&text));
-            }
-            outlet.exchange.end(std::iter::empty());
-        } else {
-            task.answer.head_lines(outlet.defaults, &mut self.lines);
-            let has_content = !matches!(status, 204 | 304);
-            let answer = Prepared {
-                shared: SharedFields::h1(&self.lines),
-                content_length: has_content.then_some(text.len() as u64),
-                body: if has_content { PreparedBody::Bytes(&text) } else { PreparedBody::None },
-                ..Prepared::empty(status)
-            };
-            outlet.exchange.prepared(&answer, None);
-        }
-        drop(tasks);
-        self.end(vm, id, outlet);
-        Outcome::Answered { status, body_bytes }
-    }
-
-    /// A handler has not come to an end of its own.
-    fn fail(
-        &mut self,
-        vm: &Rc<Vm>,
-        id: TaskId,
-        fault: &Fault,
-        outlet: &mut Outlet<'_, '_>,
-    ) -> Outcome {
-        let (shown, has_begun, was_failing, sent) = {
-            let mut tasks = vm.tasks();
-            let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
-            (task.coroutine, task.waits) = (None, Waits::No);
-            let was_failing = std::mem::replace(&mut task.is_failing, true);
-            (task.request.shown(), task.has_begun, was_failing, task.sent_bytes)
-        };
-        let (status, text) = match fault {
-            Fault::Error(text) | Fault::OverBudget(text) => (500, text),
-            Fault::OverTime(text) => (503, text),
-        };
-        let failure_id = self.ids.next();
-        let report = format!("{shown}: {text}");
-        tell(&failure_id, &report);
-        let is_error = matches!(fault, Fault::Error(_));
-        if is_error && !was_failing && !has_begun && vm.has(Handler::OnError) {
-            if let Some(task) = vm.tasks().get(id) {
-                task.answer.clear();
-                task.answer.status = 500;
-                task.left.cpu = task.left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
-            }
-            let message = text.split("\nstack traceback:").next().unwrap_or_default();
-            let start = Start::Special(Handler::OnError, Some(message.to_owned()));
-            return self.run_handler(vm, id, start, outlet);
-        }
-        self.end(vm, id, outlet);
-        if has_begun {
-            outlet.exchange.abort();
-            return Outcome::Answered { status, body_bytes: sent };
-        }
-        Outcome::Failed(Failure { status, id: failure_id, report })
-    }
-
-    fn end(&mut self, vm: &Vm, id: TaskId, outlet: &mut Outlet<'_, '_>) {
-        if !self.waiting.is_empty() {
-            self.waiting.remove(&outlet.exchange.address());
-        }
-        vm.tasks().end(id);
-    }
-
-    #[cold]
-    fn too_many(&mut self) -> Outcome {
-        let report = "no more requests can be answered at once".to_owned();
-        Outcome::Failed(Failure { status: 503, id: self.ids.next(), report })
-    }
-}
-
-/// Which handler a coroutine is to run.
-enum Start {
-    Route(usize),
-    Special(Handler, Option<String>),
-}
-
-impl IntoLuaMulti for Start {
-    fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
-        match self {
-            Self::Route(number) => (number as f64).into_lua_multi(lua),
-            Self::Special(handler, more) => (handler.name(), more).into_lua_multi(lua),
-        }
-    }
-}
-
-/// Begins what a coroutine asks for; nothing when it is done already.
-fn begin(
-    vm: &Vm,
-    id: TaskId,
-    operation: &Operation,
-    outlet: &mut Outlet<'_, '_>,
-    lines: &mut Vec<u8>,
-) -> Option<Waits> {
-    let mut tasks = vm.tasks();
-    let task = tasks.get(id)?;
-    match operation {
-        Operation::Sleep(seconds) => {
-            let ms = (seconds * 1000.0).min(WALL_MAX_MS as f64 * 2.0) as u64;
-            Some(Waits::Until(outlet.exchange.now().monotonic_ms + ms.max(1)))
-        }
-        Operation::Body if !task.request.has_content() => None,
-        Operation::Body => {
-            outlet.exchange.want(BODY_MAX_BYTES);
-            Some(Waits::Body)
-        }
-        Operation::Write(text) | Operation::Flush(text) => {
-            let text = text.as_bytes();
-            if !task.has_begun {
-                head(task, None, outlet, lines);
-            }
-            task.sent_bytes += text.len() as u64;
-            let mut room = outlet.exchange.write(Slice::Copied(&text));
-            if matches!(operation, Operation::Flush(_)) && room != Room::Gone {
-                room = outlet.exchange.flush();
-            }
-            match room {
-                Room::Free => None,
-                Room::Full | Room::Gone => Some(Waits::Room),
-            }
-        }
-    }
-}
-
-/// The head of an answer goes out; content follows.
-fn head(task: &mut Task, length: Option<u64>, outlet: &mut Outlet<'_, '_>, lines: &mut Vec<u8>) {
-    task.has_begun = true;
-    task.answer.head_lines(outlet.defaults, lines);
-    if let (true, Some(coding)) = (task.is_compressed, task.coding) {
-        outlet.exchange.compress(coding);
-    }
-    outlet.exchange.head(task.answer.status, fields::of(lines), length);
-}
-
-/// Keeps an exchange open until what is waited for is here, or its time is over.
-fn wait(waits: Waits, deadline_ms: u64, exchange: &mut Exchange<'_>) {
-    let now_ms = exchange.now().monotonic_ms;
-    let until_ms = match waits {
-        Waits::Until(time) => time.min(deadline_ms),
-        _ => deadline_ms,
-    };
-    exchange.wait(Some(until_ms.saturating_sub(now_ms)));
 }
 
 /// What has happened, for the log: the first line says it, those of the stack follow.

@@ -1,25 +1,49 @@
-//! Requests that are being answered, each under a number that no later one has.
+//! What scripts do at the same time: requests that are being answered, and work beside them, each
+//! under a number that no later one has.
 
 use crate::answer::Answer;
-use crate::limits::{CPU_MAX_MS, MEMORY_MAX_BYTES};
+use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX};
+use crate::job::Finished;
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::request::Request;
 use mlua::Thread as Coroutine;
+use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
 use std::time::Duration;
 
-/// The number of a request, as scripts hold it: a whole number that a double keeps. One that is
-/// over has none of those that live.
+/// The number of a task, as scripts hold it: a whole number that a double keeps. One that is over
+/// has none of those that live.
 pub(crate) type TaskId = f64;
+
+/// The number of no task: the script itself, while it starts.
+pub(crate) const NOBODY: TaskId = 0.0;
 
 /// So many can live at once in a worker; the numbers above say which tenant of its place it is.
 const PLACES: usize = 1 << 20;
 
-/// One request and how far its answer is.
+/// One request and how far its answer is, or work that belongs to none.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
     tenant: u64,
     is_live: bool,
+    /// Where it is answered; none for work beside requests.
+    pub(crate) address: Option<Address>,
+    /// Whose budget it uses, if not its own.
+    pub(crate) account: Option<TaskId>,
+    /// It belongs to no request.
+    is_background: bool,
+    /// What ends with it.
+    children: Vec<TaskId>,
+    /// What begins when it has ended.
+    after: Vec<TaskId>,
+    /// How much it may still begin.
+    spawns_left: u32,
+    /// Who wants to know when it has ended.
+    watchers: Vec<TaskId>,
+    /// Somebody has woken it, perhaps before it began to wait for that.
+    pub(crate) is_woken: bool,
+    /// What it has waited for.
+    pub(crate) result: Option<Finished>,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
     /// Where it goes on; none while it runs.
@@ -54,6 +78,10 @@ pub(crate) enum Waits {
     Body,
     /// Room for more of the answer.
     Room,
+    /// To be woken by another task.
+    Wake,
+    /// Work that is done elsewhere.
+    Job,
 }
 
 /// What a request may still use.
@@ -63,6 +91,13 @@ pub(crate) struct Left {
     pub(crate) memory_bytes: usize,
     /// Steps of searches in strings.
     pub(crate) steps: u64,
+}
+
+impl Left {
+    /// Of work beside requests.
+    pub(crate) fn background() -> Self {
+        Self { cpu: Duration::from_millis(BACKGROUND_CPU_MAX_MS), ..Self::default() }
+    }
 }
 
 impl Default for Left {
@@ -80,6 +115,28 @@ impl Default for Left {
 pub(crate) struct Tasks {
     places: Vec<Task>,
     free: Vec<usize>,
+    /// How many live that are none of requests.
+    background: usize,
+}
+
+/// Who has to hear that a task has ended.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Ended {
+    /// They wait for it.
+    pub(crate) watchers: Vec<TaskId>,
+    /// They begin now.
+    pub(crate) after: Vec<TaskId>,
+}
+
+/// What work beside requests has to do with the task that begins it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bond {
+    /// A part of it: uses its budget, and ends with it.
+    Child,
+    /// Begins when it has ended.
+    After,
+    /// None.
+    Own,
 }
 
 impl Tasks {
@@ -98,6 +155,8 @@ impl Tasks {
         task.answer.clear();
         task.waits = Waits::No;
         task.left = Left::default();
+        (task.address, task.account, task.deadline_ms) = (None, None, 0);
+        (task.is_woken, task.result, task.spawns_left) = (false, None, SPAWNED_MAX);
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
@@ -110,15 +169,68 @@ impl Tasks {
         (task.is_live && task.tenant + 1 == number / PLACES as u64).then_some(task)
     }
 
-    /// It is over.
-    pub(crate) fn end(&mut self, id: TaskId) {
-        let Some(task) = self.get(id) else { return };
-        task.is_live = false;
-        // A double counts them exactly for longer than any server runs.
-        task.tenant += 1;
-        task.coroutine = None;
-        task.body = Vec::new();
-        self.free.push((id as u64 % PLACES as u64) as usize);
+    /// Work beside requests, which waits for its first turn; none when there is too much of it.
+    pub(crate) fn spawn(
+        &mut self,
+        by: TaskId,
+        bond: Bond,
+        coroutine: Coroutine,
+    ) -> Option<TaskId> {
+        if let Some(by) = self.get(by) {
+            by.spawns_left = by.spawns_left.checked_sub(1)?;
+        }
+        if self.background >= BACKGROUND_MAX {
+            return None;
+        }
+        let id = self.begin()?;
+        self.background += 1;
+        let account = self.get(by).map(|by| by.account);
+        let task = self.get(id)?;
+        (task.coroutine, task.left) = (Some(coroutine), Left::background());
+        task.is_background = true;
+        if bond == Bond::Child {
+            task.account = account.map(|account| account.unwrap_or(by));
+        }
+        let parent = self.get(by);
+        match (bond, parent) {
+            (Bond::Child, Some(parent)) => parent.children.push(id),
+            (Bond::After, Some(parent)) => parent.after.push(id),
+            _ => {}
+        }
+        Some(id)
+    }
+
+    /// `watcher` is to hear when a task has ended; false if it has.
+    pub(crate) fn watch(&mut self, id: TaskId, watcher: TaskId) -> bool {
+        let task = self.get(id);
+        task.is_some_and(|task| {
+            task.watchers.push(watcher);
+            true
+        })
+    }
+
+    /// It is over, and so is what was a part of it.
+    pub(crate) fn end(&mut self, id: TaskId) -> Ended {
+        let mut ended = Ended::default();
+        let mut ending = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next {
+            next = ending.pop();
+            let Some(task) = self.get(id) else { continue };
+            task.is_live = false;
+            // A double counts them exactly for longer than any server runs.
+            task.tenant += 1;
+            task.coroutine = None;
+            task.body = Vec::new();
+            ending.append(&mut task.children);
+            next = next.or_else(|| ending.pop());
+            ended.watchers.append(&mut task.watchers);
+            ended.after.append(&mut task.after);
+            let was_background = std::mem::take(&mut task.is_background);
+            self.background -= usize::from(was_background);
+            self.free.push((id as u64 % PLACES as u64) as usize);
+        }
+        ended
     }
 }
 

@@ -1,14 +1,18 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
 mod host;
+mod jobs;
+mod work;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
 
 use crate::budget::{Budget, OVER_BUDGET};
+use crate::kept::Kept;
 use crate::limits::{IDLE_COROUTINES_MAX, MEMORY_MAX_BYTES, START_CPU_MAX_MS, VM_MEMORY_MAX_BYTES};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
@@ -16,11 +20,14 @@ use crate::problem::Problem;
 use crate::program::Program;
 use crate::router::Router;
 use crate::sandbox;
-use crate::task::{Left, Tasks};
+use crate::task::{Left, NOBODY, TaskId, Tasks};
 pub(crate) use host::{Handler, Host};
 
 /// See the module's head.
 pub(crate) struct Vm {
+    /// As its program is called.
+    name: Arc<str>,
+    is_ended: Cell<bool>,
     lua: Lua,
     /// The body of the coroutines that answer requests.
     strand: Function,
@@ -49,6 +56,10 @@ pub(crate) enum Operation {
     Sleep(f64),
     /// The content of the request.
     Body,
+    /// Another task to wake it.
+    Wake,
+    /// Work that is done elsewhere.
+    Job,
     /// The text has been taken and there is room for more.
     Write(LuaString),
     /// The same, and it is on its way.
@@ -95,23 +106,30 @@ impl Vm {
     ///
     /// # Errors
     /// What is wrong with the script, and where.
-    pub(crate) fn start(program: &Program, budget: &mut Budget) -> Result<Self, Problem> {
+    pub(crate) fn start(
+        program: &Program,
+        budget: &mut Budget,
+        kept: Rc<RefCell<Kept>>,
+    ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
         if program.main().starts_with(BYTECODE) {
             return Err(Problem::bytecode(program.name()));
         }
         let lua = sandbox::open().map_err(trouble)?;
         let host = Rc::new(Host::default());
+        host.work.kept.replace(kept);
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let strand = host::install(&lua, &host).map_err(trouble)?;
         let chunk = lua.load(program.main()).set_name(format!("@{}", program.name()));
         let main = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function().map_err(trouble)?;
-        let vm = Self { lua, strand, idle: RefCell::default(), host, steps };
+        let name = program.name().into();
+        let (is_ended, idle) = (Cell::new(false), RefCell::default());
+        let vm = Self { name, is_ended, lua, strand, idle, host, steps };
         let coroutine = vm.lua.create_thread(main).map_err(trouble)?;
         let cpu = Duration::from_millis(START_CPU_MAX_MS);
         let mut left = Left { cpu, memory_bytes: VM_MEMORY_MAX_BYTES, ..Left::default() };
-        let step = vm.resume(&coroutine, (), budget, &mut left);
+        let step = vm.resume(NOBODY, &coroutine, (), budget, &mut left);
         vm.host.started();
         match step {
             Step::Done(_) => Ok(vm),
@@ -120,6 +138,23 @@ impl Vm {
                 Err(Problem::of_text(&text))
             }
         }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What it has begun is not to go on.
+    pub(crate) fn end(&self) {
+        self.is_ended.set(true);
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.get()
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
     }
 
     pub(crate) fn lua(&self) -> &Lua {
@@ -159,6 +194,7 @@ impl Vm {
     /// what it has used.
     pub(crate) fn resume(
         &self,
+        id: TaskId,
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
         budget: &mut Budget,
@@ -168,9 +204,11 @@ impl Vm {
         let limit = before.saturating_add(left.memory_bytes).min(VM_MEMORY_MAX_BYTES);
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
+        self.host.work.current.set(id);
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();
+        self.host.work.current.set(NOBODY);
         let _limited = self.lua.set_memory_limit(0);
         left.cpu = left.cpu.saturating_sub(spent.cpu);
         left.steps = self.steps.get();

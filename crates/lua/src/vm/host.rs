@@ -1,4 +1,5 @@
-//! The functions that the part of the runtime which is written in Lua calls.
+//! The functions that the part of the runtime which is written in Lua calls: requests, answers and
+//! routes.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -8,6 +9,8 @@ use mlua::{
     Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
 };
 
+use super::jobs;
+use super::work::{self, Work};
 use super::{Fault, Operation, Step};
 use crate::limits::ANSWER_BUFFER_BYTES;
 use crate::router::Router;
@@ -21,6 +24,7 @@ pub(crate) struct Host {
     pub(crate) tasks: RefCell<Tasks>,
     /// Which handlers without a route there are.
     pub(crate) specials: Cell<u8>,
+    pub(crate) work: Work,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
 }
@@ -62,6 +66,10 @@ impl Host {
     /// The script has run.
     pub(crate) fn started(&self) {
         self.has_started.set(true);
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        self.has_started.get()
     }
 
     /// What a coroutine wants that has yielded these values, or is through.
@@ -112,6 +120,8 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
             seconds.map(Operation::Sleep)
         }
         (b"body", _) => Some(Operation::Body),
+        (b"wake", _) => Some(Operation::Wake),
+        (b"job", _) => Some(Operation::Job),
         (b"write", Value::String(text)) => Some(Operation::Write(text)),
         (b"flush", Value::String(text)) => Some(Operation::Flush(text)),
         _ => None,
@@ -129,6 +139,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<Function> {
     requests(lua, host, &table)?;
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
+    work::install(lua, host, &table)?;
+    jobs::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     table.raw_set(
         "switch",
@@ -158,9 +170,9 @@ fn libraries(lua: &Lua) -> Result<Table> {
 
 const OVER: &str = "the request is over; its req and res are good for nothing any more";
 
-type Outcome<T> = (Option<T>, Option<String>);
+pub(super) type Outcome<T> = (Option<T>, Option<String>);
 
-fn or_why<T>(result: std::result::Result<T, String>) -> Outcome<T> {
+pub(super) fn or_why<T>(result: std::result::Result<T, String>) -> Outcome<T> {
     match result {
         Ok(value) => (Some(value), None),
         Err(why) => (None, Some(why)),

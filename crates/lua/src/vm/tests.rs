@@ -13,7 +13,7 @@ impl Room {
     fn new() -> Self {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         let program = Program::new("site.lua", Vec::new());
-        let vm = Vm::start(&program, &mut budget).expect("started");
+        let vm = Vm::start(&program, &mut budget, Rc::default()).expect("started");
         Self { vm, budget }
     }
 
@@ -22,7 +22,7 @@ impl Room {
         let function = self.vm.lua.load(code).set_name("=code").into_function().expect(code);
         let coroutine = self.vm.lua.create_thread(function).expect("a coroutine");
         let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
-        match self.vm.resume(&coroutine, (), &mut self.budget, &mut left) {
+        match self.vm.resume(NOBODY, &coroutine, (), &mut self.budget, &mut left) {
             Step::Done(_) => Ok(()),
             Step::Waits(_) => panic!("{code}: it waits"),
             Step::Failed(fault) => Err(fault),

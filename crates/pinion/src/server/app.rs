@@ -7,7 +7,7 @@ use super::published::{Published, Roster};
 use super::redirect::Redirect;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
-use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
+use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
@@ -144,7 +144,7 @@ impl SitesApp {
 
     /// Takes up what is published. A generation that goes on keeps its mapping.
     #[cold]
-    fn take_up(&mut self, mappings: &mut Mappings) {
+    fn take_up(&mut self, now: Now, mappings: &mut Mappings) {
         let (number, roster) = self.published.current();
         let mut old = self.serving.take().map(|old| old.sites).unwrap_or_default();
         let dynamic = &mut self.dynamic;
@@ -154,7 +154,7 @@ impl SitesApp {
                 Some(at) => old.swap_remove(at),
                 None => {
                     let mapping = mappings.add(Arc::clone(generation.mapping()));
-                    let scripted = dynamic.take_up(generation);
+                    let scripted = dynamic.take_up(generation, now);
                     Site { generation: Arc::clone(generation), mapping, scripted }
                 }
             }
@@ -162,6 +162,9 @@ impl SitesApp {
         let sites = roster.sites.iter().map(|(_, generation)| site(generation)).collect();
         for site in old {
             mappings.retire(site.mapping);
+            if let Some(scripted) = &site.scripted {
+                self.dynamic.put_away(scripted);
+            }
         }
         self.serving = Some(Serving { number, roster, sites });
     }
@@ -278,8 +281,18 @@ impl App for SitesApp {
         }
         let held = self.serving.as_ref().map_or(0, |serving| serving.number);
         if self.published.number() != held {
-            self.take_up(mappings);
+            self.take_up(now, mappings);
         }
+        self.dynamic.pass(now);
+    }
+
+    #[inline]
+    fn alarm_ms(&self) -> Option<u64> {
+        self.dynamic.alarm_ms()
+    }
+
+    fn posted(&mut self, message: Message) {
+        self.dynamic.posted(message);
     }
 
     fn page_fields(&self) -> &[u8] {

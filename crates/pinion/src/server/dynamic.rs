@@ -4,7 +4,8 @@ use super::generation::Generation;
 use super::journal::{Journal, Later};
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
-use pinion_engine::app::Event;
+use pinion_engine::app::{Event, Message};
+use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::stderr;
 use pinion_http::field::KnownField;
@@ -51,15 +52,39 @@ impl Dynamic {
     }
 
     /// Starts the script of a generation, if it has one.
-    pub(crate) fn take_up(&mut self, generation: &Generation) -> Option<Scripted> {
+    pub(crate) fn take_up(&mut self, generation: &Generation, now: Now) -> Option<Scripted> {
         let program = generation.program()?;
-        let script = self.scripts.start(program);
+        let script = self.scripts.start(program, now);
         // It has been proven before, so what fails here has to do with this machine.
         let script = script.map_err(|problem| {
             stderr::line(format_args!("pinion: a script cannot be started: {problem}"));
         });
         let defaults = defaults(&generation.archive()).into();
         Some(Scripted { script: script.ok(), defaults })
+    }
+
+    /// The generation of a script is served no more.
+    pub(crate) fn put_away(&mut self, scripted: &Scripted) {
+        if let Some(script) = &scripted.script {
+            self.scripts.retire(script);
+        }
+    }
+
+    /// Does what is due beside requests.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: Now) {
+        self.scripts.pass(now);
+    }
+
+    /// When something is.
+    #[inline]
+    pub(crate) fn alarm_ms(&self) -> Option<u64> {
+        self.scripts.alarm_ms()
+    }
+
+    /// Somebody has posted to this worker.
+    pub(crate) fn posted(&mut self, message: Message) {
+        self.scripts.posted(message);
     }
 
     /// What the script of a site has for a request.

@@ -23,8 +23,7 @@ use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
-use pinion_lua::budget::Guard;
-use pinion_lua::scripts::Scripts;
+use pinion_lua::scripts::{Scripts, Shared};
 use std::sync::Arc;
 use std::thread;
 
@@ -245,10 +244,10 @@ fn start_sites(
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
-    let guard = Arc::new(Guard::new(engine.workers));
-    let make_app = move |worker, _poster| {
+    let shared = Shared::new(engine.workers);
+    let make_app = move |worker, poster| {
         let redirect = leads.clone().map(Redirect::new);
-        let dynamic = Dynamic::new(Scripts::new(Arc::clone(&guard), usize::from(worker)));
+        let dynamic = Dynamic::new(Scripts::new(&shared, worker, poster));
         let published = Arc::clone(&for_workers);
         SitesApp::new(published, desks.journal(), health.clone(), redirect, dynamic)
     };

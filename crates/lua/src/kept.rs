@@ -1,0 +1,73 @@
+//! What a script keeps across reloads, in each worker for itself.
+
+use std::collections::HashMap;
+
+use crate::limits::{KEPT_MAX, KEPT_MAX_BYTES};
+use crate::plain::Plain;
+
+/// Values by names.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    values: HashMap<String, Plain>,
+    bytes: usize,
+}
+
+impl Kept {
+    pub(crate) fn get(&self, name: &str) -> Option<&Plain> {
+        self.values.get(name)
+    }
+
+    /// Keeps a value in place of the one of that name; nothing of it when it is nil.
+    ///
+    /// # Errors
+    /// There is too much already.
+    pub(crate) fn set(&mut self, name: &str, value: Plain) -> Result<(), String> {
+        let old = self.values.get(name).map_or(0, |old| name.len() + old.bytes());
+        let new = match value {
+            Plain::Nil => 0,
+            _ => name.len() + value.bytes(),
+        };
+        let bytes = self.bytes - old + new;
+        if new > old && bytes > KEPT_MAX_BYTES {
+            return Err(format!("more than {} MiB cannot be kept", KEPT_MAX_BYTES >> 20));
+        }
+        if new > 0 && old == 0 && self.values.len() >= KEPT_MAX {
+            return Err(format!("more than {KEPT_MAX} values cannot be kept"));
+        }
+        self.bytes = bytes;
+        match value {
+            Plain::Nil => self.values.remove(name),
+            _ => self.values.insert(name.to_owned(), value),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_bounds() {
+        let mut kept = Kept::default();
+        let large = || Plain::Bytes(vec![0; 1 << 20]);
+        let mut count = 0;
+        while kept.set(&format!("n{count}"), large()).is_ok() {
+            count += 1;
+        }
+        assert!((KEPT_MAX_BYTES >> 20) - 1 <= count && count <= KEPT_MAX_BYTES >> 20, "{count}");
+        kept.set("n0", Plain::Boolean(true)).expect("smaller");
+        kept.set("more", Plain::Boolean(true)).expect("there is room now");
+        for at in 0..count {
+            kept.set(&format!("n{at}"), Plain::Nil).expect("less");
+        }
+        kept.set("more", Plain::Nil).expect("less");
+        assert_eq!((kept.bytes, kept.values.len()), (0, 0));
+        for at in 0..KEPT_MAX {
+            kept.set(&format!("n{at}"), Plain::Number(1.0)).expect("room");
+        }
+        assert!(kept.set("more", Plain::Number(1.0)).is_err());
+        kept.set("n1", Plain::Number(2.0)).expect("in its place");
+        assert_eq!(kept.get("n1"), Some(&Plain::Number(2.0)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Values that leave their VM: for another worker, for the next script, from work done elsewhere.
+
+use mlua::{Lua, Result, Table, Value};
+
+use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH};
+
+/// A value that is nothing but data.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Plain {
+    /// Nothing.
+    Nil,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number, where Lua tells them apart.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A string.
+    Bytes(Vec<u8>),
+    /// A table: names and values.
+    Table(Vec<(Plain, Plain)>),
+}
+
+/// What is left of the bounds while a value is copied.
+struct Bounds {
+    bytes: usize,
+    depth: u32,
+}
+
+impl Plain {
+    /// A copy of a value.
+    ///
+    /// # Errors
+    /// Which part of it is no data, or that it is too large.
+    pub(crate) fn of(value: &Value) -> std::result::Result<Self, String> {
+        copy(value, &mut Bounds { bytes: PLAIN_MAX_BYTES, depth: PLAIN_MAX_DEPTH })
+    }
+
+    /// About what it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let more = match self {
+            Self::Bytes(text) => text.len(),
+            Self::Table(pairs) => pairs.iter().map(|(name, value)| name.bytes() + value.bytes()).sum(),
+            _ => 0,
+        };
+        size_of::<Self>() + more
+    }
+
+    /// As a value of a VM.
+    pub(crate) fn to_lua(&self, lua: &Lua) -> Result<Value> {
+        Ok(match self {
+            Self::Nil => Value::Nil,
+            Self::Boolean(value) => Value::Boolean(*value),
+            Self::Integer(value) => Value::Integer(*value as _),
+            Self::Number(value) => Value::Number(*value),
+            Self::Bytes(value) => Value::String(lua.create_string(value)?),
+            Self::Table(pairs) => {
+                let table = lua.create_table()?;
+                for (name, value) in pairs {
+                    table.raw_set(name.to_lua(lua)?, value.to_lua(lua)?)?;
+                }
+                Value::Table(table)
+            }
+        })
+    }
+}
+
+fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> {
+    Ok(match value {
+        Value::Nil => Plain::Nil,
+        Value::Boolean(value) => Plain::Boolean(*value),
+        Value::Integer(value) => Plain::Integer(i64::from(*value)),
+        Value::Number(value) => Plain::Number(*value),
+        Value::String(text) => {
+            let text = text.as_bytes();
+            charge(left, text.len())?;
+            Plain::Bytes(text.to_vec())
+        }
+        Value::Table(table) => Plain::Table(pairs(table, left)?),
+        other => {
+            return Err(format!(
+                "only strings, numbers, booleans and tables of them can be copied, and this has a \
+                 {}",
+                other.type_name()
+            ));
+        }
+    })
+}
+
+fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Plain)>, String> {
+    let deep = || format!("more than {PLAIN_MAX_DEPTH} tables within each other, or in a circle");
+    left.depth = left.depth.checked_sub(1).ok_or_else(deep)?;
+    let mut pairs = Vec::new();
+    // Not by `__pairs`, which would be code.
+    for pair in table.pairs::<Value, Value>() {
+        let (name, value) = pair.map_err(|error| error.to_string())?;
+        charge(left, size_of::<(Plain, Plain)>())?;
+        pairs.push((copy(&name, left)?, copy(&value, left)?));
+    }
+    left.depth += 1;
+    Ok(pairs)
+}
+
+fn charge(left: &mut Bounds, bytes: usize) -> std::result::Result<(), String> {
+    let large = || format!("the value is larger than {} KiB", PLAIN_MAX_BYTES / 1024);
+    left.bytes = left.bytes.checked_sub(bytes).ok_or_else(large)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(code: &str) -> std::result::Result<String, String> {
+        let lua = Lua::new();
+        let value: Value = lua.load(code).eval().expect("a value");
+        let plain = Plain::of(&value)?;
+        let other = Lua::new();
+        other.globals().set("it", plain.to_lua(&other).expect("a value")).expect("set");
+        other.load("local t = it return tostring(t)").eval::<String>().expect("text");
+        let shown = "local function show(v) if type(v) ~= 'table' then return tostring(v) end \
+                     local names = {} for k, w in pairs(v) do \
+                     names[#names + 1] = tostring(k) .. '=' .. show(w) end \
+                     table.sort(names) return '{' .. table.concat(names, ' ') .. '}' end \
+                     return show(it)";
+        Ok(other.load(shown).eval::<String>().expect("text"))
+    }
+
+    #[test]
+    fn data_is_the_same_in_another_vm() {
+        let all = "return { 1, 2.5, 'a\\0b', true, name = { deep = { 'x' } }, [0.5] = false }";
+        let shown = "{0.5=false 1=1 2=2.5 3=a\0b 4=true name={deep={1=x}}}";
+        assert_eq!(copied(all).expect("plain"), shown);
+        assert_eq!(copied("return nil").expect("plain"), "nil");
+        assert_eq!(copied("return 12").expect("plain"), "12");
+    }
+
+    #[test]
+    fn what_is_no_data_is_refused() {
+        for code in ["return print", "return { a = { print } }", "return coroutine.create(print)"] {
+            assert!(copied(code).expect_err("refused").contains("only strings"), "{code}");
+        }
+        let circle = "local t = {} t.t = t return t";
+        assert!(copied(circle).expect_err("refused").contains("in a circle"));
+        let large = "return { ('x'):rep(2^19), ('y'):rep(2^19 + 1) }";
+        assert!(copied(large).expect_err("refused").contains("1024 KiB"));
+        let many = "local t = {} for i = 1, 1e6 do t[i] = i end return t";
+        assert!(copied(many).expect_err("refused").contains("1024 KiB"));
+    }
+}

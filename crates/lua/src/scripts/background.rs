@@ -1,0 +1,409 @@
+//! Work beside requests: what waits, what is due, and what is sent from worker to worker.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use mlua::{IntoLuaMulti as _, MultiValue, Thread as Coroutine, Value};
+use pinion_engine::address::Address;
+use pinion_engine::app::Message;
+use pinion_engine::clock::Now;
+
+use super::{Scripts, tell};
+use crate::job::{Done, Finished, Job};
+use crate::kept::Kept;
+use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS};
+use crate::plain::Plain;
+use crate::task::{Bond, TaskId, Waits};
+use crate::vm::{Fault, Operation, Step, Vm};
+
+/// What a worker has to do beside requests.
+#[derive(Default)]
+pub(super) struct Background {
+    /// Tasks that can go on.
+    ready: VecDeque<(Rc<Vm>, TaskId)>,
+    timers: BinaryHeap<Reverse<Timer>>,
+    /// How many timers there ever were: of those for one time the first one comes first.
+    timer_number: u64,
+    /// Who waits for which job.
+    jobs: HashMap<u64, (Rc<Vm>, TaskId)>,
+    job_number: u64,
+    /// Requests that can go on and have not been told, because there was no room.
+    untold: Vec<Address>,
+    kept: HashMap<Arc<str>, Rc<RefCell<Kept>>>,
+    /// The VMs that answer now, and those that only end what they have begun, oldest first.
+    current: Vec<Weak<Vm>>,
+    old: VecDeque<Weak<Vm>>,
+}
+
+/// Something that is due at a time.
+struct Timer {
+    at_ms: u64,
+    number: u64,
+    vm: Rc<Vm>,
+    what: Due,
+}
+
+/// What is due.
+#[derive(Clone, Copy)]
+enum Due {
+    /// A task has slept enough, or taken too long.
+    Task(TaskId),
+    /// A schedule, by its rank in the script.
+    Schedule(usize),
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Timer {}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ms, self.number).cmp(&(other.at_ms, other.number))
+    }
+}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A value for what listens to a channel, in each worker.
+struct Sent {
+    program: Arc<str>,
+    channel: Arc<str>,
+    value: Arc<Plain>,
+}
+
+/// Tells a request that it can go on.
+#[derive(Debug)]
+pub(super) struct Wake;
+
+impl Background {
+    /// What scripts of that name keep.
+    pub(super) fn kept(&mut self, program: &str) -> Rc<RefCell<Kept>> {
+        Rc::clone(self.kept.entry(program.into()).or_default())
+    }
+
+    fn at(&mut self, at_ms: u64, vm: &Rc<Vm>, what: Due) {
+        self.timer_number += 1;
+        let (vm, number) = (Rc::clone(vm), self.timer_number);
+        self.timers.push(Reverse(Timer { at_ms, number, vm, what }));
+    }
+
+    /// When something is due, in monotonic milliseconds.
+    #[inline]
+    pub(super) fn alarm_ms(&self) -> Option<u64> {
+        if !self.ready.is_empty() || !self.untold.is_empty() {
+            return Some(0);
+        }
+        self.timers.peek().map(|Reverse(timer)| timer.at_ms)
+    }
+
+    /// Drops all that a VM would still do beside its requests.
+    fn forget(&mut self, vm: &Rc<Vm>) {
+        self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
+        self.timers.retain(|Reverse(timer)| !Rc::ptr_eq(&timer.vm, vm));
+        self.jobs.retain(|_, (of, _)| !Rc::ptr_eq(of, vm));
+    }
+}
+
+impl Scripts {
+    /// A VM answers from now on: its schedules begin.
+    pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
+        self.background.current.push(Rc::downgrade(vm));
+        for (rank, schedule) in vm.host().work.schedules.borrow().iter().enumerate() {
+            let is_here = schedule.is_everywhere || self.worker == 0;
+            if let (true, Some(at_ms)) = (is_here, schedule.next_ms(now)) {
+                self.background.at(at_ms, vm, Due::Schedule(rank));
+            }
+        }
+        self.settle(vm);
+    }
+
+    /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
+    /// several such the oldest one ends at once.
+    pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
+        let background = &mut self.background;
+        background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
+        background.timers.retain(|Reverse(timer)| {
+            !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
+        });
+        background.old.retain(|of| of.strong_count() > 0);
+        background.old.push_back(Rc::downgrade(vm));
+        if background.old.len() <= OLD_VMS_MAX {
+            return;
+        }
+        let Some(oldest) = background.old.pop_front().and_then(|of| of.upgrade()) else { return };
+        background.forget(&oldest);
+        oldest.end();
+        let of_it = self.waiting.iter().filter(|(_, (vm, _))| Rc::ptr_eq(vm, &oldest));
+        self.background.untold.extend(of_it.map(|(address, _)| *address));
+        self.tell_woken();
+    }
+
+    /// Does what is due.
+    pub(super) fn work(&mut self, now: Now) {
+        while let Some(Reverse(timer)) = self.background.timers.peek()
+            && timer.at_ms <= now.monotonic_ms
+        {
+            let Some(Reverse(Timer { vm, what, .. })) = self.background.timers.pop() else { break };
+            match what {
+                Due::Task(id) => self.due(&vm, id, now),
+                Due::Schedule(rank) => self.repeat(&vm, rank, now),
+            }
+        }
+        // What becomes ready by it is for the next pass.
+        for _ in 0..self.background.ready.len().min(TASKS_PER_PASS) {
+            let Some((vm, id)) = self.background.ready.pop_front() else { break };
+            self.go_on_beside(&vm, id, now);
+        }
+        self.tell_woken();
+    }
+
+    /// A task has slept enough, or taken too long.
+    fn due(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
+        let Some((waits, deadline_ms)) =
+            vm.tasks().get(id).map(|task| (task.waits, task.deadline_ms))
+        else {
+            return;
+        };
+        if now.monotonic_ms >= deadline_ms {
+            let why = format!("it has taken {} s", BACKGROUND_WALL_MAX_MS / 1000);
+            return self.fail_beside(vm, id, &Fault::OverTime(why));
+        }
+        if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
+            self.background.ready.push_back((Rc::clone(vm), id));
+        }
+    }
+
+    /// A schedule is due. A run that has not ended is not overtaken by the next one.
+    fn repeat(&mut self, vm: &Rc<Vm>, rank: usize, now: Now) {
+        let begun = {
+            let schedules = vm.host().work.schedules.borrow();
+            let Some(schedule) = schedules.get(rank) else { return };
+            if let Some(at_ms) = schedule.next_ms(now) {
+                self.background.at(at_ms, vm, Due::Schedule(rank));
+            }
+            let is_running = vm.tasks().get(schedule.running).is_some();
+            if is_running { None } else { Some(schedule.work.clone()) }
+        };
+        let Some(work) = begun else { return };
+        match vm.host().spawn(vm.lua(), work, Bond::Own, None) {
+            Ok((Some(id), _)) => {
+                if let Some(schedule) = vm.host().work.schedules.borrow_mut().get_mut(rank) {
+                    schedule.running = id;
+                }
+            }
+            Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
+            Err(error) => self.tell_of(&error.to_string()),
+        }
+        self.settle(vm);
+    }
+
+    /// Lets a task without a request go on.
+    fn go_on_beside(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
+        let (coroutine, values, is_new) = {
+            let mut tasks = vm.tasks();
+            let Some(task) = tasks.get(id) else { return };
+            let is_new = task.deadline_ms == 0;
+            let can_go_on = match task.waits {
+                Waits::No => is_new,
+                Waits::Wake => task.is_woken,
+                Waits::Until(at_ms) => at_ms <= now.monotonic_ms,
+                Waits::Job => task.result.is_some(),
+                Waits::Body | Waits::Room => false,
+            };
+            // It may have been called twice.
+            if !can_go_on {
+                return;
+            }
+            let Some(coroutine) = task.coroutine.take() else { return };
+            if is_new {
+                task.deadline_ms = now.monotonic_ms + BACKGROUND_WALL_MAX_MS;
+            }
+            (task.waits, task.is_woken) = (Waits::No, false);
+            (coroutine, resumed(vm, task.result.take(), is_new), is_new)
+        };
+        match values {
+            Ok(values) => self.run_beside(vm, id, coroutine, values, now),
+            Err(error) => self.fail_beside(vm, id, &Fault::Error(error.to_string())),
+        }
+        let mut tasks = vm.tasks();
+        if let (true, Some(task)) = (is_new, tasks.get(id)) {
+            let deadline_ms = task.deadline_ms;
+            drop(tasks);
+            self.background.at(deadline_ms, vm, Due::Task(id));
+        }
+    }
+
+    fn run_beside(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        coroutine: Coroutine,
+        values: MultiValue,
+        now: Now,
+    ) {
+        let mut step = self.resume(vm, id, &coroutine, values);
+        loop {
+            let waits = match step {
+                Step::Done(_) => return self.end_of(vm, id),
+                Step::Failed(fault) => return self.fail_beside(vm, id, &fault),
+                Step::Waits(Operation::Sleep(seconds)) => Ok(self.sleep(vm, id, seconds, now)),
+                Step::Waits(Operation::Wake) => Ok(Waits::Wake),
+                Step::Waits(Operation::Job) => self.job(vm, id),
+                Step::Waits(_) => Err("only the handler that answers a request can read its \
+                                       content and send its answer"
+                    .to_owned()),
+            };
+            match waits {
+                Ok(waits) => {
+                    if let Some(task) = vm.tasks().get(id) {
+                        (task.coroutine, task.waits) = (Some(coroutine), waits);
+                        if waits == Waits::Wake && task.is_woken {
+                            self.background.ready.push_back((Rc::clone(vm), id));
+                        }
+                    }
+                    return self.settle(vm);
+                }
+                Err(why) => step = self.resume(vm, id, &coroutine, (false, why)),
+            }
+        }
+    }
+
+    fn sleep(&mut self, vm: &Rc<Vm>, id: TaskId, seconds: f64, now: Now) -> Waits {
+        let at_ms = now.monotonic_ms.saturating_add((seconds * 1000.0) as u64).max(1);
+        self.background.at(at_ms, vm, Due::Task(id));
+        Waits::Until(at_ms)
+    }
+
+    /// Hands on the job that a task has made.
+    pub(super) fn job(&mut self, vm: &Rc<Vm>, id: TaskId) -> Result<Waits, String> {
+        let job = vm.host().work.job.borrow_mut().take();
+        let job: Job = job.ok_or_else(|| "there is no job".to_owned())?;
+        self.background.job_number += 1;
+        let number = self.background.job_number;
+        self.jobs.submit(job, number, self.worker, self.poster.clone())?;
+        self.background.jobs.insert(number, (Rc::clone(vm), id));
+        Ok(Waits::Job)
+    }
+
+    /// A task without a request has not come to an end of its own.
+    fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &Fault) {
+        let (Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) = fault;
+        self.tell_of(text);
+        self.end_of(vm, id);
+    }
+
+    fn tell_of(&mut self, text: &str) {
+        tell(&self.ids.next(), &format!("beside requests: {text}"));
+    }
+
+    /// A task is over.
+    pub(super) fn end_of(&mut self, vm: &Rc<Vm>, id: TaskId) {
+        vm.host().end(id);
+        self.settle(vm);
+    }
+
+    /// Takes up what a turn of a VM has brought beside its own outcome.
+    #[inline]
+    pub(super) fn settle(&mut self, vm: &Rc<Vm>) {
+        if vm.host().work.has_news.take() {
+            self.take_news(vm);
+        }
+    }
+
+    #[cold]
+    fn take_news(&mut self, vm: &Rc<Vm>) {
+        let work = &vm.host().work;
+        let ready = work.ready.take().into_iter();
+        self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
+        self.background.untold.append(&mut work.woken.borrow_mut());
+        for (channel, value) in work.sent.take() {
+            self.send(vm, &channel, value);
+        }
+        self.tell_woken();
+    }
+
+    /// A message for all workers, this one too.
+    fn send(&mut self, vm: &Rc<Vm>, channel: &str, value: Plain) {
+        let (channel, value): (Arc<str>, _) = (channel.into(), Arc::new(value));
+        for worker in 0..self.poster.workers() {
+            let program = Arc::clone(vm.name());
+            let sent = Sent { program, channel: Arc::clone(&channel), value: Arc::clone(&value) };
+            if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
+                self.tell_of(&format!(
+                    "a message for {channel:?} is lost: too many wait for worker {worker}"
+                ));
+            }
+        }
+    }
+
+    fn tell_woken(&mut self) {
+        let poster = &self.poster;
+        let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
+        self.background.untold.retain(is_full);
+    }
+
+    /// Somebody has posted to this worker.
+    pub(super) fn take_message(&mut self, message: Message) {
+        let message = match message.downcast::<Done>() {
+            Ok(done) => return self.job_is_done(*done),
+            Err(other) => other,
+        };
+        let Ok(sent) = message.downcast::<Sent>() else { return };
+        let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| *vm.name() == sent.program);
+        let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
+        for vm in vms {
+            let work = vm.host().work.channels.borrow().get(&*sent.channel).cloned();
+            let Some(work) = work else { continue };
+            let value = Some(Plain::clone(&sent.value));
+            match vm.host().spawn(vm.lua(), work, Bond::Own, value) {
+                Ok((Some(_), _)) => {}
+                Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
+                Err(error) => self.tell_of(&error.to_string()),
+            }
+            self.settle(&vm);
+        }
+    }
+
+    fn job_is_done(&mut self, done: Done) {
+        let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
+        let mut tasks = vm.tasks();
+        let Some(task) = tasks.get(id) else { return };
+        task.result = Some(done.finished);
+        match task.address {
+            Some(address) => self.background.untold.push(address),
+            None => {
+                drop(tasks);
+                self.background.ready.push_back((vm, id));
+                return;
+            }
+        }
+        self.tell_woken();
+    }
+}
+
+/// What a coroutine gets when it goes on: its arguments, or what it has waited for.
+pub(super) fn resumed(
+    vm: &Vm,
+    result: Option<Finished>,
+    is_new: bool,
+) -> mlua::Result<MultiValue> {
+    let lua = vm.lua();
+    match (result, is_new) {
+        (None, true) => Ok(MultiValue::new()),
+        (None, false) => true.into_lua_multi(lua),
+        (Some(Ok(value)), true) => value.to_lua(lua)?.into_lua_multi(lua),
+        (Some(Ok(value)), false) => (true, value.to_lua(lua)?).into_lua_multi(lua),
+        (Some(Err(why)), _) => (true, Value::Nil, why).into_lua_multi(lua),
+    }
+}

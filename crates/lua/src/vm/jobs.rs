@@ -1,0 +1,48 @@
+//! The functions of the host for work that blocks. Each leaves a job behind, which the coroutine
+//! waits for next.
+
+use std::rc::Rc;
+
+use mlua::{Function, Lua, LuaString, Result, Table};
+
+use super::host::Host;
+use crate::job::{Finished, Job};
+use crate::library::passwords::{hash_password, verify_password};
+use crate::plain::Plain;
+
+/// Puts these functions into the table that the prelude gets.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let hash = |password: LuaString| {
+        let password = password.as_bytes().to_vec();
+        move || match hash_password(&password) {
+            Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    table.raw_set("hash_password", job(lua, host, hash)?)?;
+    let verify = |(password, stored): (LuaString, LuaString)| {
+        let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
+        move || match verify_password(&password, &stored) {
+            Ok(is_it) => Ok(Plain::Boolean(is_it)),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    table.raw_set("verify_password", job(lua, host, verify)?)
+}
+
+/// A function that leaves a job for its arguments.
+pub(super) fn job<A, J>(
+    lua: &Lua,
+    host: &Rc<Host>,
+    make: impl Fn(A) -> J + 'static,
+) -> Result<Function>
+where
+    A: mlua::FromLuaMulti,
+    J: FnOnce() -> Finished + Send + 'static,
+{
+    let of = Rc::clone(host);
+    lua.create_function(move |_, arguments: A| {
+        of.work.job.replace(Some(Job::new(make(arguments))));
+        Ok(())
+    })
+}

@@ -1,0 +1,198 @@
+//! The functions of the host for work beside requests: tasks, schedules, messages, and what is kept
+//! across reloads.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use pinion_engine::address::Address;
+use pinion_engine::clock::Now;
+
+use super::host::{Host, Outcome, or_why};
+use crate::job::Job;
+use crate::kept::Kept;
+use crate::limits::{BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SPAWNED_MAX};
+use crate::plain::Plain;
+use crate::schedule::Schedule;
+use crate::task::{Bond, TaskId, Waits};
+
+/// What a script has asked for and the owner of the VM has to do.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// Something of what follows is not empty.
+    pub(crate) has_news: Cell<bool>,
+    /// The task that runs.
+    pub(crate) current: Cell<TaskId>,
+    /// Tasks without a request that can go on.
+    pub(crate) ready: RefCell<Vec<TaskId>>,
+    /// Requests that can go on.
+    pub(crate) woken: RefCell<Vec<Address>>,
+    /// Messages for all workers: channel and value.
+    pub(crate) sent: RefCell<Vec<(String, Plain)>>,
+    /// What is repeated.
+    pub(crate) schedules: RefCell<Vec<Schedule>>,
+    /// What hears messages, by channel.
+    pub(crate) channels: RefCell<HashMap<String, Function>>,
+    /// What the next operation does outside of the worker.
+    pub(crate) job: RefCell<Option<Job>>,
+    /// What outlives the script.
+    pub(crate) kept: RefCell<Rc<RefCell<Kept>>>,
+}
+
+impl Host {
+    /// Lets a task go on, now or as soon as it waits for that.
+    pub(crate) fn wake(&self, id: TaskId) {
+        let mut tasks = self.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return };
+        task.is_woken = true;
+        if task.waits != Waits::Wake {
+            return;
+        }
+        match task.address {
+            Some(address) => self.work.woken.borrow_mut().push(address),
+            None => self.work.ready.borrow_mut().push(id),
+        }
+        self.work.has_news.set(true);
+    }
+
+    /// A task is over: who waits for that hears it, and what was to follow begins.
+    pub(crate) fn end(&self, id: TaskId) {
+        let ended = self.tasks.borrow_mut().end(id);
+        ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
+        if !ended.after.is_empty() {
+            self.work.ready.borrow_mut().extend(ended.after);
+            self.work.has_news.set(true);
+        }
+    }
+
+    /// Begins work beside requests.
+    ///
+    /// # Errors
+    /// There is too much of it.
+    pub(crate) fn spawn(
+        &self,
+        lua: &Lua,
+        work: Function,
+        bond: Bond,
+        value: Option<Plain>,
+    ) -> Result<Outcome<TaskId>> {
+        let coroutine = lua.create_thread(work)?;
+        let by = self.work.current.get();
+        let mut tasks = self.tasks.borrow_mut();
+        let is_after = bond == Bond::After && tasks.get(by).is_some();
+        let Some(id) = tasks.spawn(by, bond, coroutine) else {
+            return Ok(or_why(Err(format!(
+                "too much work at once: one request can begin {SPAWNED_MAX} pieces of it, and all \
+                 together {BACKGROUND_MAX}"
+            ))));
+        };
+        if let Some(task) = tasks.get(id) {
+            task.result = value.map(Ok);
+        }
+        if !is_after {
+            self.work.ready.borrow_mut().push(id);
+            self.work.has_news.set(true);
+        }
+        Ok((Some(id), None))
+    }
+}
+
+const STARTED: &str = "schedules and channels are set up while the script starts, not by a handler";
+
+/// Puts these functions into the table that the prelude gets.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    for (name, bond) in [("child", Bond::Child), ("after", Bond::After), ("own", Bond::Own)] {
+        let of = Rc::clone(host);
+        let spawn = move |lua: &Lua, work: Function| of.spawn(lua, work, bond, None);
+        table.raw_set(name, lua.create_function(spawn)?)?;
+    }
+    table.raw_set("CACHE_MAX", CACHED_MAX)?;
+    let now_ms = |_: &Lua, ()| Ok(Now::read().monotonic_ms);
+    table.raw_set("now_ms", lua.create_function(now_ms)?)?;
+    let of = Rc::clone(host);
+    let wake = move |_: &Lua, id: TaskId| {
+        of.wake(id);
+        Ok(())
+    };
+    table.raw_set("wake", lua.create_function(wake)?)?;
+    let of = Rc::clone(host);
+    let watch = move |_: &Lua, id: TaskId| {
+        let watcher = of.work.current.get();
+        Ok(of.tasks.borrow_mut().watch(id, watcher))
+    };
+    table.raw_set("watch", lua.create_function(watch)?)?;
+    schedules(lua, host, table)?;
+    messages(lua, host, table)?;
+    kept(lua, host, table)
+}
+
+fn schedules(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    type Arguments = (Value, Function, bool);
+    let schedule = move |_: &Lua, (when, work, is_everywhere): Arguments| {
+        if of.has_started() {
+            return Ok(Some(STARTED.to_owned()));
+        }
+        let mut schedules = of.work.schedules.borrow_mut();
+        if schedules.len() >= SCHEDULES_MAX {
+            return Ok(Some(format!("a script can have {SCHEDULES_MAX} schedules")));
+        }
+        let schedule = match &when {
+            Value::String(text) => Schedule::cron(&text.to_string_lossy(), work, is_everywhere),
+            other => {
+                let seconds = other.as_f64().or_else(|| other.as_i64().map(|whole| whole as f64));
+                Schedule::every(seconds.unwrap_or(f64::NAN), work, is_everywhere)
+            }
+        };
+        Ok(schedule.map(|schedule| schedules.push(schedule)).err())
+    };
+    table.raw_set("schedule", lua.create_function(schedule)?)
+}
+
+fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let send = move |_: &Lua, (channel, value): (LuaString, Value)| {
+        let value = match Plain::of(&value) {
+            Ok(value) => value,
+            Err(why) => return Ok(Some(why)),
+        };
+        of.work.sent.borrow_mut().push((channel.to_string_lossy(), value));
+        of.work.has_news.set(true);
+        Ok(None)
+    };
+    table.raw_set("send", lua.create_function(send)?)?;
+    let of = Rc::clone(host);
+    let on = move |_: &Lua, (channel, work): (LuaString, Function)| {
+        if of.has_started() {
+            return Ok(Some(STARTED.to_owned()));
+        }
+        let mut channels = of.work.channels.borrow_mut();
+        if channels.len() >= CHANNELS_MAX {
+            return Ok(Some(format!("a script can listen to {CHANNELS_MAX} channels")));
+        }
+        match channels.insert(channel.to_string_lossy(), work) {
+            Some(_) => Ok(Some(format!("{:?} has a listener", channel.to_string_lossy()))),
+            None => Ok(None),
+        }
+    };
+    table.raw_set("on", lua.create_function(on)?)
+}
+
+fn kept(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
+        let kept = Rc::clone(&of.work.kept.borrow());
+        let outcome = Plain::of(&value)
+            .and_then(|value| kept.borrow_mut().set(&name.to_string_lossy(), value));
+        Ok(outcome.err())
+    };
+    table.raw_set("keep", lua.create_function(keep)?)?;
+    let of = Rc::clone(host);
+    let kept = move |lua: &Lua, name: LuaString| {
+        let kept = Rc::clone(&of.work.kept.borrow());
+        let kept = kept.borrow();
+        kept.get(&name.to_string_lossy()).map_or(Ok(Value::Nil), |value| value.to_lua(lua))
+    };
+    table.raw_set("kept", lua.create_function(kept)?)
+}
