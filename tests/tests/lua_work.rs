@@ -254,7 +254,7 @@ fn of_many_old_scripts_the_oldest_ends_with_its_requests() {
         )
     };
     let (folder, path) = script(&edition(0));
-    let server = Start::site(&path).flags(&["--workers", "1"]).start();
+    let server = Start::site(&path).flags(&["--workers", "1"]).grace(1).start();
     let mut slow = Vec::new();
     for name in 1..=5 {
         let mut connection = server.connect();

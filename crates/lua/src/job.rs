@@ -10,7 +10,7 @@ use std::time::Duration;
 use pinion_engine::Poster;
 use pinion_engine::app::Message;
 
-use crate::limits::{JOBS_MAX, JOB_THREADS_MAX};
+use crate::limits::{JOB_THREADS_MAX, JOBS_MAX};
 use crate::plain::Plain;
 
 /// What has come of work: a value, or why there is none.

@@ -40,7 +40,9 @@ impl Plain {
     pub(crate) fn bytes(&self) -> usize {
         let more = match self {
             Self::Bytes(text) => text.len(),
-            Self::Table(pairs) => pairs.iter().map(|(name, value)| name.bytes() + value.bytes()).sum(),
+            Self::Table(pairs) => {
+                pairs.iter().map(|(name, value)| name.bytes() + value.bytes()).sum()
+            }
             _ => 0,
         };
         size_of::<Self>() + more

@@ -2,8 +2,10 @@
 //! under a number that no later one has.
 
 use crate::answer::Answer;
-use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX};
 use crate::job::Finished;
+use crate::limits::{
+    BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX,
+};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::request::Request;
 use mlua::Thread as Coroutine;
@@ -170,12 +172,7 @@ impl Tasks {
     }
 
     /// Work beside requests, which waits for its first turn; none when there is too much of it.
-    pub(crate) fn spawn(
-        &mut self,
-        by: TaskId,
-        bond: Bond,
-        coroutine: Coroutine,
-    ) -> Option<TaskId> {
+    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond, coroutine: Coroutine) -> Option<TaskId> {
         if let Some(by) = self.get(by) {
             by.spawns_left = by.spawns_left.checked_sub(1)?;
         }

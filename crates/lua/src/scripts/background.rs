@@ -393,11 +393,7 @@ impl Scripts {
 }
 
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for.
-pub(super) fn resumed(
-    vm: &Vm,
-    result: Option<Finished>,
-    is_new: bool,
-) -> mlua::Result<MultiValue> {
+pub(super) fn resumed(vm: &Vm, result: Option<Finished>, is_new: bool) -> mlua::Result<MultiValue> {
     let lua = vm.lua();
     match (result, is_new) {
         (None, true) => Ok(MultiValue::new()),

@@ -86,9 +86,7 @@ impl Scripts {
                 let result = vm.tasks().get(id).and_then(|task| task.result.take());
                 return match resumed(&vm, result, false) {
                     Ok(values) => self.go_on(&vm, id, values, outlet),
-                    Err(error) => {
-                        self.fail(&vm, id, &Fault::OverBudget(error.to_string()), outlet)
-                    }
+                    Err(error) => self.fail(&vm, id, &Fault::OverBudget(error.to_string()), outlet),
                 };
             }
             Event::Deadline if now_ms >= deadline_ms => {

@@ -11,7 +11,6 @@ use pinion_engine::stderr;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
-use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::router::Match;
@@ -27,6 +26,8 @@ pub(crate) struct Scripted {
     script: Option<Script>,
     /// Lines of the fields that its answers have unless it says otherwise.
     defaults: Arc<[u8]>,
+    /// Its site, as it was when the script began: it has the pages for errors.
+    generation: Arc<Generation>,
 }
 
 /// What one worker does for all scripts.
@@ -52,7 +53,7 @@ impl Dynamic {
     }
 
     /// Starts the script of a generation, if it has one.
-    pub(crate) fn take_up(&mut self, generation: &Generation, now: Now) -> Option<Scripted> {
+    pub(crate) fn take_up(&mut self, generation: &Arc<Generation>, now: Now) -> Option<Scripted> {
         let program = generation.program()?;
         let script = self.scripts.start(program, now);
         // It has been proven before, so what fails here has to do with this machine.
@@ -60,7 +61,7 @@ impl Dynamic {
             stderr::line(format_args!("pinion: a script cannot be started: {problem}"));
         });
         let defaults = defaults(&generation.archive()).into();
-        Some(Scripted { script: script.ok(), defaults })
+        Some(Scripted { script: script.ok(), defaults, generation: Arc::clone(generation) })
     }
 
     /// The generation of a script is served no more.
@@ -153,9 +154,8 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let fields = SharedFields::h1(&defaults);
-                let page = page::answer(failure.status, waiting.prefers_text, b"");
-                let page = Prepared { shared: fields, ..page };
+                let archive = waiting.scripted.generation.archive();
+                let page = error_page(failure.status, waiting.prefers_text, &archive);
                 let body_bytes = failed(&failure, &page, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
