@@ -60,7 +60,11 @@ fn inputs_are_about_what_they_are_named_for() {
         ("external-", 1, &["External"]),
         ("index-", 7, &["IndexHeader", "Record", "index"]),
         ("meta-", 1, &["Meta"]),
-        ("previous-", 10, &["Gap", "Section(SectionKind(20))", "header", "meta", "previous assets"]),
+        (
+            "previous-",
+            10,
+            &["Gap", "Section(SectionKind(20))", "header", "meta", "previous assets"],
+        ),
         ("record-", 9, &["Record", "Section(SectionKind(3))"]),
         ("rule-", 20, &["Rule"]),
         ("section-", 6, &["bodies", "header", "unknown"]),

@@ -165,10 +165,8 @@ fn what_is_left_out_is_in_the_summary() {
         paths.iter().map(|path| path.display().to_string()).collect()
     };
     assert_eq!(paths(&site.summary.skipped), [".git", "Thumbs.db", "draft.md", "secret"]);
-    assert_eq!(
-        paths(&site.summary.special),
-        ["a/keys.priv.d", "a/menu.dyn.html", "app.lua", "pinion.toml"]
-    );
+    assert_eq!(paths(&site.summary.special), ["a/keys.priv.d", "pinion.toml"]);
+    assert_eq!(paths(&site.summary.code), ["a/menu.dyn.html", "app.lua"]);
 }
 
 /// What was to stay private must not become public by a slip of the pen.
