@@ -38,27 +38,24 @@ pub(crate) fn of_archive(archive: &Archive<'_>, site: &Path) -> Result<Option<Pr
     of_code(site, code.iter())
 }
 
-/// The program of some code, its paths in rising order, as [`of_archive`].
+/// The program of some code, paths and contents, as [`of_archive`].
 ///
 /// # Errors
 /// [`Failure::Failed`]: a mistake with file and line.
 pub(crate) fn of_code<'c>(
     site: &Path,
-    code: impl Iterator<Item = (&'c [u8], &'c [u8])> + Clone,
+    code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
 ) -> Result<Option<Program>, Failure> {
-    let Some(program) = program(site, code) else { return Ok(None) };
+    let Some(program) = program(site, &code.collect::<Vec<_>>()) else { return Ok(None) };
     scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program))
 }
 
 /// What is run. Without a main script there is nothing to run.
-fn program<'c>(
-    site: &Path,
-    mut code: impl Iterator<Item = (&'c [u8], &'c [u8])> + Clone,
-) -> Option<Program> {
-    let (path, text) = MAINS.iter().find_map(|main| code.clone().find(|(path, _)| path == main))?;
+fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Option<Program> {
+    let (path, text) = MAINS.iter().find_map(|main| code.iter().find(|(path, _)| path == main))?;
     // Where code lies beside the content, a path of one slash is one of the content.
-    let has_folder = code.any(|(path, _)| path.starts_with(b"//"));
+    let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"));
     let folder = match has_folder && !path.starts_with(b"//") {
         true => site.join("public_html"),
         false => site.to_owned(),
@@ -72,7 +69,7 @@ mod tests {
 
     fn found(code: &[(&'static str, &'static str)]) -> Option<Program> {
         let code = code.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes()));
-        program(Path::new("site"), code)
+        program(Path::new("site"), &code.collect::<Vec<_>>())
     }
 
     #[test]
