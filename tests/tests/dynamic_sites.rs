@@ -66,13 +66,13 @@ fn is_served(server: &Server) {
 #[test]
 fn a_folder_with_a_main_script() {
     let site = files("");
-    Matrix::of(site.path()).build(&["--listing"]).serve(&["--listing"]).run(is_served);
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
 }
 
 #[test]
 fn a_folder_with_a_folder_for_the_content() {
     let site = files("public_html");
-    Matrix::of(site.path()).build(&["--listing"]).serve(&["--listing"]).run(is_served);
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
 }
 
 #[test]
