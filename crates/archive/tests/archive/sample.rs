@@ -159,8 +159,11 @@ pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, 
     Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
 }
 
-/// Paths and contents of the code.
-pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Damage> {
+/// Path and content of a file of code.
+pub(crate) type CodeFile = (Vec<u8>, Vec<u8>);
+
+/// All of the code.
+pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<CodeFile>, Damage> {
     let code = archive.code()?;
     Ok(code.iter().map(|(path, content)| (path.to_vec(), content.to_vec())).collect())
 }
