@@ -104,9 +104,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let found = found?;
     let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
-    let total_bytes = found.files.iter().map(|file| file.bytes).sum();
-    progress.found(found.files.len() as u64, total_bytes);
-    progress.linked(&found.links);
+    tell_found(&found, progress);
     let rules = rules(source, options, &found, &left_out)?;
     let code = code::read(source, &found)?;
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
@@ -121,8 +119,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
-    let unused = names.unused().map(|pattern| Warning::UnusedExclude(pattern.into()));
-    assembly.summary.warnings.extend(unused);
+    assembly.summary.warnings.extend(unused_excludes(&names));
     assembly.summary.warnings.extend_from_slice(&rules.warnings);
     let content = source.join(found.content);
     let work = Work {
@@ -141,8 +138,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     // What is left to do needs no more than the names.
     drop(work);
     drop((known, reuse, found.stamps));
-    let unused = lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into()));
-    assembly.summary.warnings.extend(unused);
+    assembly.summary.warnings.extend(unused_codings(&lists));
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(assembly.summary.problems));
@@ -161,6 +157,20 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+fn tell_found(found: &Found, progress: &dyn Progress) {
+    let total_bytes = found.files.iter().map(|file| file.bytes).sum();
+    progress.found(found.files.len() as u64, total_bytes);
+    progress.linked(&found.links);
+}
+
+fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
+    lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
+}
+
+fn unused_excludes(names: &Names) -> Vec<Warning> {
+    names.unused().map(|pattern| Warning::UnusedExclude(pattern.into())).collect()
 }
 
 /// Where code lies, below the source.

@@ -271,7 +271,8 @@ mod tests {
         #[test]
         fn nothing_is_published_that_is_code(
             files in prop::collection::btree_set(
-                "((public_html|i\\.d|a|lib)/){0,2}(main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.lua|y\\.txt)",
+                "((public_html|i\\.d|a|lib)/){0,2}\\
+                 (main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.lua|y\\.txt)",
                 0..12,
             ),
         ) {

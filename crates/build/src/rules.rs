@@ -65,8 +65,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads the files with these keys below the folder `content` of the source, sorted, and those that the options name. `left_out` are
-    /// files that are no part of the site: among them those.
+    /// Reads the files with these keys below the folder `content` of the source, sorted, and those
+    /// that the options name. `left_out` are files that are no part of the site: among them those.
     ///
     /// # Errors
     /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all

@@ -77,7 +77,10 @@ impl Known {
             self.0.insert("rule_errors".to_owned(), errors.iter().map(error).collect());
         }
         if let Failure::Code(errors) = failure {
-            let error = |error: &CodeError| json!({"file": text(&error.file), "line": error.line, "message": error.what});
+            let error = |error: &CodeError| {
+                let file = text(&error.file);
+                json!({"file": file, "line": error.line, "message": error.what})
+            };
             self.0.insert("code_errors".to_owned(), errors.iter().map(error).collect());
         }
         // The failure is told on stderr too; that stdout cannot take it is no other one.

@@ -206,7 +206,8 @@ proptest! {
     #[test]
     fn any_dynamic_site_comes_back(
         files in prop::collection::btree_map(
-            "((public_html|a|i\\.b)/){0,2}(x\\.dyn\\.html|main\\.lua|y\\.priv\\.css|z\\.(txt|lua\\.gz))",
+            "((public_html|a|i\\.b)/){0,2}\\
+             (x\\.dyn\\.html|main\\.lua|y\\.priv\\.css|z\\.(txt|lua\\.gz))",
             "[xy]{0,3}",
             0..8,
         ),
