@@ -19,6 +19,7 @@
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
 //!        │ previous   age + length + path, each         │ read by builds and tools alone
 //!        │ origins    OriginRow × n                     │ read by builds alone
+//!        │ code       lengths + path + content, each    │ hashed and copied when it is run
 //!        └──────────────────────────────────────────────┘
 //! ```
 //!
@@ -158,6 +159,8 @@ impl SectionKind {
     pub const PREVIOUS: SectionKind = SectionKind(20);
     /// What encoder made which stored body of which content.
     pub const ORIGINS: SectionKind = SectionKind(21);
+    /// Scripts, templates and what they include: run and never sent.
+    pub const CODE: SectionKind = SectionKind(17);
     /// Not written yet. What signs the archive's digest cannot be part of it.
     pub const SIGNATURES: SectionKind = SectionKind(19);
 

@@ -24,6 +24,7 @@
 //! | `blocks`, `table`, `sink` | the others: shared blocks, the index, the output |
 //! | `by_digest` | [`ByDigest`]: bodies found by their digests |
 //! | `previous` | [`Previous`]: what earlier releases have left, and for how long |
+//! | `code` | [`Code`]: scripts, templates and what they include: run and never sent |
 //! | `origins` | what encoder made a stored body: what a later build may take over |
 //! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
 //! | [`base64`] | bytes as text |
@@ -82,6 +83,7 @@ pub mod base64;
 mod blocks;
 mod bodies;
 mod by_digest;
+mod code;
 mod compare;
 mod damage;
 mod digest;
@@ -113,6 +115,7 @@ pub use archive::{Archive, Place, Scratch};
 pub use blocks::NewShared;
 pub use bodies::{BodyRef, External, Room};
 pub use by_digest::ByDigest;
+pub use code::Code;
 pub use compare::{Aspects, Change, CompareError, Comparison, Pair};
 pub use damage::{Damage, Fault, OpenError, Part, SectionFault};
 pub use digest::{Digest, ETag};

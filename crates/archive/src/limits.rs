@@ -54,6 +54,13 @@ pub const RULE_HOST_MAX_BYTES: usize = 255;
 /// answer even when it is damaged; and each is sent to whoever sends something wrong.
 pub const ERROR_PAGE_MAX_BYTES: u64 = 32 * 1024;
 
+/// One file of code: more than any that people write, and little enough to be read at once.
+pub const CODE_FILE_MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// All code of a site is read, hashed and copied when the site is loaded: thousands of files as
+/// people write them.
+pub const CODE_SECTION_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Build facts are short `key=value` lines.
 pub const META_MAX_BYTES: u64 = 1024 * 1024;
 

@@ -15,7 +15,8 @@ use crate::layout::{
     SectionKind, SectionRow,
 };
 use crate::limits::{
-    META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
+    CODE_SECTION_MAX_BYTES, META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX,
+    SHARED_SECTION_MAX_BYTES,
 };
 use crate::rules::Rules;
 use crate::shared::SharedTable;
@@ -247,6 +248,7 @@ struct Known {
     externals: Option<Section>,
     digests: Section,
     rules: Option<Section>,
+    code: Option<Section>,
 }
 
 /// Version of the content of every section this program knows.
@@ -254,7 +256,7 @@ pub(crate) const SECTION_VERSION: u16 = 1;
 
 impl Known {
     fn among(sections: &[Section]) -> Result<Known, OpenError> {
-        const KINDS: [SectionKind; 10] = [
+        const KINDS: [SectionKind; 11] = [
             SectionKind::BODIES,
             SectionKind::INDEX,
             SectionKind::RECORDS,
@@ -263,6 +265,7 @@ impl Known {
             SectionKind::EXTERNALS,
             SectionKind::DIGESTS,
             SectionKind::RULES,
+            SectionKind::CODE,
             SectionKind::PREVIOUS,
             SectionKind::ORIGINS,
         ];
@@ -286,7 +289,7 @@ impl Known {
         }
         let readable = |section: &Section| section.version == SECTION_VERSION;
         // The last two are for builds, which find them by themselves.
-        let [bodies, index, records, shared, meta, externals, digests, rules, _, _] =
+        let [bodies, index, records, shared, meta, externals, digests, rules, code, _, _] =
             found.map(|section| section.filter(readable));
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
@@ -300,6 +303,7 @@ impl Known {
             externals,
             digests: needed(digests, SectionKind::DIGESTS)?,
             rules,
+            code,
         };
         known.check_lengths()?;
         Ok(known)
@@ -314,6 +318,7 @@ impl Known {
             (self.externals, self.externals.is_none_or(|rows| rows.bytes % row_bytes == 0)),
             (Some(self.digests), self.digests.bytes.is_multiple_of(digest_bytes)),
             (self.rules, self.rules.is_none_or(|rules| rules.bytes <= RULES_SECTION_MAX_BYTES)),
+            (self.code, self.code.is_none_or(|code| code.bytes <= CODE_SECTION_MAX_BYTES)),
         ];
         for (section, fits) in fits {
             if let (Some(section), false) = (section, fits) {

@@ -97,6 +97,9 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     if let Err(damage) = archive.meta() {
         report.add(damage);
     }
+    if let Err(damage) = archive.code() {
+        report.add(damage);
+    }
     let previous = archive.previous().unwrap_or_else(|damage| {
         report.add(damage);
         Previous::default()

@@ -4,7 +4,8 @@ use std::io;
 
 use crate::damage::Fault;
 use crate::limits::{
-    FALLBACK_DEPTH_MAX, RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES,
+    CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES, FALLBACK_DEPTH_MAX, RULES_MAX,
+    RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES,
 };
 
 /// Why an archive could not be written.
@@ -51,6 +52,13 @@ pub enum WriteError {
     /// A shared block that the reader would refuse.
     #[error("response fields: {0}")]
     Shared(Fault),
+    /// A file of code that is too large, or with which all code is.
+    #[error(
+        "{}: code of more than {CODE_FILE_MAX_BYTES} bytes, or of more than \
+         {CODE_SECTION_MAX_BYTES} with all files before it",
+        .0.escape_ascii()
+    )]
+    TooMuchCode(Box<[u8]>),
     /// A new body after the bodies were ended.
     #[error("a body after the last one")]
     BodiesEnded,

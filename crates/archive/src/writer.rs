@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 use crate::archive::external_check;
 use crate::blocks::{Blocks, NewShared};
 use crate::bodies::{Bodies, BodyRef, External, Room, Which};
+use crate::code::NewCode;
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
@@ -42,6 +43,7 @@ pub struct Writer<W: Write + Seek> {
     externals: Vec<External>,
     origins: Origins,
     previous: NewPrevious,
+    code: NewCode,
     shared: Blocks,
     records: Records,
     whole: Whole,
@@ -126,6 +128,7 @@ impl<W: Write + Seek> Writer<W> {
             externals: Vec::new(),
             origins: Origins::default(),
             previous: NewPrevious::default(),
+            code: NewCode::default(),
             shared: Blocks::default(),
             records: Records::default(),
             whole: Whole::default(),
@@ -208,6 +211,15 @@ impl<W: Write + Seek> Writer<W> {
     /// this one included.
     pub fn previous(&mut self, path: &[u8], age: u16) {
         self.previous.add(path, age);
+    }
+
+    /// Adds a file of code, which no request ever gets. Its path begins with a slash and is new.
+    ///
+    /// # Errors
+    /// [`WriteError::NotAPath`], [`WriteError::Duplicate`], and [`WriteError::TooMuchCode`] for
+    /// code that a reader would refuse.
+    pub fn code(&mut self, path: &[u8], content: &[u8]) -> Result<(), WriteError> {
+        self.code.add(path, content)
     }
 
     /// Stores a shared block, or finds the equal one.
@@ -344,6 +356,10 @@ impl<W: Write + Seek> Writer<W> {
         let origins = self.origins.into_rows();
         if !origins.is_empty() {
             write_section(sink, SectionKind::ORIGINS, false, &[origins.as_bytes()])?;
+        }
+        let code = self.code.bytes();
+        if !code.is_empty() {
+            write_section(sink, SectionKind::CODE, true, &[&code])?;
         }
         summary.total_bytes = self.sink.position();
         summary.digest = Digest::of_archive(self.sink.rows());

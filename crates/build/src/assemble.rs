@@ -12,13 +12,14 @@ pub use previous::Earlier;
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::date::UnixSeconds;
 
 use crate::carry::{Carried, Carrier};
+use crate::code::Code;
 use crate::codings::{self, CodingLevel};
 use crate::contents::{ContentId, Contents, Form};
 use crate::error::{BuildError, Problem, Reason};
@@ -42,6 +43,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     files: &'a [SourceFile],
     rules: &'a Rules,
     writer: Writer<W>,
+    /// Where the keys of files begin, below the source.
+    pub(crate) content: &'static str,
     fields: Fields<'a>,
     contents: Contents,
     resources: Vec<Resource>,
@@ -110,6 +113,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             files,
             rules,
             writer,
+            content: "",
             fields,
             contents: Contents::default(),
             resources: Vec::new(),
@@ -128,6 +132,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &Lists<'_>) {
         let most = self.files.len().saturating_mul(lists.most_forms());
         self.writer.expect_bodies(reuse.bodies().min(most));
+    }
+
+    /// Stores the code.
+    pub(crate) fn code(&mut self, code: &Code) -> Result<(), WriteError> {
+        code.iter().try_for_each(|(path, content)| self.writer.code(path, content))
     }
 
     /// Takes the result of the next file.
@@ -391,7 +400,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     fn path(&self, file: usize) -> PathBuf {
-        self.files.get(file).map(|file| relative(&file.key)).unwrap_or_default()
+        let key = self.files.get(file).map(|file| relative(&file.key)).unwrap_or_default();
+        Path::new(self.content).join(key)
     }
 }
 

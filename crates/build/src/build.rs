@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
@@ -12,6 +12,8 @@ use pinion_archive::WriteError;
 
 use crate::assemble::{Assembly, Earlier};
 use crate::carry::Carrier;
+use crate::code;
+use crate::dynamic::CodeFile;
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::keys;
@@ -102,10 +104,9 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let found = found?;
     let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
-    let total_bytes = found.files.iter().map(|file| file.bytes).sum();
-    progress.found(found.files.len() as u64, total_bytes);
-    progress.linked(&found.links);
+    tell_found(&found, progress);
     let rules = rules(source, options, &found, &left_out)?;
+    let code = code::read(source, &found)?;
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
     let known = known.unwrap_or_default();
     let carries = carrier.is_some();
@@ -113,15 +114,16 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         carrier.make_room(most_bytes(&known, &found.files, &lists));
     }
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
+    assembly.content = found.content;
     assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
-    let unused = names.unused().map(|pattern| Warning::UnusedExclude(pattern.into()));
-    assembly.summary.warnings.extend(unused);
+    assembly.summary.warnings.extend(unused_excludes(&names));
     assembly.summary.warnings.extend_from_slice(&rules.warnings);
+    let content = source.join(found.content);
     let work = Work {
-        source,
+        source: &content,
         options,
         lists: &lists,
         reuse: &reuse,
@@ -136,24 +138,46 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     // What is left to do needs no more than the names.
     drop(work);
     drop((known, reuse, found.stamps));
-    let unused = lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into()));
-    assembly.summary.warnings.extend(unused);
+    assembly.summary.warnings.extend(unused_codings(&lists));
     assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
     if !assembly.summary.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(assembly.summary.problems));
     }
     assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
     let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
+    assembly.code(&code)?;
     let (summary, out, externals) = assembly.finish(&earlier, &names)?;
     carrier.map_or(Ok(()), Carrier::finish).map_err(WriteError::Output)?;
     let summary = Summary {
         folders: found.folders,
         skipped: found.skipped,
         special: found.special,
+        code: code_paths(&found.code),
         elapsed: begin.elapsed(),
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+fn tell_found(found: &Found, progress: &dyn Progress) {
+    let total_bytes = found.files.iter().map(|file| file.bytes).sum();
+    progress.found(found.files.len() as u64, total_bytes);
+    progress.linked(&found.links);
+}
+
+fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
+    lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
+}
+
+fn unused_excludes(names: &Names) -> Vec<Warning> {
+    names.unused().map(|pattern| Warning::UnusedExclude(pattern.into())).collect()
+}
+
+/// Where code lies, below the source.
+fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = code.iter().map(CodeFile::relative).collect();
+    paths.sort_unstable();
+    paths
 }
 
 /// What files that did not change take at most: a content in a coding is no longer than itself.
@@ -190,7 +214,7 @@ pub(crate) fn rules(
     found: &Found,
     left_out: &[FileId],
 ) -> Result<Rules, BuildError> {
-    let mut rules = Rules::read(source, &found.rules, options, left_out)?;
+    let mut rules = Rules::read(source, found.content, &found.rules, options, left_out)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page
         && !keys().any(|key| key == keys::of_path(page))
@@ -202,7 +226,7 @@ pub(crate) fn rules(
         let plan = keys::plan(&keys, options.conventions(&rules));
         let site = Site::of(&keys, &plan, options);
         rules.check(&site)?;
-        rules.check_fallbacks(&keys, &plan, &site);
+        rules.check_fallbacks(found.content, &keys, &plan, &site);
     }
     Ok(rules)
 }

@@ -28,6 +28,9 @@ pub enum BuildError {
     /// Rules files that cannot be understood: everything that is wrong in them.
     #[error("{}", rules_line(.0))]
     Rules(Vec<RuleError>),
+    /// Code that cannot be read, or that cannot be understood: everything that is wrong with it.
+    #[error("{}", code_line(.0))]
+    Code(Vec<CodeError>),
     /// The file for [`Options::single_page`](crate::Options::single_page) is not in the site.
     #[error("{0:?} is no file of the site")]
     SinglePage(String),
@@ -77,6 +80,25 @@ pub enum BuildError {
     Cancelled,
 }
 
+/// What is wrong with the code of a dynamic site. Displays as `file:line: what`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CodeError {
+    /// The file, below the source.
+    pub file: PathBuf,
+    /// Its line, from 1; none for what is wrong with the file as a whole.
+    pub line: Option<u32>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", Shown(&self.file))?;
+        self.line.map_or(Ok(()), |line| write!(f, "{line}:"))?;
+        write!(f, " {}", self.what)
+    }
+}
+
 /// What an archive does not replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
@@ -122,6 +144,13 @@ pub enum Reason {
     WrongSize,
     /// The system's answer.
     Unreadable(io::Error),
+}
+
+impl Reason {
+    /// Whether the system lets nobody look.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Reason::Unreadable(_))
+    }
 }
 
 impl fmt::Display for Problem {
@@ -183,6 +212,14 @@ pub(crate) fn without_number(error: &io::Error) -> String {
 }
 
 fn rules_line(errors: &[RuleError]) -> String {
+    match errors {
+        [] => String::from("no error"),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn code_line(errors: &[CodeError]) -> String {
     match errors {
         [] => String::from("no error"),
         [only] => only.to_string(),

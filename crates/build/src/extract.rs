@@ -6,11 +6,13 @@
 //! | 2 | `redirects` | redirects, rewrites and rules → the lines of `_redirects` |
 //! | 3 | `fields` | the fields of an imported archive → the lines of `_headers` |
 //! | 4 | `names` | which switches a build needs, so that it gives files no more names |
-//! | 5 | `tree` | files below one folder and nowhere else, whole or not at all |
+//! | 5 | `code` | the code of a dynamic site → files, beside its content if there was some |
+//! | 6 | `tree` | files below one folder and nowhere else, whole or not at all |
 //!
 //! Every entry is looked at before anything is written. Further names of a file are left to the
 //! next build, which makes them anew.
 
+mod code;
 mod fields;
 mod layout;
 mod names;
@@ -22,11 +24,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pinion_archive::limits::RULES_MAX;
-use pinion_archive::{Archive, Damage, Digests, Entry, Fault, Part};
+use pinion_archive::{Archive, Code, Damage, Digests, Entry, Fault, Part};
 
 use crate::error::Shown;
 use crate::progress::Progress;
 
+use code::Places;
 use fields::{Answers, Headers};
 use layout::Layout;
 use names::Names;
@@ -94,6 +97,8 @@ pub struct Extracted {
     pub rules_files: u64,
     /// Lines of a `_redirects` that was made of redirects, in an archive without such files.
     pub redirects: u64,
+    /// Code of a dynamic site.
+    pub code: u64,
     /// Further names of files, which a build makes anew.
     pub aliases: u64,
     /// Assets of earlier releases, which are no files of the site and were left out.
@@ -120,9 +125,12 @@ pub fn extract(
     progress: &dyn Progress,
 ) -> Result<Extracted, ExtractError> {
     let begin = Instant::now();
+    let code = archive.code()?;
     let mut extraction = Extraction {
         archive: *archive,
-        layout: Layout::new(*archive)?,
+        layout: Layout::new(*archive, !code.is_empty())?,
+        places: Places::of(&code),
+        code,
         digests: archive.digests()?,
         progress,
         lines: Lines::default(),
@@ -142,6 +150,8 @@ pub fn extract(
 struct Extraction<'a> {
     archive: Archive<'a>,
     layout: Layout<'a>,
+    code: Code,
+    places: Places,
     digests: Digests<'a>,
     progress: &'a dyn Progress,
     lines: Lines,
@@ -193,6 +203,7 @@ impl Extraction<'_> {
                 files += 1;
                 bytes += entry.representation(0).map_or(0, |form| form.bytes());
                 has_file |= layout::is_redirects_file(&entry);
+                self.places.take(&file);
                 if imported && layout::is_page(&entry) {
                     names.take(&self.archive, &file)?;
                 }
@@ -221,6 +232,13 @@ impl Extraction<'_> {
             self.lines.refused.push(Refusal { path, reason: RefusalReason::TooManyLines });
         }
         self.extracted.refused.append(&mut self.lines.refused);
+        for (path, content) in self.code.iter() {
+            match self.layout.code_of(&self.places, path, content)? {
+                Ok(Some(_)) => (files, bytes) = (files + 1, bytes + content.len() as u64),
+                Ok(None) => {}
+                Err(refusal) => self.extracted.refused.push(refusal),
+            }
+        }
         self.progress.found(files, bytes);
         Ok(())
     }
@@ -248,7 +266,7 @@ impl Extraction<'_> {
             match self.layout.file_of(&entry)? {
                 Ok(Some(path)) => {
                     let body = self.body(&entry)?;
-                    tree.write(&path, body, entry.modified())?;
+                    tree.write(&self.places.content(&path), body, entry.modified())?;
                     let bytes = body.len() as u64;
                     let is_rules = layout::is_rules_file(&entry);
                     self.extracted.rules_files += u64::from(is_rules);
@@ -266,14 +284,31 @@ impl Extraction<'_> {
                 return Err(ExtractError::Cancelled);
             }
         }
+        self.write_code(tree)?;
         let lines = [self.lines.first.as_str(), &self.lines.text].concat();
         if !lines.is_empty() {
-            tree.write(REDIRECTS, lines.as_bytes(), None)?;
+            tree.write(&self.places.content(REDIRECTS), lines.as_bytes(), None)?;
             self.extracted.rules_files += 1;
         }
         if !self.headers.is_empty() {
-            tree.write(HEADERS, self.headers.as_bytes(), None)?;
+            tree.write(&self.places.content(HEADERS), self.headers.as_bytes(), None)?;
             self.extracted.rules_files += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the code, which has no times of modification.
+    fn write_code(&mut self, tree: &mut Tree) -> Result<(), ExtractError> {
+        if let Some(folder) = self.places.folder() {
+            // Without it, what is beside it would be content.
+            tree.folder(folder)?;
+        }
+        for (path, content) in self.code.iter() {
+            if let Ok(Some(file)) = self.layout.code_of(&self.places, path, content)? {
+                tree.write(&file, content, None)?;
+                self.extracted.code += 1;
+                self.extracted.bytes += content.len() as u64;
+            }
         }
         Ok(())
     }

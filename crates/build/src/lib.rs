@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
+//! |   | `dynamic`, `code` | code → set apart from the content, and templates proven |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
 //! | 4 | `source` | path → content that did not change while it was read |
 //! |   | `stamps` | which files need not be read, because they are what they were |
@@ -42,10 +43,12 @@ mod assemble;
 mod brotli_memory;
 mod build;
 mod carry;
+mod code;
 mod codings;
 mod contents;
 mod decode;
 mod draft;
+mod dynamic;
 mod encode;
 mod error;
 mod examine;
@@ -82,8 +85,8 @@ pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
 };
 pub use draft::{Draft, remove_left_drafts};
-pub use error::{BuildError, Occupant, Problem, Reason};
-pub use examine::examine;
+pub use error::{BuildError, CodeError, Occupant, Problem, Reason};
+pub use examine::{Examined, examine};
 pub use extract::{
     Difference, DifferenceReason, ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason,
     extract,

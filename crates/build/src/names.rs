@@ -61,6 +61,8 @@ const SPECIAL_NAMES: [&[u8]; 4] = [b"_redirects", b"_redirects.txt", b"_headers"
 const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
+/// What copies of scripts have in their names: `main.lua.bak`, `main.lua.gz`.
+const COPY_INFIX: &[u8] = b".lua.";
 
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
@@ -144,26 +146,31 @@ impl Names {
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
     /// by those of the folders it lies in.
     pub fn may_be_part(&self, path: &Path) -> bool {
-        self.all(path, |verdict, _| verdict == Verdict::Take)
+        self.all(path, |verdict, _, _| verdict == Verdict::Take)
     }
 
-    /// Whether a build depends on something at `path`: it can be part of the site, or has rules.
+    /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
+    /// code.
     pub fn may_matter(&self, path: &Path) -> bool {
-        self.all(path, |verdict, name| match verdict {
+        self.all(path, |verdict, name, is_last| match verdict {
             Verdict::Take => true,
-            Verdict::Special => rules_file(name).is_some(),
+            Verdict::Special => rules_file(name).is_some() || (is_last && is_code(name)),
             Verdict::Skip => false,
         })
     }
 
-    /// Whether `holds` for the verdict about each component of a path.
-    fn all(&self, path: &Path, holds: impl Fn(Verdict, &[u8]) -> bool) -> bool {
+    /// Whether `holds` for the verdict about each component of a path, told whether it is the last.
+    fn all(&self, path: &Path, holds: impl Fn(Verdict, &[u8], bool) -> bool) -> bool {
         let mut key = Vec::new();
-        path.iter().map(OsStr::as_bytes).all(|name| {
+        let mut names = path.iter().map(OsStr::as_bytes).peekable();
+        while let Some(name) = names.next() {
             key.push(b'/');
             key.extend_from_slice(name);
-            holds(self.judge(&key, name), name)
-        })
+            if !holds(self.judge(&key, name), name, names.peek().is_none()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// `key` is the path below the source with a slash in front; `name` is its last component.
@@ -219,6 +226,29 @@ fn is_special(name: &[u8]) -> bool {
     SPECIAL_NAMES.contains(&name.as_slice())
         || name.ends_with(SPECIAL_SUFFIX)
         || SPECIAL_INFIXES.iter().any(|&infix| contains(&name, infix))
+}
+
+/// Whether a file with this name is code, if its site is dynamic. Like what is special without
+/// regard to case, but hidden files and leftovers are none.
+pub(crate) fn is_code(name: &[u8]) -> bool {
+    is_special(name) && !SPECIAL_NAMES.contains(&&*name.to_ascii_lowercase()) && !is_leftover(name)
+}
+
+/// Whether code of this name is a page with Lua in it, or a part of one.
+pub(crate) fn is_page(name: &[u8]) -> bool {
+    let [dynamic, private] = SPECIAL_INFIXES;
+    let lower = name.to_ascii_lowercase();
+    is_code(name) && contains(&lower, dynamic) && !contains(&lower, private)
+}
+
+/// Whether code of this name is a script.
+pub(crate) fn is_script(name: &[u8]) -> bool {
+    is_code(name) && name.to_ascii_lowercase().ends_with(SPECIAL_SUFFIX)
+}
+
+/// Whether a file has, by its name, the text of a script and is none.
+pub(crate) fn is_copy_of_script(name: &[u8]) -> bool {
+    contains(&name.to_ascii_lowercase(), COPY_INFIX)
 }
 
 fn is_leftover(name: &[u8]) -> bool {
@@ -332,9 +362,36 @@ mod tests {
             let path = Path::new(path);
             assert!(!names.may_be_part(path) && names.may_matter(path), "{}", path.display());
         }
-        for path in ["_Headers", "drafts/_redirects", ".git/_redirects"] {
+        for path in ["main.lua", "lib/x.lua", "a.dyn.html", "a/b.priv.txt"] {
+            let path = Path::new(path);
+            assert!(!names.may_be_part(path) && names.may_matter(path), "{}", path.display());
+        }
+        for path in ["_Headers", "drafts/_redirects", ".git/_redirects", ".x.lua", "drafts/x.lua"] {
             assert!(!names.may_matter(Path::new(path)), "{path}");
         }
+    }
+
+    #[test]
+    fn kinds_of_code() {
+        for (name, code, page, script) in [
+            ("main.lua", true, false, true),
+            ("X.LUA", true, false, true),
+            ("a.dyn.html", true, true, false),
+            ("a.DYN.html", true, true, false),
+            ("a.dyn.priv.html", true, false, false),
+            ("a.priv.html", true, false, false),
+            ("a.dyn.lua", true, true, true),
+            (".x.lua", false, false, false),
+            ("a.dyn.html~", false, false, false),
+            ("x.lua.gz", false, false, false),
+            ("_redirects", false, false, false),
+            ("a.html", false, false, false),
+        ] {
+            let name = name.as_bytes();
+            let found = (is_code(name), is_page(name), is_script(name));
+            assert_eq!(found, (code, page, script), "{}", name.escape_ascii());
+        }
+        assert!(is_copy_of_script(b"x.Lua.gz") && !is_copy_of_script(b"x.lua"));
     }
 
     #[test]

@@ -65,19 +65,20 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads the files with these keys, sorted, and those that the options name. `left_out` are
-    /// files that are no part of the site: among them those.
+    /// Reads the files with these keys below the folder `content` of the source, sorted, and those
+    /// that the options name. `left_out` are files that are no part of the site: among them those.
     ///
     /// # Errors
     /// [`BuildError::UnreadRules`] for files that cannot be read, [`BuildError::Rules`] with all
     /// that is wrong in the others.
     pub(crate) fn read(
         source: &Path,
+        content: &'static str,
         keys: &[Box<[u8]>],
         options: &Options,
         left_out: &[FileId],
     ) -> Result<Rules, BuildError> {
-        let mut files = Collector::new(source, left_out);
+        let mut files = Collector::new(source, content, left_out);
         for key in keys {
             files.take_from_folder(key);
         }
@@ -130,13 +131,21 @@ impl Rules {
     }
 
     /// Looks for pages that only answer for what is missing, and that no request ever comes to.
-    pub(crate) fn check_fallbacks(&mut self, keys: &[&[u8]], plan: &Plan<'_>, site: &Site<'_>) {
+    /// `content` is where keys begin, below the source.
+    pub(crate) fn check_fallbacks(
+        &mut self,
+        content: &str,
+        keys: &[&[u8]],
+        plan: &Plan<'_>,
+        site: &Site<'_>,
+    ) {
         let rules = of_whole_folders(&self.redirects, site);
         for fallback in plan.fallbacks.iter().filter(|fallback| plan.is_hidden(fallback.file)) {
             let rule = rules.iter().find(|rule| is_of_folder(rule, fallback.folder));
             if let (Some(rule), Some(key)) = (rule, keys.get(fallback.file)) {
                 let (file, line) = (rule.file.to_path_buf(), rule.line);
-                self.warnings.push(Warning::CoveredFallback { page: relative(key), file, line });
+                let page = Path::new(content).join(relative(key));
+                self.warnings.push(Warning::CoveredFallback { page, file, line });
             }
         }
     }

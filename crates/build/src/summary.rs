@@ -57,8 +57,10 @@ pub struct Summary {
     pub external_files: u64,
     /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
     pub skipped: Vec<PathBuf>,
-    /// Never resources: scripts, rules, private files.
+    /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
+    /// The code of a dynamic site, which is kept and never sent.
+    pub code: Vec<PathBuf>,
     /// Files that do not answer a URL they could have, because another one comes first.
     pub shadowed: Vec<Shadowed>,
     /// What the author may want to know.

@@ -15,9 +15,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::draft::draft_of;
+use crate::dynamic::{CONTENT_FOLDER, CodeFile, arrange};
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD};
-use crate::names::{Names, Verdict, rules_file};
+use crate::names::{Names, Verdict, is_code, rules_file};
 use crate::source::Stamp;
 use crate::walk::ahead::{Ahead, Waiting, with_readers};
 
@@ -46,6 +47,14 @@ pub(crate) struct Found {
     pub(crate) special: Vec<PathBuf>,
     /// Keys of the files with rules, sorted.
     pub(crate) rules: Vec<Box<[u8]>>,
+    /// Of a dynamic site, its code, sorted.
+    pub(crate) code: Vec<CodeFile>,
+    /// Whether there is code.
+    pub(crate) is_dynamic: bool,
+    /// Whether there is a folder that holds the content, if the site is dynamic.
+    pub(crate) has_content_folder: bool,
+    /// Where keys of files begin, below the source: nothing, or that folder.
+    pub(crate) content: &'static str,
     /// Links that may be part of the site, wherever they lead; in no order.
     pub(crate) links: Vec<PathBuf>,
     /// Links to a folder that holds them.
@@ -56,6 +65,11 @@ pub(crate) struct Found {
 /// The path of a key below the source.
 pub(crate) fn relative(key: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(key.strip_prefix(b"/").unwrap_or(key)))
+}
+
+/// Whether a folder, with slashes on both ends, holds the content of a dynamic site.
+fn is_content_folder(key: &[u8]) -> bool {
+    without_slash(key).strip_prefix(b"/") == Some(CONTENT_FOLDER.as_bytes())
 }
 
 /// Device and inode of a file that may exist.
@@ -78,12 +92,13 @@ pub(crate) fn walk(
     }
     let reader = Reader { source, names, left_out };
     let read = |folder: &[u8]| reader.read(folder);
-    let mut found = with_readers(threads, read, |ahead| {
+    let found = with_readers(threads, read, |ahead| {
         let mut walk = Walk { ahead, seen: 0, found: Found::default() };
         let root = reader.read(b"/").map_err(cannot)?;
         walk.all(id(&metadata), root, &reader)?;
         Ok::<_, BuildError>(walk.found)
     })?;
+    let mut found = arrange(found);
     found.rules.sort_unstable();
     for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
         paths.sort_unstable();
@@ -111,6 +126,7 @@ struct Listing {
     skipped: Vec<PathBuf>,
     special: Vec<PathBuf>,
     rules: Vec<Box<[u8]>>,
+    code: Vec<CodeFile>,
     links: Vec<PathBuf>,
     problems: Vec<Problem>,
 }
@@ -163,7 +179,10 @@ impl Walk {
                 .and_then(|waiting| waiting.recv().ok())
                 .unwrap_or_else(|| reader.read(&key))
             {
-                Ok(listing) => active.push(self.enter(id, key, listing)?),
+                Ok(listing) => {
+                    self.found.has_content_folder |= is_content_folder(&key);
+                    active.push(self.enter(id, key, listing)?);
+                }
                 Err(error) => self.found.problems.push(Problem {
                     path: relative(without_slash(&key)),
                     reason: Reason::Unreadable(error),
@@ -175,7 +194,7 @@ impl Walk {
 
     /// Takes what was found in a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
-        let Listing { names, seen, skipped, special, rules, links, problems } = listing;
+        let Listing { names, seen, skipped, special, rules, code, links, problems } = listing;
         self.seen += seen;
         if self.seen > FILES_MAX {
             return Err(BuildError::TooManyFiles);
@@ -185,6 +204,7 @@ impl Walk {
         found.skipped.extend(skipped);
         found.special.extend(special);
         found.rules.extend(rules);
+        found.code.extend(code);
         found.links.extend(links);
         found.problems.extend(problems);
         let mut folder = Folder { id, key, names: names.into_iter(), waiting: Waiting::default() };
@@ -247,6 +267,9 @@ impl Reader<'_> {
             }
             Verdict::Special if rules_file(name.as_bytes()).is_none() => {
                 listing.special.push(relative(&key));
+                if is_code(name.as_bytes()) {
+                    self.note_code(key, entry, listing);
+                }
                 return None;
             }
             Verdict::Special => is_rules = true,
@@ -280,6 +303,21 @@ impl Reader<'_> {
             What::File(Stamp::of(&metadata))
         };
         Some(Name { sorted_as, what })
+    }
+
+    /// Notes a file that is code if the site is dynamic. What is wrong with it shows when it is
+    /// read, and only then matters.
+    fn note_code(&self, key: Vec<u8>, entry: &DirEntry, listing: &mut Listing) {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let metadata = followed(entry);
+        let is_file = metadata
+            .as_ref()
+            .map_or(true, |found| !found.is_dir() && !self.left_out.contains(&id(found)));
+        if is_file {
+            listing.links.extend(is_link.then(|| relative(&key)));
+            let key = key.into_boxed_slice();
+            listing.code.push(CodeFile { path: key.clone(), key });
+        }
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn failure(error: BuildError) -> Failure {
         BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
         BuildError::Rules(errors) => Failure::Rules(errors),
         BuildError::UnreadRules(problems) => Failure::UnreadRules(problems),
+        BuildError::Code(errors) => Failure::Code(errors),
         BuildError::SinglePage(_) => Failure::usage(format!("--single-page: {error}")),
         BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),

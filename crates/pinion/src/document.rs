@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
-use pinion_build::{Problem, RuleError};
+use pinion_build::{CodeError, Problem, RuleError};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -75,6 +75,13 @@ impl Known {
                 })
             };
             self.0.insert("rule_errors".to_owned(), errors.iter().map(error).collect());
+        }
+        if let Failure::Code(errors) = failure {
+            let error = |error: &CodeError| {
+                let file = text(&error.file);
+                json!({"file": file, "line": error.line, "message": error.what})
+            };
+            self.0.insert("code_errors".to_owned(), errors.iter().map(error).collect());
         }
         // The failure is told on stderr too; that stdout cannot take it is no other one.
         let _ = writeln!(io::stdout().lock(), "{}", Value::Object(self.0));

@@ -3,7 +3,7 @@
 
 use crate::config::Fault;
 use crate::terminal::counted;
-use pinion_build::{Problem, RuleError};
+use pinion_build::{CodeError, Problem, RuleError};
 use pinion_engine::stderr;
 use std::fmt::Write as _;
 use std::io;
@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     UnreadRules(Vec<Problem>),
     /// Rules files that cannot be understood.
     Rules(Vec<RuleError>),
+    /// Code of a dynamic site that cannot be read or understood.
+    Code(Vec<CodeError>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
     /// The verb has already said what is wrong with a configuration.
@@ -47,7 +49,7 @@ impl Failure {
             | Self::UnreadRules(_)
             | Self::Rules(_)
             | Self::ToldUsage => ExitCode::from(2),
-            Self::Failed(_) | Self::Problems(_) | Self::Told => ExitCode::from(1),
+            Self::Failed(_) | Self::Problems(_) | Self::Code(_) | Self::Told => ExitCode::from(1),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
     }
@@ -75,6 +77,10 @@ impl Failure {
                 let errors = counted(errors.len() as u64, "error");
                 Some(format!("nothing was built because of {errors} in rules files"))
             }
+            Self::Code(errors) => {
+                let errors = counted(errors.len() as u64, "error");
+                Some(format!("nothing was built because of {errors} in code"))
+            }
             // Each fault is a whole line.
             Self::Faults(faults) => {
                 let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
@@ -91,6 +97,11 @@ impl Failure {
             }
         }
         if let Self::Rules(errors) = self {
+            for error in errors {
+                stderr::line(format_args!("pinion: {error}"));
+            }
+        }
+        if let Self::Code(errors) = self {
             for error in errors {
                 stderr::line(format_args!("pinion: {error}"));
             }

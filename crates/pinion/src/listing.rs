@@ -32,6 +32,35 @@ pub(crate) struct Listed {
     pub(crate) representations: Vec<ListedForm>,
 }
 
+/// One file of code. The member names are part of the `--json` contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ListedCode {
+    /// As the archive has it; two slashes in front stand for a file beside the content.
+    pub(crate) path: String,
+    /// `script`, `page`, `private`, or `included`: content of the site that a page includes.
+    pub(crate) kind: &'static str,
+    /// Its length.
+    pub(crate) bytes: u64,
+}
+
+impl ListedCode {
+    /// Of a file of [`Archive::code`].
+    pub(crate) fn new(path: &[u8], content: &[u8]) -> Self {
+        let path = String::from_utf8_lossy(path).into_owned();
+        let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+        let kind = if name.contains(".priv.") {
+            "private"
+        } else if name.contains(".dyn.") {
+            "page"
+        } else if name.ends_with(".lua") {
+            "script"
+        } else {
+            "included"
+        };
+        Self { path, kind, bytes: content.len() as u64 }
+    }
+}
+
 /// One stored form of an entry.
 #[derive(Debug, Serialize)]
 pub(crate) struct ListedForm {

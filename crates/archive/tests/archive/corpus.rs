@@ -54,12 +54,17 @@ fn inputs_are_about_what_they_are_named_for() {
     left.retain(|(name, _)| name.ends_with("-resealed"));
     for (prefix, least, parts) in [
         ("body-", 2, &["Body"][..]),
+        ("code-", 6, &["Section(SectionKind(17))", "code"]),
         ("digest-", 1, &["Gap", "DigestRow"]),
         ("error-page", 12, &["Body", "External", "IndexHeader", "Record", "Section", "Shared"]),
         ("external-", 1, &["External"]),
         ("index-", 7, &["IndexHeader", "Record", "index"]),
         ("meta-", 1, &["Meta"]),
-        ("previous-", 10, &["Section(SectionKind(20))", "header", "meta", "previous assets"]),
+        (
+            "previous-",
+            10,
+            &["Gap", "Section(SectionKind(20))", "header", "meta", "previous assets"],
+        ),
         ("record-", 9, &["Record", "Section(SectionKind(3))"]),
         ("rule-", 20, &["Rule"]),
         ("section-", 6, &["bodies", "header", "unknown"]),

@@ -100,6 +100,8 @@ fn the_numbers_are_those_of_the_code() {
         ("RULES_SECTION_MAX_BYTES", limits::RULES_SECTION_MAX_BYTES),
         ("RULE_CAPTURES_MAX", limits::RULE_CAPTURES_MAX as u64),
         ("RULE_HOST_MAX_BYTES", limits::RULE_HOST_MAX_BYTES as u64),
+        ("CODE_FILE_MAX_BYTES", limits::CODE_FILE_MAX_BYTES),
+        ("CODE_SECTION_MAX_BYTES", limits::CODE_SECTION_MAX_BYTES),
         ("ERROR_PAGE_MAX_BYTES", limits::ERROR_PAGE_MAX_BYTES),
         ("META_MAX_BYTES", limits::META_MAX_BYTES),
         ("FALLBACK_DEPTH_MAX", limits::FALLBACK_DEPTH_MAX as u64),

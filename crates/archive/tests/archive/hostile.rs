@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use zerocopy::FromBytes;
 
 use crate::forge::Forge;
-use crate::sample::{everything_in, look_up, site};
+use crate::sample::{everything_in, later_site, look_up, site};
 
 fn open_error(forge: &Forge) -> OpenError {
     Layout::open(&forge.bytes).expect_err("must be refused")
@@ -127,6 +127,7 @@ fn no_known_kind_comes_twice() {
         SectionKind::EXTERNALS,
         SectionKind::DIGESTS,
         SectionKind::RULES,
+        SectionKind::CODE,
         SectionKind::PREVIOUS,
         SectionKind::ORIGINS,
     ] {
@@ -168,6 +169,35 @@ fn skipped_sections_are_verified() {
         let found: Vec<_> = report.damages.iter().map(|found| (found.part, found.fault)).collect();
         assert_eq!(found, [(Part::Section(kind), Fault::Check)]);
     }
+}
+
+/// What the section says is checked beyond its digest, by whoever reads it and by `verify`.
+#[test]
+fn code_that_misleads() {
+    type Change = fn(&mut [u8]);
+    let cases: [(Fault, Change); 5] = [
+        (Fault::Length, |code| code[0] = 0xff),
+        (Fault::Length, |code| code[7] = 0xff),
+        (Fault::Reserved, |code| code[3] = 1),
+        (Fault::Syntax, |code| code[8] = b'a'),
+        (Fault::Syntax, |code| code[39] = b'.'),
+    ];
+    for (fault, change) in cases {
+        let forge = Forge { bytes: later_site() }.content(SectionKind::CODE, change);
+        let part = Part::Section(SectionKind::CODE);
+        let layout = forge.layout();
+        let damage = layout.view(&forge.bytes).code().expect_err("must be damaged");
+        assert_eq!((damage.part, damage.fault), (part, fault));
+        let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+        assert_eq!(report.damages, [damage]);
+    }
+    let other = Forge { bytes: later_site() }.row(SectionKind::CODE, |row| row.digest[0] ^= 1);
+    let damage = other.layout().view(&other.bytes).code().expect_err("must be damaged");
+    assert_eq!(damage.fault, Fault::Check);
+    let newer = Forge { bytes: later_site() }.row(SectionKind::CODE, |row| row.version += 1);
+    assert_eq!(open_error(&newer), section(SectionKind::CODE, SectionFault::Version(2)));
+    let long = Forge::new().added(SectionKind::CODE, 1, &vec![0; (64 << 20) + 1]);
+    assert_eq!(open_error(&long), section(SectionKind::CODE, SectionFault::Length));
 }
 
 #[test]

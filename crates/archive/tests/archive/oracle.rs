@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 | edits of a sound archive: its answers stay the same or become errors |
 //! | 1 | edits, after which all checks are made right again: errors or answers in bounds |
-//! | 2, 3 | the same of an archive with pages of errors and assets of earlier releases |
+//! | 2, 3 | the same of an archive with pages of errors, old assets and code |
 //! | any other | the rest is the file |
 
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, RULE_CAPTURES_MAX, RULES_MAX};
@@ -18,7 +18,7 @@ use pinion_archive::{
 use crate::edits::{edit, reseal};
 use crate::forms_law::check_fields;
 use crate::sample::{
-    KEYS, error_page_of, everything, everything_in, later_site, look_up, look_up_fallback,
+    KEYS, code_of, error_page_of, everything, everything_in, later_site, look_up, look_up_fallback,
     previous_of, rules_of, site,
 };
 
@@ -52,6 +52,8 @@ pub(crate) fn check(data: &[u8]) {
                 }
                 let previous = previous_of(&archive);
                 assert!(previous.is_err() || previous == previous_of(&sound));
+                let code = code_of(&archive);
+                assert!(code.is_err() || code == code_of(&sound));
             }
             check_seen(&whole, &edited);
         }
@@ -100,6 +102,7 @@ fn check_file(bytes: &[u8]) {
     check_walk(&archive);
     check_error_pages(&archive);
     check_previous(&archive);
+    check_code(&archive);
     let _ = verify(bytes, &mut |_, _| {});
 }
 
@@ -164,6 +167,18 @@ fn check_error_pages(archive: &Archive<'_>) {
 }
 
 /// Assets of earlier releases rise, and each is found by its path.
+/// Whatever code there is, it is in order and can be found.
+fn check_code(archive: &Archive<'_>) {
+    let Ok(code) = archive.code() else { return };
+    assert!(code.iter().is_sorted_by(|(one, _), (next, _)| one < next));
+    let count = code.iter().count();
+    assert_eq!((count, count == 0), (code.len(), code.is_empty()));
+    for (path, content) in code.iter() {
+        assert!(path.starts_with(b"/"));
+        assert_eq!(code.find(path), Some(content));
+    }
+}
+
 fn check_previous(archive: &Archive<'_>) {
     let Ok(previous) = archive.previous() else { return };
     assert!(previous.iter().is_sorted_by(|(one, _), (next, _)| one < next));

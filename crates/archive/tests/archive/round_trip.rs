@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::FromBytes;
 
 use crate::sample::{
-    KEYS, body, everything_in, finish, form, is_sound, look_up, look_up_fallback, resource, shared,
-    site, writer,
+    CODE, KEYS, body, code_of, everything_in, finish, form, is_sound, later_site, look_up,
+    look_up_fallback, resource, shared, site, writer,
 };
 
 /// Paths with many shared prefixes, any bytes, and some that are long.
@@ -351,6 +351,26 @@ fn opening_reads_no_records_and_no_bodies() {
     assert_eq!(opened.entry_count(), layout.entry_count());
     let said = everything_in(&opened, &bytes);
     assert!(said.iter().take(KEYS.len()).all(Result::is_err), "and nothing of it is served");
+}
+
+/// Code is read as it was written, and to those who ask for content it does not exist.
+#[test]
+fn code_is_no_content() {
+    let bytes = later_site();
+    assert!(is_sound(&bytes));
+    let layout = Layout::open(&bytes).expect("sound");
+    let archive = layout.view(&bytes);
+    let expected =
+        CODE.map(|(path, content)| (path.as_bytes().to_vec(), content.as_bytes().into()));
+    assert_eq!(code_of(&archive).expect("sound"), expected);
+    for (path, _) in CODE {
+        assert_eq!(look_up(&archive, path.as_bytes()), Ok(None), "{path}");
+    }
+    let section = layout.sections().iter().find(|section| section.kind == SectionKind::CODE);
+    assert!(section.expect("a section").required, "who does not know it must not serve the rest");
+    let without = site();
+    let layout = Layout::open(&without).expect("sound");
+    assert!(layout.view(&without).code().expect("none").is_empty());
 }
 
 /// A path that is said to be of an earlier release is an entry, or the archive is not sound.

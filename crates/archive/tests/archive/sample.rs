@@ -121,7 +121,11 @@ pub(crate) fn site() -> Vec<u8> {
     finish(w)
 }
 
-/// What [`site`] has not: pages of errors, and assets of earlier releases.
+/// Code of [`later_site`].
+pub(crate) const CODE: [(&str, &str); 3] =
+    [("//lib/db.lua", "return {}\n"), ("//main.lua", "x = 1\n"), ("/a.dyn.html", "")];
+
+/// What [`site`] has not: pages of errors, assets of earlier releases, and code.
 pub(crate) fn later_site() -> Vec<u8> {
     let mut w = writer();
     // The type that tags are made of here.
@@ -139,6 +143,9 @@ pub(crate) fn later_site() -> Vec<u8> {
         w.previous(path, age);
     }
     w.entry(&resource(b"/app.9c0d1e2f.css", &asset)).expect("valid");
+    for (path, content) in CODE {
+        w.code(path.as_bytes(), content.as_bytes()).expect("valid");
+    }
     finish(w)
 }
 
@@ -150,6 +157,15 @@ pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u
 /// Paths and ages of the assets of earlier releases.
 pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, Damage> {
     Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
+}
+
+/// Path and content of a file of code.
+pub(crate) type CodeFile = (Vec<u8>, Vec<u8>);
+
+/// All of the code.
+pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<CodeFile>, Damage> {
+    let code = archive.code()?;
+    Ok(code.iter().map(|(path, content)| (path.to_vec(), content.to_vec())).collect())
 }
 
 /// Rules of [`site`]: one that is walked and one that is looked up.

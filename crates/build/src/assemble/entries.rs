@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX};
 use pinion_archive::{Digest, ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
@@ -100,7 +100,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.summary.aliases = plan.aliases.len() as u64;
         self.summary.entries += (resources.len() - plan.hidden.len() + plan.aliases.len()) as u64;
         self.summary.field_rules = self.rules.fields.len() as u64;
-        self.summary.shadowed = shadowed(&plan, &keys);
+        self.summary.shadowed = shadowed(self.content, &plan, &keys);
         self.close()
     }
 
@@ -300,8 +300,10 @@ pub(super) fn entry<'a>(
     }
 }
 
-fn shadowed(plan: &Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
-    let path = |file: usize| keys.get(file).map(|key| relative(key)).unwrap_or_default();
+fn shadowed(content: &str, plan: &Plan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
+    let path = |file: usize| {
+        Path::new(content).join(keys.get(file).map(|key| relative(key)).unwrap_or_default())
+    };
     let url = |key: &[u8]| {
         let mut url = PathBuf::from("/");
         url.push(relative(key));

@@ -9,10 +9,12 @@ use pinion_archive::layout::{
 use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Previous, Scratch};
 use pinion_http::target;
 
+use crate::dynamic;
+use crate::extract::code::Places;
 use crate::keys;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media::{self, MediaType};
-use crate::names::{Names, RulesFile, rules_file};
+use crate::names::{Names, RulesFile, is_code, is_script, path_and_name, rules_file};
 use crate::walk::relative;
 
 /// An entry that cannot become a file.
@@ -74,6 +76,8 @@ impl fmt::Display for Refusal {
 pub(super) struct Layout<'a> {
     reader: Reader<'a>,
     names: Names,
+    /// Whether a build takes the folder for a dynamic site.
+    is_dynamic: bool,
     previous: Previous<'a>,
     scratch: Scratch,
     above: Scratch,
@@ -129,10 +133,11 @@ fn is_of_flags(entry: &Entry<'_>) -> bool {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(archive: Archive<'a>) -> Result<Layout<'a>, Damage> {
+    pub(super) fn new(archive: Archive<'a>, is_dynamic: bool) -> Result<Layout<'a>, Damage> {
         Ok(Layout {
             reader: Reader { archive, digests: archive.digests()? },
             names: Names::none_excluded(),
+            is_dynamic,
             previous: archive.previous()?,
             scratch: Scratch::new(),
             above: Scratch::new(),
@@ -152,7 +157,7 @@ impl<'a> Layout<'a> {
         if self.is_previous(entry) {
             return Ok(Ok(None));
         }
-        let Layout { reader, names, scratch, above, .. } = self;
+        let Layout { reader, names, is_dynamic, scratch, above, .. } = self;
         let refuse = |reason| {
             let path = entry.path().escape_ascii().to_string();
             Ok(Err(Refusal { path, reason }))
@@ -187,7 +192,7 @@ impl<'a> Layout<'a> {
             // Named by the build, or kept because it was read.
             _ => is_fallback(entry) || is_error_page(entry) || names.may_matter(&relative(&path)),
         };
-        if !is_read {
+        if !is_read || (*is_dynamic && dynamic::is_left_out(&path)) {
             return refuse(RefusalReason::LeftOut);
         }
         if is_page(entry) && keys::is_hidden(&path) {
@@ -200,7 +205,63 @@ impl<'a> Layout<'a> {
     }
 }
 
+impl Layout<'_> {
+    /// The path of the file that code becomes, with a slash in front; none for what is a file of
+    /// the content too, which a page includes.
+    pub(super) fn code_of(
+        &mut self,
+        places: &Places,
+        path: &[u8],
+        content: &[u8],
+    ) -> Result<Result<Option<Vec<u8>>, Refusal>, Damage> {
+        let Layout { reader, names, scratch, above, .. } = self;
+        let refuse = |reason| {
+            let path = path.escape_ascii().to_string();
+            Ok(Err(Refusal { path, reason }))
+        };
+        let Some(file) = places.code(path) else { return refuse(RefusalReason::LeftOut) };
+        if let Some(reason) = wrong_name(&file) {
+            return refuse(reason);
+        }
+        let (is_beside, name) = (path.starts_with(b"//"), path_and_name(path).1);
+        if !is_beside && !is_code(name) {
+            return match reader.is_content(path, content, scratch)? {
+                Some(true) => Ok(Ok(None)),
+                // A rule answers for it, so that no entry has it.
+                Some(false) if names.may_be_part(&relative(path)) => Ok(Ok(Some(file.into()))),
+                _ => refuse(RefusalReason::LeftOut),
+            };
+        }
+        if (is_beside && !is_script(name))
+            || dynamic::is_left_out(path)
+            || !names.may_matter(&relative(&file))
+        {
+            return refuse(RefusalReason::LeftOut);
+        }
+        if !is_beside && reader.lies_in_file(path, above, scratch)? {
+            return refuse(RefusalReason::FileAndFolder);
+        }
+        Ok(Ok(Some(file.into_owned())))
+    }
+}
+
 impl Reader<'_> {
+    /// Whether an entry has the content of this path, or nothing of it; none if it has another.
+    fn is_content(
+        &self,
+        path: &[u8],
+        content: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Option<bool>, Damage> {
+        let Some(entry) = self.archive.find(path, scratch)? else {
+            return Ok(keys::is_hidden(path).then_some(true));
+        };
+        let form = entry.representation(0);
+        let Some(form) = form.filter(|_| is_page(&entry)) else { return Ok(Some(false)) };
+        let is_it = self.archive.body(&form)?.is_none_or(|body| body == content);
+        Ok(is_it.then_some(true))
+    }
+
     /// Whether the entry is a name that a build gives a file by itself.
     fn is_alias(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Result<bool, Damage> {
         let Some(location) = entry.target() else { return Ok(false) };

@@ -98,6 +98,15 @@ impl Tree {
             .map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
     }
 
+    /// Makes a folder. `path` begins with a slash and does not end with one.
+    ///
+    /// # Errors
+    /// [`ExtractError::Output`] with its path.
+    pub(super) fn folder(&mut self, path: &[u8]) -> Result<(), ExtractError> {
+        let made = self.enter(path).map(drop);
+        made.map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
+    }
+
     /// Has the folder appear under its name.
     ///
     /// # Errors

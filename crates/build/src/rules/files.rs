@@ -21,6 +21,8 @@ use crate::walk::{FileId, file_or_folder, relative};
 /// Takes one file after the other, and remembers what is wrong.
 pub(super) struct Collector<'s> {
     source: &'s Path,
+    /// Where keys begin, below the source.
+    content: &'s str,
     /// What the walk has left out of the site.
     left_out: &'s [FileId],
     rules: Rules,
@@ -45,10 +47,12 @@ impl Deepest {
 }
 
 impl<'s> Collector<'s> {
-    /// For the folder `source`, which was walked without the files of `left_out`.
-    pub(super) fn new(source: &'s Path, left_out: &'s [FileId]) -> Collector<'s> {
+    /// For keys below the folder `content` of the folder `source`, which was walked without the
+    /// files of `left_out`.
+    pub(super) fn new(source: &'s Path, content: &'s str, left_out: &'s [FileId]) -> Collector<'s> {
         Collector {
             source,
+            content,
             left_out,
             rules: Rules::default(),
             by_folder: BTreeMap::new(),
@@ -61,7 +65,7 @@ impl<'s> Collector<'s> {
 
     /// Takes a file of the folder.
     pub(super) fn take_from_folder(&mut self, key: &[u8]) {
-        let file = relative(key);
+        let file = Path::new(self.content).join(relative(key));
         let (folder, name) = folder_and_name(key);
         let is_headers = rules_file(name) == Some(RulesFile::Headers);
         if is_headers && folder != b"/" {
@@ -262,7 +266,7 @@ mod tests {
     #[test]
     fn a_file_that_came_after_the_walk_may_be_published_and_is_not_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let mut files = Collector::new(Path::new("site"), &[]);
+        let mut files = Collector::new(Path::new("site"), "", &[]);
         files.take_named(&path, RulesFile::Redirects);
         let Err(BuildError::UnreadRules(problems)) = files.finish() else { panic!("read") };
         let [Problem { reason: Reason::Changed, .. }] = &*problems else { panic!("{problems:?}") };

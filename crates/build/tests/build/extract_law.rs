@@ -78,7 +78,8 @@ fn check_error(error: &ExtractError, root: &Path, forced: bool) {
 /// Its files are as many and as long as it was told, and each is a content of the archive.
 fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
     let (files, contents) = (files(out), contents(archive));
-    assert_eq!(files.len() as u64, done.files + done.rules_files, "{done:?}");
+    let told = done.files + done.rules_files + done.code;
+    assert_eq!(files.len() as u64, told, "{done:?}");
     let mut bytes = 0;
     for file in &files {
         let content = fs::read(file).expect("a file");

@@ -3,6 +3,7 @@
 mod answers;
 mod codings;
 mod corpus;
+mod dynamic;
 #[path = "../../../archive/tests/archive/edits.rs"]
 mod edits;
 mod extract;

@@ -165,10 +165,8 @@ fn what_is_left_out_is_in_the_summary() {
         paths.iter().map(|path| path.display().to_string()).collect()
     };
     assert_eq!(paths(&site.summary.skipped), [".git", "Thumbs.db", "draft.md", "secret"]);
-    assert_eq!(
-        paths(&site.summary.special),
-        ["a/keys.priv.d", "a/menu.dyn.html", "app.lua", "pinion.toml"]
-    );
+    assert_eq!(paths(&site.summary.special), ["a/keys.priv.d", "pinion.toml"]);
+    assert_eq!(paths(&site.summary.code), ["a/menu.dyn.html", "app.lua"]);
 }
 
 /// What was to stay private must not become public by a slip of the pen.
@@ -209,7 +207,7 @@ const NAMES: [&[u8]; 16] = [
     b"x.log",
     b"y~",
     b"_HEADERS",
-    b"m.dyn.css",
+    b"m.priv.css",
     b"A B",
     b"\xff\xfe.css",
     "\u{fc}.css".as_bytes(),
@@ -243,7 +241,7 @@ fn put(folder: &Folder, outside: &Folder, prefix: &[u8], tree: &BTreeMap<&'stati
 
 /// The keys of the site: every path whose components all are part of it, sorted as a whole.
 fn expected(prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>, keys: &mut Vec<Vec<u8>>) {
-    let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_HEADERS", b"m.dyn.css"];
+    let left_out: [&[u8]; 5] = [b".git", b"x.log", b"y~", b"_HEADERS", b"m.priv.css"];
     for (name, node) in tree.iter().filter(|(name, _)| !left_out.contains(name)) {
         let key = [prefix, b"/", name].concat();
         match node {

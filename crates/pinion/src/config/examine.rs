@@ -13,7 +13,7 @@ use crate::failure::{Failure, without_number};
 use crate::script_file;
 use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
 use crate::source::Source;
-use pinion_build::{BuildError, Names, Options, Problem, RuleError, Warning};
+use pinion_build::{BuildError, CodeError, Examined, Names, Options, Problem, RuleError, Warning};
 use std::fs;
 use std::path::Path;
 
@@ -74,14 +74,34 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     loaded.warnings = warnings;
 }
 
+/// What is wrong with an archive, or with the code in it.
+pub(crate) fn examine_archive(path: &Path) -> Result<(), Failure> {
+    let file = ArchiveFile::open(path)?;
+    script_file::of_archive(&file.view(), path).map(drop)
+}
+
 /// What is wrong with the files of a folder; without any, what in its rules does nothing.
 pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<String>, Vec<Fault>> {
     let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
-        Ok(warnings) => {
+        Ok(Examined { warnings, code }) => {
+            let code = code.iter().map(|(path, content)| (&**path, &**content));
+            if let Err(failure) = script_file::of_code(folder, code) {
+                return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
+            }
             let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
             Ok(warnings.iter().map(shown).collect())
         }
+        Err(BuildError::Code(errors)) => Err(errors
+            .iter()
+            .map(|CodeError { file, line, what }| match line {
+                Some(line) => {
+                    let place = Place { line: *line as usize, column: 1 };
+                    Fault::at(&in_place(file), place, what.clone())
+                }
+                None => Fault::of(&in_place(file), what.clone()),
+            })
+            .collect()),
         Err(BuildError::Rules(errors)) => Err(errors
             .iter()
             .map(|RuleError { file, line, column, expected }| {
@@ -111,7 +131,7 @@ fn examine_site(
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
-            if let Err(failure) = ArchiveFile::open(&archive) {
+            if let Err(failure) = examine_archive(&archive) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
             return Ok(Vec::new());

@@ -74,6 +74,9 @@ impl Loader {
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
+        if program.is_none() {
+            program = script_file::of_archive(&generation.archive(), self.source.path())?;
+        }
         Ok(generation.holding(held).running(program))
     }
 

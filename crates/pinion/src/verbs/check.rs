@@ -1,7 +1,6 @@
 //! `pinion check [PATH]`: everything that is wrong with a configuration, or with what a site is
 //! made of, in one go.
 
-use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::config::{self, Fault, Place};
 use crate::directives::verbs::Verb;
@@ -67,7 +66,7 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
     if let Some(file) = source.file() {
         let opened = match source {
             Source::Script(_) => script_file::proven(&file).map(drop),
-            _ => ArchiveFile::open(&file).map(drop),
+            _ => config::examine_archive(&file),
         };
         let wrong = opened.err().and_then(|failure| failure.reason());
         let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();

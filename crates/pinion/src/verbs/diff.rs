@@ -1,5 +1,6 @@
 //! `pinion diff A B`: what would change for clients if archive B took the place of A.
 
+mod code;
 mod document;
 mod fields;
 mod rules;

@@ -70,8 +70,12 @@ fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
         let assets = counted(extracted.previous_assets, "asset");
         stderr::line(format_args!("left out {assets} of earlier releases"));
     }
+    let code = match extracted.code {
+        0 => String::new(),
+        code => format!("{} of code, ", counted(code, "file")),
+    };
     stderr::line(format_args!(
-        "{}: {}, {}, {:.2} s",
+        "{}: {}, {code}{}, {:.2} s",
         style.bold(settings.output.display()),
         counted(extracted.files, "file"),
         size(extracted.bytes),
@@ -88,6 +92,7 @@ fn document(settings: &Extract, extracted: &Extracted) -> Value {
         "folder": text(&settings.output),
         "files": extracted.files,
         "bytes": extracted.bytes,
+        "code": extracted.code,
         "fallback_pages": extracted.fallback_pages,
         "aliases": extracted.aliases,
         "previous_assets": extracted.previous_assets,

@@ -1,9 +1,9 @@
-//! `pinion ls FILE`: every path of an archive, in the archive's own order, and the rules that are
-//! walked.
+//! `pinion ls FILE`: every path of an archive, in the archive's own order, the rules that are
+//! walked, and the code.
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::{Listed, ListedRule};
+use crate::listing::{Listed, ListedCode, ListedRule};
 use crate::settings::Look;
 use crate::terminal::{Align, Columns, Style, size};
 use serde_json::Value;
@@ -31,6 +31,10 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
         serde_json::to_writer(&mut *out, listed).map_err(io::Error::from)
     });
     // Damage that shows only now ends the list, but not the document.
+    let (listed, code) = match listed.and_then(|()| code(file)) {
+        Ok(code) => (Ok(()), code),
+        Err(failure) => (Err(failure), Vec::new()),
+    };
     let error = listed.as_ref().err().and_then(Failure::reason);
     match error {
         Some(reason) => writeln!(out, "\n],\"error\":{}}}", Value::from(reason))?,
@@ -43,7 +47,8 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
                 serde_json::to_writer(&mut *out, &ListedRule::new(&rule))
                     .map_err(io::Error::from)?;
             }
-            writeln!(out, "]}}")?;
+            let code = serde_json::to_string(&code).map_err(io::Error::from)?;
+            writeln!(out, "],\"code\":{code}}}")?;
         }
     }
     out.flush()?;
@@ -88,6 +93,15 @@ fn write_text(file: &ArchiveFile, out: &mut impl Write, style: Style) -> Result<
         let arrow = style.dim(format!("  -> {}", rule.target));
         writeln!(out, "{}{force}  {host}{}{query}{arrow}", status(rule.status, style), rule.path)?;
     }
+    let code = code(file)?;
+    if !code.is_empty() {
+        writeln!(out, "\n{}", style.bold("Code, which no client is sent"))?;
+    }
+    let cells = |file: &ListedCode| [size(file.bytes), style.dim(file.kind), file.path.clone()];
+    let rows: Vec<_> = code.iter().map(cells).collect();
+    for line in Columns::new([Align::Right, Align::Left, Align::Left]).lines(&rows) {
+        writeln!(out, "{line}")?;
+    }
     Ok(())
 }
 
@@ -108,6 +122,12 @@ fn status(status: u16, style: Style) -> String {
         300..400 => style.yellow(status),
         _ => style.red(status),
     }
+}
+
+/// Every file of code.
+fn code(file: &ArchiveFile) -> Result<Vec<ListedCode>, Failure> {
+    let code = file.view().code().map_err(|damage| file.damaged(damage))?;
+    Ok(code.iter().map(|(path, content)| ListedCode::new(path, content)).collect())
 }
 
 /// Every entry, one after the other.

@@ -21,6 +21,8 @@ pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
     }
     let special: Vec<_> = summary.special.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "never served", &special);
+    let code: Vec<_> = summary.code.iter().map(|path| path.display().to_string()).collect();
+    name_some(style, "code", &code);
     let shadowed: Vec<_> = summary.shadowed.iter().map(ToString::to_string).collect();
     name_some(style, "note", &shadowed);
     stderr::line(format_args!("{}", line(output, summary, style)));
@@ -114,6 +116,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         "codings": codings.collect::<Vec<_>>(),
         "skipped": paths(&summary.skipped),
         "special": paths(&summary.special),
+        "code": paths(&summary.code),
         "shadowed": shadowed.collect::<Vec<_>>(),
         "warnings": summary.warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
         "problems": problems(&summary.problems),

@@ -2,7 +2,7 @@
 //! stream.
 
 use super::fields::{self, FieldChange};
-use super::{Found, Sides, Totals, rules};
+use super::{Found, Sides, Totals, code, rules};
 use crate::document;
 use crate::failure::Failure;
 use crate::listing::Listed;
@@ -36,10 +36,12 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<Totals, Failu
         separator = ",\n";
         Ok(serde_json::to_writer(&mut *out, &listed).map_err(io::Error::from)?)
     });
-    match &totals {
-        Ok(totals) => {
+    let found = totals.and_then(|totals| Ok((totals, code::code(sides)?)));
+    match &found {
+        Ok((totals, code)) => {
             let rest = serde_json::json!({
                 "rules": rules::rules(sides),
+                "code": code,
                 "built_in": rules::built_in(sides),
                 "summary": totals,
             });
@@ -54,7 +56,7 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<Totals, Failu
         },
     }
     out.flush()?;
-    totals.map_err(Failure::told)
+    found.map(|(totals, _)| totals).map_err(Failure::told)
 }
 
 fn listed(sides: &Sides, found: &Found<'_>) -> Result<ListedChange, Failure> {

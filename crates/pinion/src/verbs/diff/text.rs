@@ -1,7 +1,7 @@
 //! The differences as a list for people.
 
 use super::fields::{self, FieldChange};
-use super::{Class, Found, Sides, Totals, rules};
+use super::{Class, Found, Sides, Totals, code, rules};
 use crate::failure::Failure;
 use crate::listing::{Listed, ListedRule};
 use crate::terminal::{Style, count, counted, size};
@@ -26,6 +26,15 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write, style: Style) -> Result
     }
     if rules.reordered {
         writeln!(out, "{} rules  in another order", style.yellow("~"))?;
+    }
+    for code::CodeChange { path, change, bytes_before, bytes_after } in code::code(sides)? {
+        let sign = match change {
+            "added" => style.green("+"),
+            "removed" => style.red("-"),
+            _ => style.yellow("~"),
+        };
+        let sizes: Vec<_> = bytes_before.into_iter().chain(bytes_after).map(size).collect();
+        writeln!(out, "{sign} code {path}  {}", style.dim(sizes.join(" -> ")))?;
     }
     for line in summary(&totals) {
         writeln!(out, "{line}")?;

@@ -31,6 +31,8 @@ pub(crate) struct Figures {
     pub(crate) largest: Vec<Large>,
     /// Redirects and rewrites that are no paths of their own.
     pub(crate) rules: RuleFigures,
+    /// Scripts, templates and what they include.
+    pub(crate) code: CodeFigures,
     /// Field blocks that representations have in common.
     pub(crate) shared_blocks: u64,
     /// The parts of the file, in its order.
@@ -117,6 +119,15 @@ pub(crate) struct RuleFigures {
     pub(crate) bytes: u64,
 }
 
+/// The code of a dynamic site.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct CodeFigures {
+    /// How many files.
+    pub(crate) files: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+}
+
 /// One part of the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct SectionFigures {
@@ -146,6 +157,7 @@ impl Figures {
             media_types: BTreeMap::new(),
             largest: Vec::new(),
             rules: rules(&archive),
+            code: code(&archive)?,
             shared_blocks: layout.shared_count() as u64,
             sections: sections(&archive),
             build: BTreeMap::new(),
@@ -236,6 +248,12 @@ fn rules(archive: &Archive<'_>) -> RuleFigures {
     let section = sections.find(|section| section.kind == SectionKind::RULES);
     let count = archive.rules().len() as u64;
     RuleFigures { count, bytes: section.map_or(0, |section| section.bytes) }
+}
+
+fn code(archive: &Archive<'_>) -> Result<CodeFigures, Damage> {
+    let code = archive.code()?;
+    let bytes = code.iter().map(|(_, content)| content.len() as u64).sum();
+    Ok(CodeFigures { files: code.len() as u64, bytes })
 }
 
 fn sections(archive: &Archive<'_>) -> Vec<SectionFigures> {

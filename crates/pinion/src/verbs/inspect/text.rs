@@ -13,6 +13,7 @@ pub(crate) fn write(figures: &Figures, out: &mut impl Write, style: Style) -> io
     writeln!(out, "digest {}", figures.digest)?;
     block(out, style, "Paths", &paths(figures))?;
     block(out, style, "Bodies", &bodies(figures))?;
+    block(out, style, "Code", &code(figures))?;
     block(out, style, "Codings", &codings(figures))?;
     block(out, style, "Types", &types(figures))?;
     block(out, style, "Largest", &largest(figures))?;
@@ -62,6 +63,12 @@ fn bodies(figures: &Figures) -> Vec<String> {
         lines.push(format!("{} of them in files outside of the archive", count(bodies.external)));
     }
     lines
+}
+
+fn code(figures: &Figures) -> Vec<String> {
+    let code = &figures.code;
+    let line = || format!("{}, {}, never sent", counted(code.files, "file"), size(code.bytes));
+    (code.files > 0).then(line).into_iter().collect()
 }
 
 fn codings(figures: &Figures) -> Vec<String> {

@@ -1,0 +1,298 @@
+//! What makes a folder a dynamic site, and what that changes about its files.
+//!
+//! A walk tells what lies in a folder; only then is it known whether there is code in it. In a
+//! static site nothing here has any effect.
+//!
+//! | | In a dynamic site |
+//! |---|---|
+//! | `*.lua`, `*.dyn.*`, `*.priv.*` | code: kept, and never published |
+//! | `*.lua.*` | copies of code that editors and compressors leave: left out |
+//! | folders `i.*` | ignored, with all that is in them |
+//! | `public_html/` at the top | the content; beside it only `*.lua` counts |
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::names::{is_copy_of_script, is_page, is_script, path_and_name};
+use crate::source::Stamp;
+use crate::walk::{Found, SourceFile, relative};
+
+/// The folder at the top that, where there is one, holds the content of a dynamic site.
+pub(crate) const CONTENT_FOLDER: &str = "public_html";
+
+/// What stands before the keys of what lies in it.
+const CONTENT_PREFIX: &[u8] = b"/public_html";
+
+/// The script that makes a folder a dynamic site.
+const MAIN: &[u8] = b"/main.lua";
+
+/// Folders whose names begin so are ignored.
+const IGNORED_PREFIX: &[u8] = b"i.";
+
+/// A file of code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CodeFile {
+    /// Its path in the archive.
+    pub(crate) path: Box<[u8]>,
+    /// Where it lies.
+    pub(crate) key: Box<[u8]>,
+}
+
+impl CodeFile {
+    /// Where it lies, below the source.
+    pub(crate) fn relative(&self) -> PathBuf {
+        relative(&self.key)
+    }
+}
+
+/// Whether a file of a dynamic site with this key is no content, although a static site would
+/// publish it.
+pub(crate) fn is_left_out(key: &[u8]) -> bool {
+    ignored_folder(key).is_some() || is_copy_of_script(name_of(key))
+}
+
+/// Finds out what site a walk has found. Of a dynamic one the keys of files become those of its
+/// content, and its code is set apart.
+pub(crate) fn arrange(mut found: Found) -> Found {
+    let code = std::mem::take(&mut found.code);
+    let lies_in_content = |key: &[u8]| !found.has_content_folder || below_content(key).is_some();
+    let makes_dynamic = |file: &CodeFile| {
+        let key = &*file.key;
+        key == MAIN
+            || (is_page(name_of(key)) && lies_in_content(key) && ignored_folder(key).is_none())
+    };
+    if !code.iter().any(makes_dynamic) {
+        return found;
+    }
+    found.code = code;
+    found.is_dynamic = true;
+    leave_out(&mut found);
+    if found.has_content_folder {
+        enter_content(&mut found);
+    }
+    let kept: HashSet<PathBuf> = found.code.iter().map(CodeFile::relative).collect();
+    found.special.retain(|path| !kept.contains(path));
+    found.code.sort_unstable();
+    found.special.sort_unstable();
+    found.skipped.sort_unstable();
+    found.skipped.dedup();
+    found
+}
+
+/// Takes away what is ignored, and copies of code.
+fn leave_out(found: &mut Found) {
+    let Found { skipped, special, .. } = found;
+    let mut stays = |key: &[u8]| {
+        if let Some(folder) = ignored_folder(key) {
+            skipped.push(relative(folder));
+            return false;
+        }
+        let is_copy = is_copy_of_script(name_of(key));
+        if is_copy {
+            special.push(relative(key));
+        }
+        !is_copy
+    };
+    retain_files(&mut found.files, &mut found.stamps, &mut stays);
+    found.code.retain(|file| stays(&file.key));
+    found.rules.retain(|key| stays(key));
+    let is_ignored = |path: &Path| ignored_folder(&key_of(path)).is_some();
+    found.special.retain(|path| !is_ignored(path));
+    found.loops.retain(|path| !is_ignored(path));
+    found.problems.retain(|problem| !is_ignored(&problem.path));
+    found.skipped.retain(|path| !is_ignored(path));
+}
+
+/// Makes one folder the content, and what lies beside it no part of it.
+fn enter_content(found: &mut Found) {
+    let Found { files, stamps, skipped, rules, code, .. } = found;
+    let mut stays = |key: &[u8]| {
+        let is_content = below_content(key).is_some();
+        if !is_content {
+            skipped.push(relative(key));
+        }
+        is_content
+    };
+    retain_files(files, stamps, &mut stays);
+    rules.retain(|key| stays(key));
+    for file in files {
+        if let Some(below) = below_content(&file.key) {
+            file.key = below.into();
+        }
+    }
+    for key in rules {
+        if let Some(below) = below_content(key) {
+            *key = below.into();
+        }
+    }
+    code.retain_mut(|file| {
+        file.path = match below_content(&file.key) {
+            Some(below) => below.into(),
+            None => [b"/", &*file.key].concat().into(),
+        };
+        below_content(&file.key).is_some() || is_script(name_of(&file.key))
+    });
+    found.loops.retain(|path| below_content(&key_of(path)).is_some());
+    // A socket or a link to nothing beside the content is nobody's business; a folder that cannot
+    // be read may have code in it.
+    found.problems.retain(|problem| {
+        below_content(&key_of(&problem.path)).is_some() || problem.reason.is_unreadable()
+    });
+    found.content = CONTENT_FOLDER;
+}
+
+/// Keeps files and their stamps together.
+fn retain_files(
+    files: &mut Vec<SourceFile>,
+    stamps: &mut Vec<Stamp>,
+    stays: &mut impl FnMut(&[u8]) -> bool,
+) {
+    let kept: Vec<bool> = files.iter().map(|file| stays(&file.key)).collect();
+    let mut of_files = kept.iter();
+    files.retain(|_| of_files.next() == Some(&true));
+    let mut of_stamps = kept.iter();
+    stamps.retain(|_| of_stamps.next() == Some(&true));
+}
+
+/// The key below the content folder, if it lies there.
+fn below_content(key: &[u8]) -> Option<&[u8]> {
+    key.strip_prefix(CONTENT_PREFIX).filter(|below| below.first() == Some(&b'/'))
+}
+
+/// The outermost folder that is ignored and holds, or is, what has this key.
+fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
+    let mut start = 0;
+    while let Some(slash) = key.get(start..)?.iter().position(|&byte| byte == b'/') {
+        let end = start + slash;
+        if key.get(start..end)?.starts_with(IGNORED_PREFIX) {
+            return key.get(..end);
+        }
+        start = end + 1;
+    }
+    None
+}
+
+fn name_of(key: &[u8]) -> &[u8] {
+    path_and_name(key).1
+}
+
+fn key_of(path: &Path) -> Vec<u8> {
+    [b"/", path.as_os_str().as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::names::is_code;
+
+    /// As a walk finds them.
+    fn found(files: &[&str]) -> Found {
+        let mut found = Found::default();
+        for file in files {
+            let key: Box<[u8]> = format!("/{file}").into_bytes().into();
+            found.has_content_folder |= below_content(&key).is_some();
+            if is_code(name_of(&key)) {
+                found.special.push(relative(&key));
+                found.code.push(CodeFile { path: key.clone(), key });
+            } else {
+                found.files.push(SourceFile { key, bytes: 0 });
+                found.stamps.push(Stamp::default());
+            }
+        }
+        found
+    }
+
+    fn keys(found: &Found) -> String {
+        let text = |key: &[u8]| key.escape_ascii().to_string();
+        let keys: Vec<_> = found.files.iter().map(|file| text(&file.key)).collect();
+        keys.join(" ")
+    }
+
+    fn code(found: &Found) -> String {
+        let text = |file: &CodeFile| file.path.escape_ascii().to_string();
+        found.code.iter().map(text).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_static_site_is_left_as_it_is() {
+        for files in [
+            &["i.d/a", "post.html", "public_html/x", "a.lua.bak"][..],
+            &["a/main.lua", "x.lua", "x.priv.html"],
+            &["i.d/a.dyn.html", "x"],
+            &["public_html/x", "a.dyn.html"],
+        ] {
+            let arranged = arrange(found(files));
+            let plain: Vec<_> = files.iter().filter(|file| !is_code(file.as_bytes())).collect();
+            assert_eq!(arranged.files.len(), plain.len(), "{files:?}");
+            assert!(
+                arranged.code.is_empty() && !arranged.is_dynamic && arranged.content.is_empty()
+            );
+            assert_eq!(arranged.special.len(), files.len() - plain.len(), "as before");
+        }
+    }
+
+    #[test]
+    fn code_is_set_apart() {
+        let arranged = arrange(found(&[
+            "a.dyn.html",
+            "a/b.priv.txt",
+            "a/i.d/c.lua",
+            "i.d/x",
+            "i.html",
+            "main.lua",
+            "main.lua.gz",
+            "post.html",
+        ]));
+        assert_eq!(keys(&arranged), "/i.html /post.html");
+        assert_eq!(code(&arranged), "/a.dyn.html /a/b.priv.txt /main.lua");
+        assert_eq!(arranged.skipped, [PathBuf::from("a/i.d"), "i.d".into()]);
+        assert_eq!(arranged.special, [PathBuf::from("main.lua.gz")]);
+        assert!(arranged.is_dynamic && arranged.content.is_empty());
+    }
+
+    #[test]
+    fn the_content_folder_is_the_site() {
+        let files = ["lib/db.lua", "lib/x.dyn.html", "main.lua", "notes.txt"];
+        let inside = ["public_html/a.dyn.html", "public_html/index.html", "public_html/main.lua"];
+        let arranged = arrange(found(&[&files[..], &inside].concat()));
+        assert_eq!(keys(&arranged), "/index.html");
+        assert_eq!(code(&arranged), "//lib/db.lua //main.lua /a.dyn.html /main.lua");
+        assert_eq!(arranged.skipped, [PathBuf::from("notes.txt")]);
+        assert_eq!(arranged.special, [PathBuf::from("lib/x.dyn.html")]);
+        assert_eq!(arranged.content, CONTENT_FOLDER);
+        assert_eq!(arranged.stamps.len(), 1);
+    }
+
+    proptest! {
+        /// No name that is one of code is ever published, and no file is both.
+        #[test]
+        fn nothing_is_published_that_is_code(
+            files in prop::collection::btree_set(
+                "((public_html|i\\.d|a|lib)/){0,2}\\
+                 (main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.lua|y\\.txt)",
+                0..12,
+            ),
+        ) {
+            let files: Vec<&str> = files.iter().map(String::as_str).collect();
+            let arranged = arrange(found(&files));
+            prop_assert_eq!(arranged.files.len(), arranged.stamps.len());
+            let is_dynamic = !arranged.code.is_empty();
+            prop_assert_eq!(is_dynamic, arranged.is_dynamic);
+            for file in &arranged.files {
+                prop_assert!(!is_code(name_of(&file.key)));
+                prop_assert!(!is_dynamic || !is_left_out(&file.key));
+            }
+            for file in &arranged.code {
+                let lies = file.relative();
+                prop_assert!(files.iter().any(|name| Path::new(name) == lies));
+                prop_assert!(!arranged.special.contains(&lies));
+                let is_beside = file.path.starts_with(b"//");
+                prop_assert!(!is_beside || is_script(name_of(&file.path)));
+            }
+            prop_assert!(arranged.code.is_sorted_by(|one, next| one.path < next.path));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Where the code of a dynamic site goes, and its content.
+
+use std::borrow::Cow;
+
+use pinion_archive::Code;
+
+/// The folder of the content, where code lies beside it.
+const CONTENT_FOLDER: &[u8] = b"/public_html";
+
+/// Whether there is such a folder.
+pub(super) struct Places {
+    is_dynamic: bool,
+    has_folder: bool,
+}
+
+impl Places {
+    /// As far as the code tells.
+    pub(super) fn of(code: &Code) -> Places {
+        let mut places = Places { is_dynamic: !code.is_empty(), has_folder: false };
+        for (path, _) in code.iter() {
+            places.has_folder |= path.starts_with(b"//");
+            places.take(path);
+        }
+        places
+    }
+
+    /// Looks at the path of a file of the content. At the top a folder of that name would be taken
+    /// for all of it.
+    pub(super) fn take(&mut self, path: &[u8]) {
+        let is_below = path.strip_prefix(CONTENT_FOLDER).is_some_and(|rest| rest.starts_with(b"/"));
+        self.has_folder |= self.is_dynamic && is_below;
+    }
+
+    /// The folder of the content, if it is not all of the folder.
+    pub(super) fn folder(&self) -> Option<&'static [u8]> {
+        self.has_folder.then_some(CONTENT_FOLDER)
+    }
+
+    /// Where a file of the content goes.
+    pub(super) fn content<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        match self.folder() {
+            Some(folder) => [folder, path].concat().into(),
+            None => path.into(),
+        }
+    }
+
+    /// Where code goes; none for what would be content there.
+    pub(super) fn code<'p>(&self, path: &'p [u8]) -> Option<Cow<'p, [u8]>> {
+        let Some(beside) = path.strip_prefix(b"/").filter(|rest| rest.starts_with(b"/")) else {
+            return Some(self.content(path));
+        };
+        let rest = beside.strip_prefix(CONTENT_FOLDER);
+        (!rest.is_some_and(|rest| rest.starts_with(b"/"))).then_some(beside.into())
+    }
+}

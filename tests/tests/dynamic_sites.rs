@@ -1,0 +1,173 @@
+//! Dynamic sites: a folder with code in it, and the archive of it, are served alike; nobody is ever
+//! sent the code; and a change with a mistake in it changes nothing.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::{PATIENCE, wait_for};
+use std::path::Path;
+
+const MAIN: &str = "-- SOURCE\npinion.get(\"/hello\", function() return \"hello\" end)\n";
+
+/// Everything in [`files`] that is never published, by the path a client might try.
+const CODE: [&str; 7] = [
+    "/main.lua",
+    "//main.lua",
+    "/lib/db.lua",
+    "/main.lua.bak",
+    "/about.dyn.html",
+    "/a.priv.html",
+    "/i.old/x.html",
+];
+
+/// A dynamic site, its content below `content`.
+fn files(content: &str) -> Folder {
+    let folder = Folder::with("dynamic", [("main.lua", MAIN), ("lib/db.lua", "-- SOURCE")]);
+    for (name, text) in [
+        ("about.dyn.html", "<p>SOURCE<?include foot.html ?>"),
+        ("a.priv.html", "SOURCE"),
+        ("foot.html", "the foot"),
+        ("i.old/x.html", "SOURCE"),
+        ("main.lua.bak", "SOURCE"),
+        ("page.html", "a page"),
+        ("_redirects", "/steal /main.lua 200\n/steals/* /:splat 200\n"),
+    ] {
+        folder.write(Path::new(content).join(name), text);
+    }
+    folder
+}
+
+#[track_caller]
+fn is_served(server: &Server) {
+    let hello = server.get("/hello");
+    assert_eq!((hello.status, hello.body.as_slice()), (200, &b"hello"[..]));
+    assert_eq!(server.get("/page").body, b"a page");
+    assert_eq!(server.get("/foot.html").body, b"the foot", "published, although it is included");
+    let led = CODE.map(|path| format!("/steals{path}"));
+    let more = ["/main", "/about.dyn", "/a.priv", "/steal", "/public_html/page.html", "/lib/"];
+    for path in CODE.iter().copied().chain(led.iter().map(String::as_str)).chain(more) {
+        for accepted in ["identity", "gzip, br, zstd"] {
+            let request = Request::get(path).field("Accept-Encoding", accepted);
+            let response = server.exchange(&request);
+            assert_eq!(response.status, 404, "{path}");
+            assert!(!response.body.escape_ascii().to_string().contains("SOURCE"), "{path}");
+        }
+    }
+    let list = server.exchange(&Request::get("/").field("Accept", "application/json"));
+    let text = String::from_utf8(list.body).expect("JSON");
+    assert!(text.contains("page.html"), "{text}");
+    for hidden in ["lua", "dyn", "priv", "i.old", "lib", "public_html"] {
+        assert!(!text.contains(hidden), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_main_script() {
+    let site = files("");
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
+}
+
+#[test]
+fn a_folder_with_a_folder_for_the_content() {
+    let site = files("public_html");
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
+}
+
+#[test]
+fn an_archive_of_any_name_becomes_the_folder_again() {
+    let (site, folder) = (files("public_html"), Folder::new("archives"));
+    let (one, two) = (folder.join("site.pin"), folder.join("again"));
+    build(site.path(), &one, &["--listing"]);
+    let server = Start::site(&one).start();
+    is_served(&server);
+    server.stop();
+    let text = |path: &Path| path.display().to_string();
+    let out = folder.join("out");
+    assert_eq!(run(&["verify", &text(&one)]).code, Some(0));
+    let extracted = run(&["extract", &text(&one), "-o", &text(&out)]);
+    assert_eq!(extracted.code, Some(0), "{}", extracted.stderr);
+    assert_eq!(std::fs::read_to_string(out.join("main.lua")).expect("extracted"), MAIN);
+    build(&out, &two, &["--listing"]);
+    let same = run(&["diff", "--exit-code", &text(&one), &text(&two)]);
+    assert_eq!(same.code, Some(0), "{}", same.stdout);
+}
+
+#[test]
+fn what_is_code_can_be_looked_at() {
+    let (site, folder) = (files(""), Folder::new("looked-at"));
+    let (one, two) = (folder.join("one.pinion"), folder.join("two.pinion"));
+    let text = |path: &Path| path.display().to_string();
+    build(site.path(), &one, &[]);
+    let list = run(&["ls", &text(&one)]).stdout;
+    for (kind, path) in [
+        ("script", "/main.lua"),
+        ("page", "/about.dyn.html"),
+        ("private", "/a.priv.html"),
+        ("included", "/foot.html"),
+    ] {
+        let is_it = |line: &&str| line.contains(kind) && line.ends_with(path);
+        assert!(list.lines().any(|line| is_it(&line)), "{path}: {list}");
+    }
+    assert!(run(&["inspect", &text(&one)]).stdout.contains("5 files"));
+    site.write("main.lua", "-- other");
+    build(site.path(), &two, &[]);
+    let diff = run(&["diff", &text(&one), &text(&two)]).stdout;
+    assert!(diff.contains("~ code /main.lua") && !diff.contains("lib/db.lua"), "{diff}");
+}
+
+#[test]
+fn a_mistake_ends_the_start_and_is_told() {
+    for (name, content, place) in [
+        ("main.lua", "local x\nif x\n", "main.lua:"),
+        ("main.lua", "local x = nil\nx()\n", "main.lua:2:"),
+        ("about.dyn.html", "fine\n<?lu if ?>\n", "about.dyn.html:2:"),
+    ] {
+        let site = files("");
+        site.write(name, content);
+        let path = site.path().display().to_string();
+        let ended = run(&["serve", &path, "--listen", "127.0.0.1:0"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains(place), "{}", ended.stderr);
+        let checked = run(&["check", &path]);
+        assert_eq!(checked.code, Some(2));
+        assert!(checked.stdout.contains(place), "{}", checked.stdout);
+    }
+    let checked = run(&["check", &files("").path().display().to_string()]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stdout);
+}
+
+#[test]
+fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
+    let site = files("");
+    let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
+    assert_eq!(server.get("/hello").body, b"hello");
+    let said = |text: &str| {
+        let what = format!("/hello says {text:?} within {PATIENCE:?}");
+        let is_it = || (server.get("/hello").body == text.as_bytes()).then_some(());
+        wait_for(&what, is_it);
+    };
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
+    said("two");
+    for (name, mistake, place) in [
+        ("main.lua", "if if if", "main.lua:1"),
+        ("about.dyn.html", "<?lu if ?>", "about.dyn.html:1:"),
+    ] {
+        let lines = server.lines().len();
+        site.write(name, mistake);
+        server.wait_for_line(lines, |line| line.contains(place));
+        assert_eq!(server.get("/hello").body, b"two", "the one before stays");
+        assert_eq!(server.get("/page").body, b"a page");
+    }
+    site.write("about.dyn.html", "fine");
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"three\""));
+    said("three");
+    // Without code the site is static, and what was its content stays.
+    for name in ["main.lua", "about.dyn.html"] {
+        std::fs::remove_file(site.join(name)).expect("removed");
+    }
+    wait_for("no handler", || (server.get("/hello").status == 404).then_some(()));
+    assert_eq!(server.get("/page").body, b"a page");
+    server.stop();
+}
