@@ -7,6 +7,7 @@
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered |
 //! | `request`, `form` | a request as a script sees it |
+//! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
@@ -16,12 +17,14 @@
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua` is the part of it that is written in Lua: what can wait.
+//! `prelude.lua` and `content.lua` are the part of it that is written in Lua: what can wait.
 #![deny(unsafe_code)]
 
 mod answer;
 pub mod budget;
+mod content;
 mod cookie;
+mod file_name;
 mod form;
 pub mod library;
 pub mod limits;
@@ -32,5 +35,7 @@ mod request;
 pub mod router;
 pub mod sandbox;
 pub mod scripts;
+mod spool;
 mod task;
+mod upload;
 mod vm;

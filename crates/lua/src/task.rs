@@ -1,6 +1,7 @@
 //! Requests that are being answered, each under a number that no later one has.
 
 use crate::answer::Answer;
+use crate::content::Content;
 use crate::limits::{CPU_MAX_MS, MEMORY_MAX_BYTES};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::request::Request;
@@ -26,8 +27,7 @@ pub(crate) struct Task {
     pub(crate) coroutine: Option<Coroutine>,
     /// What it waits for.
     pub(crate) waits: Waits,
-    /// Content of the request that has come.
-    pub(crate) body: Vec<u8>,
+    pub(crate) content: Content,
     pub(crate) left: Left,
     /// The head has gone out.
     pub(crate) has_begun: bool,
@@ -50,8 +50,8 @@ pub(crate) enum Waits {
     No,
     /// A time, in monotonic milliseconds.
     Until(u64),
-    /// The end of the request's content.
-    Body,
+    /// Content of the request.
+    Content,
     /// Room for more of the answer.
     Room,
 }
@@ -117,7 +117,7 @@ impl Tasks {
         // A double counts them exactly for longer than any server runs.
         task.tenant += 1;
         task.coroutine = None;
-        task.body = Vec::new();
+        task.content = Content::default();
         self.free.push((id as u64 % PLACES as u64) as usize);
     }
 }

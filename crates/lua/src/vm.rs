@@ -1,5 +1,6 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
+mod content;
 mod host;
 
 use std::cell::RefCell;
@@ -47,8 +48,8 @@ pub(crate) enum Step {
 pub(crate) enum Operation {
     /// So many seconds.
     Sleep(f64),
-    /// The content of the request.
-    Body,
+    /// Content of the request.
+    Content,
     /// The text has been taken and there is room for more.
     Write(LuaString),
     /// The same, and it is on its way.
@@ -120,10 +121,6 @@ impl Vm {
                 Err(Problem::of_text(&text))
             }
         }
-    }
-
-    pub(crate) fn lua(&self) -> &Lua {
-        &self.lua
     }
 
     pub(crate) fn router(&self) -> std::cell::Ref<'_, Router> {
