@@ -75,9 +75,9 @@ pinion.post("/caught", function(req, res)
 end)
 pinion.post("/kept", function(req, res)
     kept = req:form().file
-    return kept:read(1)
+    return kept.name
 end)
-pinion.get("/kept", function() return kept:read() end)
+pinion.get("/kept", function() local content = kept:read() return content end)
 pinion.post("/late-limit", function(req) req:read(1) req:limit(5) end)
 pinion.post("/late-form", function(req) req:read(1) local form = req:form() return form.a end)
 pinion.post("/body-of-form", function(req) req:form() local body = req:body() return body end)
@@ -246,7 +246,8 @@ fn twenty_mebibytes_stream_through_little_memory() {
         assert!(server.exchange(&large).body == content, "what went in comes out");
         let much = Request::new("POST", "/much").body(&content);
         assert_eq!(server.exchange(&much).text(), BYTES.to_string());
-        let grown_bytes = server.memory_bytes("VmHWM") - peak_bytes;
+        // The kernel counts by thread, and is a little off.
+        let grown_bytes = server.memory_bytes("VmHWM").saturating_sub(peak_bytes);
         assert!(grown_bytes <= GROWN_MAX_BYTES, "{grown_bytes} bytes");
         leaves_nothing(server, before);
     });

@@ -19,6 +19,9 @@ use pinion_site::{error_page, generated_fields};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// What pages about failures have beside the defaults.
+const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";
+
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
 pub(crate) struct Scripted {
@@ -128,7 +131,8 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let fields = SharedFields::h1(&defaults);
+                let lines = [NEVER_STORED, &defaults].concat();
+                let fields = SharedFields::h1(&lines);
                 let page = page::answer(failure.status, waiting.prefers_text, b"");
                 let page = Prepared { shared: fields, ..page };
                 let body_bytes = failed(&failure, &page, exchange);
