@@ -45,6 +45,9 @@ pub(super) struct Parameters<'a> {
     rest: &'a [u8],
 }
 
+/// A name and a value.
+type Parameter<'a> = (&'a [u8], Vec<u8>);
+
 impl<'a> Parameters<'a> {
     /// What stands before the first semicolon, and the parameters behind it.
     pub(super) fn of(value: &'a [u8]) -> (&'a [u8], Self) {
@@ -53,7 +56,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The next one; none at the end, which may have a semicolon.
-    fn read(&mut self) -> Option<Result<(&'a [u8], Vec<u8>), Fault>> {
+    fn read(&mut self) -> Option<Result<Parameter<'a>, Fault>> {
         self.rest = trim(self.rest);
         while let [b';', rest @ ..] = self.rest {
             self.rest = trim(rest);
@@ -84,7 +87,7 @@ impl<'a> Parameters<'a> {
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    type Item = Result<(&'a [u8], Vec<u8>), Fault>;
+    type Item = Result<Parameter<'a>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.read();

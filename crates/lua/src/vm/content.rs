@@ -47,7 +47,7 @@ fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             }
         };
         let taken = with(&of, id, |content| content.piece(bytes, |piece| lua.create_string(piece)));
-        answer(taken, |made| made.transpose())
+        answer(taken, Option::transpose)
     };
     table.raw_set("take_piece", lua.create_function(piece)?)?;
     let of = Rc::clone(host);
@@ -71,7 +71,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
                 Taken::Not(why) => Taken::Not(why),
             }
         });
-        answer(taken, |made| made.transpose())
+        answer(taken, Option::transpose)
     };
     table.raw_set("take_form", lua.create_function(take)?)?;
     let of = Rc::clone(host);
