@@ -13,6 +13,7 @@
 //! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
+//! | `multipart/form-data` | [`multipart`] | parts and their content, piece by piece |
 //! | a compressed field section | [`hpack`], [`qpack`] | [`section::FieldSection`] |
 //! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
 //! | `Host` or an authority | [`host`] | host and port |
@@ -43,6 +44,7 @@ mod leaving;
 pub mod limits;
 pub mod media;
 pub mod method;
+pub mod multipart;
 pub mod negotiate;
 pub mod page;
 pub mod prepared;

@@ -39,6 +39,19 @@ pub const CHUNK_LINE_MAX_BYTES: usize = 256;
 /// below the limit of a head.
 pub const TRAILER_MAX_BYTES: usize = 8 * 1024;
 
+/// Most bytes of the boundary of a form: what RFC 2046 §5.1.1 allows.
+pub const BOUNDARY_MAX_BYTES: usize = 70;
+
+/// Most bytes of the head of a part of a form, its empty line included: two names and a type, and
+/// the longest name of a file that systems have is 1020 bytes of UTF-8.
+pub const PART_HEAD_MAX_BYTES: usize = 8 * 1024;
+
+/// Most bytes of the name of a field of a form: programs that write nested names make some hundred.
+pub const PART_NAME_MAX_BYTES: usize = 1024;
+
+/// Most parts of a form: forms that people fill in have tens.
+pub const PARTS_MAX: usize = 1000;
+
 /// Most ranges of one request: RFC 9110 §14.2 asks to be wary of many; viewers ask for one to
 /// four. A request with more gets the whole representation.
 pub const RANGES_MAX: usize = 16;

@@ -14,29 +14,33 @@ pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '
     })
 }
 
-/// Values by name. Of a name that comes more than once the last value counts, as in most
-/// languages' tables; all of them stand in the list under `NAME[]`.
+/// Values by name, see [`insert`].
 pub(crate) fn table(lua: &Lua, text: &[u8]) -> Result<Table> {
     let table = lua.create_table()?;
     for (name, value) in pairs(text) {
-        let value = lua.create_string(value)?;
-        let key = lua.create_string(&name)?;
-        let earlier: Value = table.raw_get(&key)?;
-        if !earlier.is_nil() {
-            let list_key = lua.create_string([&name[..], b"[]"].concat())?;
-            let list = match table.raw_get::<Value>(&list_key)? {
-                Value::Table(list) => list,
-                _ => {
-                    let list = lua.create_sequence_from([earlier])?;
-                    table.raw_set(&list_key, &list)?;
-                    list
-                }
-            };
-            list.raw_push(&value)?;
-        }
-        table.raw_set(key, value)?;
+        insert(lua, &table, &name, Value::String(lua.create_string(value)?))?;
     }
     Ok(table)
+}
+
+/// Adds a value. Of a name that comes more than once the last value counts, as in most languages'
+/// tables; all of them stand in the list under `NAME[]`.
+pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Result<()> {
+    let key = lua.create_string(name)?;
+    let earlier: Value = table.raw_get(&key)?;
+    if !earlier.is_nil() {
+        let list_key = lua.create_string([name, b"[]"].concat())?;
+        let list = match table.raw_get::<Value>(&list_key)? {
+            Value::Table(list) => list,
+            _ => {
+                let list = lua.create_sequence_from([earlier])?;
+                table.raw_set(&list_key, &list)?;
+                list
+            }
+        };
+        list.raw_push(&value)?;
+    }
+    table.raw_set(key, value)
 }
 
 /// `+` is a space, `%XX` a byte; a percent sign without two digits stands for itself.

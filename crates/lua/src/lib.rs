@@ -10,6 +10,7 @@
 //! | [`job`] | threads for what blocks |
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
 //! | `request`, `form` | a request as a script sees it |
+//! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
@@ -19,12 +20,14 @@
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua` is the part of it that is written in Lua: what can wait.
+//! `prelude.lua` and `content.lua` are the part of it that is written in Lua: what can wait.
 #![deny(unsafe_code)]
 
 mod answer;
 pub mod budget;
+mod content;
 mod cookie;
+mod file_name;
 mod form;
 pub mod job;
 mod kept;
@@ -39,5 +42,7 @@ pub mod router;
 pub mod sandbox;
 mod schedule;
 pub mod scripts;
+mod spool;
 mod task;
+mod upload;
 mod vm;

@@ -49,7 +49,7 @@ pub const IDLE_COROUTINES_MAX: usize = 64;
 /// CPU that the handler of errors may take, if less was left.
 pub const FAILING_CPU_MAX_MS: u64 = 50;
 
-/// Most bytes of content that a handler takes as one string.
+/// Most bytes of content that a handler takes as one string, unless it asks for more.
 pub const BODY_MAX_BYTES: u64 = 1024 * 1024;
 
 /// CPU that work beside requests may take: a pass over some data is more than a request should do,
@@ -102,3 +102,32 @@ pub const TASKS_PER_PASS: usize = 64;
 /// Most values that `cached` holds in one VM; beyond it the oldest is made again when it is asked
 /// for.
 pub const CACHED_MAX: usize = 1000;
+
+/// Most bytes of content as one string, whatever a handler asks for: half of the memory of a
+/// request, because they are there twice for a moment.
+pub const CONTENT_TEXT_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Content that is asked of a client at once, and most bytes of a piece: a few reads of a socket,
+/// and little enough to have for many requests at once.
+pub const CONTENT_PIECE_MAX_BYTES: usize = 64 * 1024;
+
+/// How much longer than [`WALL_MAX_MS`] a request may take while content comes: 32 MiB over a line
+/// of half a megabit.
+pub const CONTENT_WAIT_MAX_MS: u64 = 600_000;
+
+/// Most bytes of a form with files, unless the handler says otherwise: some photographs.
+pub const UPLOAD_MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Most files of a form: people choose tens at once.
+pub const FORM_FILES_MAX: usize = 100;
+
+/// Most bytes of the names and values of a form with files, without the files: what a form without
+/// any may have.
+pub const FORM_FIELDS_MAX_BYTES: usize = 1024 * 1024;
+
+/// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
+pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
+
+/// Most bytes of the name of an uploaded file: file systems take 255, and scripts put something in
+/// front of it.
+pub const FILE_NAME_MAX_BYTES: usize = 200;

@@ -111,20 +111,8 @@ function request_methods.field(request, name)
     return value
 end
 
--- The content as one string.
-function request_methods.body(request)
-    local body = request[2]
-    if not body then
-        body = wait("body", request[1])
-        request[2] = body
-    end
-    return body
-end
-
--- The fields of a form.
-function request_methods.form(request)
-    return host.parse_form(request:body())
-end
+-- What reads the content.
+host.content(host, request_methods, wait)
 
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)

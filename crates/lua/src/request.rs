@@ -71,6 +71,14 @@ impl Request {
         self.has_content
     }
 
+    /// The value of a field that has to be there once; empty when it is there more often.
+    pub(crate) fn only_field(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut lines =
+            self.fields.iter().filter(|line| self.part(&line[0]).eq_ignore_ascii_case(name));
+        let line = lines.next()?;
+        Some(if lines.next().is_none() { self.part(&line[1]) } else { b"" })
+    }
+
     /// The method and the target, for the log.
     pub(crate) fn shown(&self) -> String {
         let text = |range| String::from_utf8_lossy(self.part(range)).into_owned();

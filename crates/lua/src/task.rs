@@ -2,6 +2,7 @@
 //! under a number that no later one has.
 
 use crate::answer::Answer;
+use crate::content::Content;
 use crate::job::Finished;
 use crate::limits::{
     BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX,
@@ -52,8 +53,7 @@ pub(crate) struct Task {
     pub(crate) coroutine: Option<Coroutine>,
     /// What it waits for.
     pub(crate) waits: Waits,
-    /// Content of the request that has come.
-    pub(crate) body: Vec<u8>,
+    pub(crate) content: Content,
     pub(crate) left: Left,
     /// The head has gone out.
     pub(crate) has_begun: bool,
@@ -76,8 +76,8 @@ pub(crate) enum Waits {
     No,
     /// A time, in monotonic milliseconds.
     Until(u64),
-    /// The end of the request's content.
-    Body,
+    /// Content of the request.
+    Content,
     /// Room for more of the answer.
     Room,
     /// To be woken by another task.
@@ -218,7 +218,7 @@ impl Tasks {
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             task.coroutine = None;
-            task.body = Vec::new();
+            task.content = Content::default();
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

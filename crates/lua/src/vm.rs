@@ -1,5 +1,6 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
+mod content;
 mod host;
 mod jobs;
 mod work;
@@ -54,8 +55,8 @@ pub(crate) enum Step {
 pub(crate) enum Operation {
     /// So many seconds.
     Sleep(f64),
-    /// The content of the request.
-    Body,
+    /// Content of the request.
+    Content,
     /// Another task to wake it.
     Wake,
     /// Work that is done elsewhere.

@@ -63,3 +63,8 @@ fn hpack() {
 fn qpack() {
     replay("qpack", oracle::qpack::check);
 }
+
+#[test]
+fn multipart() {
+    replay("multipart", oracle::multipart::check);
+}

@@ -295,3 +295,48 @@ proptest! {
         oracle::h1_body::check(&data);
     }
 }
+
+/// Pieces of forms, good and bad, for the boundary `b`.
+const FORM_PIECES: &[&str] = &[
+    "--b",
+    "\r\n--b",
+    "--b\r\n",
+    "\r\n--b\r\n",
+    "--b--",
+    "\r\n--b--\r\n",
+    "--",
+    "-",
+    "b",
+    "\r",
+    "\n",
+    "\r\n",
+    "\r\n\r\n",
+    " ",
+    "\t",
+    "x",
+    "--a",
+    "\r\n--a",
+    "Content-Disposition: form-data; name=a",
+    "Content-Disposition: form-data; name=\"a%22\\\"b\"; filename=\"../c\"\r\n",
+    "Content-Disposition: form-data; name=a\r\n\r\n",
+    "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n",
+    "\r\n--b\r\nContent-Disposition: form-data; name=a\r\n\r\n",
+    "\r\n--b\r\nContent-Disposition: form-data; name=c; filename=d\r\n\r\n",
+    "Content-Type: text/plain\r\n",
+    "; filename=\"\"",
+    "; name=b",
+    "\"",
+    "\\",
+    ";",
+    "=",
+    ":",
+];
+
+proptest! {
+    #[test]
+    fn multipart(pieces in vec(select(FORM_PIECES), 0..24), cut in 0u8..40) {
+        let mut data = vec![0, cut];
+        pieces.iter().for_each(|piece| data.extend_from_slice(piece.as_bytes()));
+        oracle::multipart::check(&data);
+    }
+}

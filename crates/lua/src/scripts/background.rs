@@ -219,7 +219,7 @@ impl Scripts {
                 Waits::Wake => task.is_woken,
                 Waits::Until(at_ms) => at_ms <= now.monotonic_ms,
                 Waits::Job => task.result.is_some(),
-                Waits::Body | Waits::Room => false,
+                Waits::Content | Waits::Room => false,
             };
             // It may have been called twice.
             if !can_go_on {

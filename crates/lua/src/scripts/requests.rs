@@ -13,7 +13,8 @@ use pinion_http::request::RequestHead;
 
 use super::background::resumed;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
-use crate::limits::{BODY_MAX_BYTES, FAILING_CPU_MAX_MS, WALL_MAX_MS};
+use crate::content;
+use crate::limits::{FAILING_CPU_MAX_MS, WALL_MAX_MS};
 use crate::request;
 use crate::router::Match;
 use crate::task::{Task, TaskId, Waits};
@@ -66,12 +67,13 @@ impl Scripts {
                 self.end_of(&vm, id);
                 return Outcome::Gone;
             }
-            Event::Body(bytes) => {
-                if let Some(task) = vm.tasks().get(id) {
-                    task.body.extend_from_slice(bytes);
+            Event::Body(_) | Event::BodyEnd(_) => {
+                let exchange = &mut *outlet.exchange;
+                let came = |task| content::came(task, event, exchange);
+                if vm.tasks().get(id).is_some_and(came) {
+                    return self.go_on(&vm, id, true, outlet);
                 }
             }
-            Event::BodyEnd(_) if waits == Waits::Body => return self.body(&vm, id, outlet),
             Event::Writable if waits == Waits::Room => {
                 return self.go_on(&vm, id, true, outlet);
             }
@@ -98,20 +100,9 @@ impl Scripts {
             }
             _ => {}
         }
+        let deadline_ms = vm.tasks().get(id).map_or(deadline_ms, |task| task.deadline_ms);
         wait(waits, deadline_ms, outlet.exchange);
         Outcome::Waits
-    }
-
-    /// The content of a request has come in full.
-    fn body(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) -> Outcome {
-        let body = match vm.tasks().get(id) {
-            Some(task) => std::mem::take(&mut task.body),
-            None => Vec::new(),
-        };
-        match vm.lua().create_string(body) {
-            Ok(text) => self.go_on(vm, id, (true, text), outlet),
-            Err(error) => self.fail(vm, id, &Fault::OverBudget(error.to_string()), outlet),
-        }
     }
 
     /// A handler begins.
@@ -239,21 +230,23 @@ impl Scripts {
         fault: &Fault,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
-        let (shown, has_begun, was_failing, sent) = {
+        let (shown, has_begun, was_failing, sent, refused) = {
             let mut tasks = vm.tasks();
             let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
             (task.coroutine, task.waits) = (None, Waits::No);
             let was_failing = std::mem::replace(&mut task.is_failing, true);
-            (task.request.shown(), task.has_begun, was_failing, task.sent_bytes)
+            let refused = content::refused(task, fault);
+            (task.request.shown(), task.has_begun, was_failing, task.sent_bytes, refused)
         };
         let (status, text) = match fault {
             Fault::Error(text) | Fault::OverBudget(text) => (500, text),
             Fault::OverTime(text) => (503, text),
         };
+        let status = refused.unwrap_or(status);
         let failure_id = self.ids.next();
         let report = format!("{shown}: {text}");
         tell(&failure_id, &report);
-        let is_error = matches!(fault, Fault::Error(_));
+        let is_error = matches!(fault, Fault::Error(_)) && refused.is_none();
         if is_error && !was_failing && !has_begun && vm.has(Handler::OnError) {
             if let Some(task) = vm.tasks().get(id) {
                 task.answer.clear();
@@ -319,11 +312,7 @@ fn begin(
         Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // Handed on by the caller, which knows the threads.
         Operation::Job => Some(Waits::Job),
-        Operation::Body if !task.request.has_content() => None,
-        Operation::Body => {
-            outlet.exchange.want(BODY_MAX_BYTES);
-            Some(Waits::Body)
-        }
+        Operation::Content => content::begin(task, outlet.exchange),
         Operation::Write(text) | Operation::Flush(text) => {
             let text = text.as_bytes();
             if !task.has_begun {

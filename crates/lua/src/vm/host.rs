@@ -119,7 +119,7 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
             let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
             seconds.map(Operation::Sleep)
         }
-        (b"body", _) => Some(Operation::Body),
+        (b"content", _) => Some(Operation::Content),
         (b"wake", _) => Some(Operation::Wake),
         (b"job", _) => Some(Operation::Job),
         (b"write", Value::String(text)) => Some(Operation::Write(text)),
@@ -137,6 +137,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<Function> {
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     table.raw_set("libraries", libraries(lua)?)?;
     requests(lua, host, &table)?;
+    super::content::install(lua, host, &table)?;
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
     work::install(lua, host, &table)?;
@@ -168,7 +169,7 @@ fn libraries(lua: &Lua) -> Result<Table> {
     Ok(libraries)
 }
 
-const OVER: &str = "the request is over; its req and res are good for nothing any more";
+pub(super) const OVER: &str = "the request is over; its req and res are good for nothing any more";
 
 pub(super) type Outcome<T> = (Option<T>, Option<String>);
 

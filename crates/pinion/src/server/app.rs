@@ -69,6 +69,24 @@ impl SitesApp {
         Self { published, serving, work, journal, health, redirect, dynamic, looked_unix_seconds }
     }
 
+    /// A request announces more content than is allowed: only a handler may allow it more.
+    #[cold]
+    fn oversized(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
+        let listener = exchange.listener();
+        let is_redirected = self.redirect.as_ref().is_some_and(|one| one.is_for(listener));
+        if is_redirected || is_unsecured(head, exchange) {
+            return;
+        }
+        let Some(serving) = &self.serving else { return };
+        let index = serving.roster.hosts.select(head.authority);
+        let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
+        let Some(scripted) = &site.scripted else { return };
+        if let Offer::Handler(found) = self.dynamic.offer(scripted, head) {
+            let (archive, journal) = (site.generation.archive(), &mut self.journal);
+            self.dynamic.begin(scripted, Some(found), head, &archive, journal, exchange);
+        }
+    }
+
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
     /// it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
@@ -261,7 +279,7 @@ impl App for SitesApp {
         match event {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
-            Event::Head(_) => {}
+            Event::Head(head) => self.oversized(head, exchange),
             event => self.dynamic.event(&event, &mut self.journal, exchange),
         }
     }

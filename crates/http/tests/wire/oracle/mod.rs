@@ -8,6 +8,7 @@ pub(crate) mod h1_request;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod hpack;
+pub(crate) mod multipart;
 pub(crate) mod qpack;
 pub(crate) mod range;
 pub(crate) mod target_decode;

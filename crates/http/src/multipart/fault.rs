@@ -1,0 +1,52 @@
+//! What can be wrong with a form, and the status of each.
+
+/// What is wrong with a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// `Content-Type` has no boundary, two of them, or none that RFC 2046 §5.1.1 allows.
+    Boundary,
+    /// Behind a delimiter stands neither the end of its line nor what makes it the last one.
+    Delimiter,
+    /// The head of a part has a line that is no field, or says the same thing twice.
+    PartHead,
+    /// A part has no `Content-Disposition: form-data` with a name (RFC 7578 §4.2).
+    Nameless,
+    /// The form ends before its last delimiter.
+    Incomplete,
+    /// The head of a part is over [`PART_HEAD_MAX_BYTES`](crate::limits::PART_HEAD_MAX_BYTES).
+    PartHeadTooLarge,
+    /// A name is over [`PART_NAME_MAX_BYTES`](crate::limits::PART_NAME_MAX_BYTES).
+    NameTooLong,
+    /// There are more parts than [`PARTS_MAX`](crate::limits::PARTS_MAX).
+    TooManyParts,
+}
+
+impl Fault {
+    /// The status of an answer that says so: 413 for what is too much, 400 for what is wrong.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Boundary
+            | Self::Delimiter
+            | Self::PartHead
+            | Self::Nameless
+            | Self::Incomplete => 400,
+            Self::PartHeadTooLarge | Self::NameTooLong | Self::TooManyParts => 413,
+        }
+    }
+
+    /// What is wrong, in a few words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Boundary => "the content type of the form has no valid boundary",
+            Self::Delimiter => "a delimiter of the form has something else behind it",
+            Self::PartHead => "the head of a part of the form is malformed",
+            Self::Nameless => "a part of the form has no name",
+            Self::Incomplete => "the form ends in the middle",
+            Self::PartHeadTooLarge => "the head of a part of the form is too large",
+            Self::NameTooLong => "a name in the form is too long",
+            Self::TooManyParts => "the form has too many parts",
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The head of a part: what it is called, and whether it is a file.
+
+use super::Fault;
+use super::parameters::Parameters;
+use crate::grammar::{is_token, trim};
+use crate::limits::PART_NAME_MAX_BYTES;
+
+/// What the head of a part says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The name of the field of the form: any bytes, mostly UTF-8, perhaps none.
+    pub name: Vec<u8>,
+    /// For a file, what the client calls it: any bytes, a path among them. Nothing to open a file
+    /// by. Empty when nobody chose one.
+    pub file_name: Option<Vec<u8>>,
+    /// `Content-Type` as it was sent: what the client takes it for.
+    pub content_type: Option<Vec<u8>>,
+}
+
+/// Reads whole lines, each with its CRLF.
+pub(super) fn read(lines: &[u8]) -> Result<Part, Fault> {
+    let (mut names, mut content_type) = (None, None);
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\r\n").ok_or(Fault::PartHead)?;
+        if memchr::memchr(b'\r', line).is_some() {
+            return Err(Fault::PartHead);
+        }
+        let at = memchr::memchr(b':', line).ok_or(Fault::PartHead)?;
+        let (name, value) = (&line[..at], trim(&line[at + 1..]));
+        if !is_token(name) {
+            return Err(Fault::PartHead);
+        }
+        let is_again = if name.eq_ignore_ascii_case(b"content-disposition") {
+            names.replace(disposition(value)?).is_some()
+        } else if name.eq_ignore_ascii_case(b"content-type") {
+            content_type.replace(value.to_vec()).is_some()
+        } else {
+            // RFC 7578 §4.8: others are ignored.
+            false
+        };
+        if is_again {
+            return Err(Fault::PartHead);
+        }
+    }
+    let (name, file_name) = names.ok_or(Fault::Nameless)?;
+    Ok(Part { name, file_name, content_type })
+}
+
+type Names = (Vec<u8>, Option<Vec<u8>>);
+
+/// The names in `Content-Disposition` (RFC 7578 §4.2). `filename*` must not be there, and is
+/// ignored with all other parameters.
+fn disposition(value: &[u8]) -> Result<Names, Fault> {
+    let (kind, parameters) = Parameters::of(value);
+    if !kind.eq_ignore_ascii_case(b"form-data") {
+        return Err(Fault::Nameless);
+    }
+    let (mut name, mut file_name) = (None, None);
+    for parameter in parameters {
+        let (key, value) = parameter?;
+        let into = if key.eq_ignore_ascii_case(b"name") {
+            &mut name
+        } else if key.eq_ignore_ascii_case(b"filename") {
+            &mut file_name
+        } else {
+            continue;
+        };
+        if into.replace(unescaped(&value)).is_some() {
+            return Err(Fault::PartHead);
+        }
+    }
+    let name = name.ok_or(Fault::Nameless)?;
+    if name.len() > PART_NAME_MAX_BYTES {
+        return Err(Fault::NameTooLong);
+    }
+    Ok((name, file_name))
+}
+
+/// Undoes what browsers do to names (WHATWG HTML §4.10.21.8): they write a quote and line breaks
+/// as `%22`, `%0D` and `%0A`, and a percent sign as itself.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let [first, behind @ ..] = rest {
+        let (byte, behind) = match rest {
+            [b'%', b'2', b'2', behind @ ..] => (b'"', behind),
+            [b'%', b'0', b'D' | b'd', behind @ ..] => (b'\r', behind),
+            [b'%', b'0', b'A' | b'a', behind @ ..] => (b'\n', behind),
+            _ => (*first, behind),
+        };
+        plain.push(byte);
+        rest = behind;
+    }
+    plain
+}

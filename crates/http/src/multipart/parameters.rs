@@ -1,0 +1,119 @@
+//! Parameters behind a value (RFC 9110 §5.6.6), as forms have them.
+
+use super::Fault;
+use crate::grammar::{is_token, trim};
+use crate::limits::BOUNDARY_MAX_BYTES;
+
+/// The boundary of a form, by the value of `Content-Type`; none when it is no
+/// `multipart/form-data`.
+///
+/// # Errors
+/// [`Fault::Boundary`]: it is one, and has no boundary that can be used.
+pub fn boundary(content_type: &[u8]) -> Option<Result<Vec<u8>, Fault>> {
+    let (kind, parameters) = Parameters::of(content_type);
+    if !kind.eq_ignore_ascii_case(b"multipart/form-data") {
+        return None;
+    }
+    Some(
+        only(parameters, b"boundary")
+            .filter(|boundary| is_boundary(boundary))
+            .ok_or(Fault::Boundary),
+    )
+}
+
+/// The value of a parameter that has to be there once.
+fn only(parameters: Parameters<'_>, wanted: &[u8]) -> Option<Vec<u8>> {
+    let mut value = None;
+    for parameter in parameters {
+        let (name, text) = parameter.ok()?;
+        if name.eq_ignore_ascii_case(wanted) && value.replace(text).is_some() {
+            return None;
+        }
+    }
+    value
+}
+
+/// RFC 2046 §5.1.1: 1 to 70 of these, and no space at the end.
+fn is_boundary(bytes: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte);
+    let has_end = bytes.last().is_some_and(|&byte| byte != b' ');
+    has_end && bytes.len() <= BOUNDARY_MAX_BYTES && bytes.iter().all(is_allowed)
+}
+
+/// The parameters of a value, one by one: their names, and their values without quotes.
+pub(super) struct Parameters<'a> {
+    rest: &'a [u8],
+}
+
+/// A name and a value.
+type Parameter<'a> = (&'a [u8], Vec<u8>);
+
+impl<'a> Parameters<'a> {
+    /// What stands before the first semicolon, and the parameters behind it.
+    pub(super) fn of(value: &'a [u8]) -> (&'a [u8], Self) {
+        let at = memchr::memchr(b';', value).unwrap_or(value.len());
+        (trim(&value[..at]), Self { rest: &value[at..] })
+    }
+
+    /// The next one; none at the end, which may have a semicolon.
+    fn read(&mut self) -> Option<Result<Parameter<'a>, Fault>> {
+        self.rest = trim(self.rest);
+        while let [b';', rest @ ..] = self.rest {
+            self.rest = trim(rest);
+        }
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some(at) = memchr::memchr(b'=', self.rest) else { return Some(Err(Fault::PartHead)) };
+        let (name, rest) = (&self.rest[..at], &self.rest[at + 1..]);
+        if !is_token(name) {
+            return Some(Err(Fault::PartHead));
+        }
+        let (value, rest) = match rest {
+            [b'"', quoted @ ..] => match unquoted(quoted) {
+                Some(value) => value,
+                None => return Some(Err(Fault::PartHead)),
+            },
+            // Some programs do not quote what is no token.
+            _ => {
+                let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
+                (trim(&rest[..end]).to_vec(), &rest[end..])
+            }
+        };
+        self.rest = trim(rest);
+        let is_well = self.rest.is_empty() || self.rest.starts_with(b";");
+        Some(if is_well { Ok((name, value)) } else { Err(Fault::PartHead) })
+    }
+}
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = Result<Parameter<'a>, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.read();
+        if matches!(next, Some(Err(_))) {
+            self.rest = &[];
+        }
+        next
+    }
+}
+
+/// The text up to the closing quote, and what is behind it. A backslash stands for itself, as in
+/// the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4).
+fn unquoted(quoted: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (mut text, mut rest) = (Vec::new(), quoted);
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some((text, behind)),
+            [b'\\', byte @ (b'"' | b'\\'), behind @ ..] => {
+                text.push(*byte);
+                behind
+            }
+            [byte, behind @ ..] => {
+                text.push(*byte);
+                behind
+            }
+            [] => return None,
+        };
+    }
+}

@@ -1,0 +1,268 @@
+//! The content of a request as it comes: asked of the engine in small amounts, so that a client
+//! never sends faster than its handler reads.
+
+use pinion_engine::app::Event;
+use pinion_engine::exchange::Exchange;
+
+use crate::limits::{
+    BODY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS,
+    UPLOAD_MAX_BYTES,
+};
+use crate::task::{Task, Waits};
+use crate::upload::Upload;
+use crate::vm::Fault;
+use pinion_http::multipart::{self, Reader};
+
+/// What has come of the content of a request, and what its handler wants of it.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    /// Bytes that have come, of which the first `taken` were taken.
+    kept: Vec<u8>,
+    taken: usize,
+    /// Bytes that were asked of the engine and have not come.
+    wanted: u64,
+    /// The engine was asked for the first time.
+    has_begun: bool,
+    /// There is no more.
+    is_over: bool,
+    /// Most bytes that it may have, where the script has said so.
+    limit: Option<u64>,
+    demand: Demand,
+    /// The form that it is.
+    upload: Option<Box<Upload>>,
+    refusal: Option<Refusal>,
+    /// Since when its handler waits for more, in monotonic milliseconds.
+    waits_since_ms: u64,
+    /// How much longer the request may take, because its client was slow.
+    waited_ms: u64,
+}
+
+/// What a handler waits for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    /// Up to so many bytes.
+    Piece(usize),
+    /// All of it, as one string.
+    #[default]
+    Whole,
+    /// All of it, as a form.
+    Form,
+}
+
+/// Why content cannot be used, which is the fault of its client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The status of an answer that says so; 500 where it is the server that cannot.
+    pub(crate) status: u16,
+    pub(crate) why: String,
+}
+
+impl From<multipart::Fault> for Refusal {
+    fn from(fault: multipart::Fault) -> Self {
+        Self { status: fault.status(), why: fault.as_str().to_owned() }
+    }
+}
+
+/// What a function that takes content has found.
+pub(crate) enum Taken<T> {
+    /// This.
+    Is(T),
+    /// It has to wait for more.
+    Waits,
+    /// It cannot be had: why.
+    Not(String),
+}
+
+const IS_FORM: &str = "the content is read as a form";
+
+impl Content {
+    /// The limit that the script wants for it.
+    pub(crate) fn set_limit(&mut self, bytes: u64) -> Result<(), &'static str> {
+        if self.has_begun {
+            return Err("the content is being read; set its limit before");
+        }
+        self.limit = Some(bytes);
+        Ok(())
+    }
+
+    /// The next bytes, at most so many; none at the end.
+    pub(crate) fn piece<T>(
+        &mut self,
+        most: usize,
+        make: impl FnOnce(&[u8]) -> T,
+    ) -> Taken<Option<T>> {
+        if self.upload.is_some() {
+            return Taken::Not(IS_FORM.to_owned());
+        }
+        let rest = self.kept.get(self.taken..).unwrap_or_default();
+        if let Some(piece) = rest.get(..most.min(rest.len())).filter(|piece| !piece.is_empty()) {
+            let made = make(piece);
+            self.taken += piece.len();
+            if self.taken == self.kept.len() {
+                self.kept.clear();
+                self.taken = 0;
+            }
+            return Taken::Is(Some(made));
+        }
+        if let Some(refusal) = &self.refusal {
+            return Taken::Not(refusal.why.clone());
+        }
+        if self.is_over {
+            return Taken::Is(None);
+        }
+        self.demand = Demand::Piece(most);
+        Taken::Waits
+    }
+
+    /// All that is left of it.
+    pub(crate) fn whole<T>(&mut self, make: impl FnOnce(&[u8]) -> T) -> Taken<T> {
+        if self.upload.is_some() {
+            return Taken::Not(IS_FORM.to_owned());
+        }
+        if let Some(refusal) = &self.refusal {
+            return Taken::Not(refusal.why.clone());
+        }
+        if self.is_over {
+            let made = make(self.kept.get(self.taken..).unwrap_or_default());
+            (self.kept, self.taken) = (Vec::new(), 0);
+            return Taken::Is(made);
+        }
+        self.demand = Demand::Whole;
+        Taken::Waits
+    }
+
+    /// All of it as a form, if its type says that it is one with parts.
+    pub(crate) fn form(&mut self, content_type: Option<&[u8]>) -> Taken<Option<&Upload>> {
+        if self.upload.is_none() && self.refusal.is_none() {
+            let boundary = match content_type.and_then(multipart::boundary) {
+                None => return Taken::Is(None),
+                Some(_) if self.has_begun => {
+                    return Taken::Not("the content is being read; it is no form then".to_owned());
+                }
+                Some(boundary) => boundary,
+            };
+            match boundary {
+                Ok(boundary) => self.upload = Some(Box::new(Upload::new(Reader::new(&boundary)))),
+                Err(fault) => self.refusal = Some(fault.into()),
+            }
+            self.limit = self.limit.or(Some(UPLOAD_MAX_BYTES));
+            self.demand = Demand::Form;
+            if self.is_over {
+                self.end_form();
+            }
+        }
+        if let Some(refusal) = &self.refusal {
+            return Taken::Not(refusal.why.clone());
+        }
+        match &self.upload {
+            Some(upload) if upload.is_complete() => Taken::Is(Some(upload)),
+            _ => Taken::Waits,
+        }
+    }
+
+    /// The form that it was.
+    pub(crate) fn upload(&self) -> Option<&Upload> {
+        self.upload.as_deref()
+    }
+
+    /// The request has none.
+    pub(crate) fn is_none(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether a handler that waits can go on.
+    fn is_ready(&self) -> bool {
+        let has_piece = matches!(self.demand, Demand::Piece(_)) && !self.kept.is_empty();
+        self.is_over || self.refusal.is_some() || has_piece
+    }
+
+    /// Asks the engine for more. Half of what was asked for has come before it is asked again, so
+    /// that the client need not pause.
+    fn ask(&mut self, exchange: &mut Exchange<'_>) {
+        if !std::mem::replace(&mut self.has_begun, true)
+            && let Some(limit) = self.limit
+        {
+            exchange.body_limit(limit);
+        }
+        let most = match self.demand {
+            Demand::Piece(bytes) => bytes.clamp(1, CONTENT_PIECE_MAX_BYTES),
+            Demand::Whole | Demand::Form => CONTENT_PIECE_MAX_BYTES,
+        } as u64;
+        if self.wanted <= most / 2 {
+            exchange.want(most - self.wanted);
+            self.wanted = most;
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.wanted = self.wanted.saturating_sub(bytes.len() as u64);
+        if self.refusal.is_some() {
+            return;
+        }
+        if let Some(upload) = &mut self.upload {
+            self.refusal = upload.push(bytes).err();
+            return;
+        }
+        let most = self.limit.map_or(BODY_MAX_BYTES, |limit| limit.min(CONTENT_TEXT_MAX_BYTES));
+        if (self.kept.len() + bytes.len()) as u64 > most {
+            let why = format!("the content is larger than {most} bytes: read it in pieces");
+            self.refusal = Some(Refusal { status: 413, why });
+            self.kept = Vec::new();
+            return;
+        }
+        self.kept.extend_from_slice(bytes);
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        self.end_form();
+    }
+
+    fn end_form(&mut self) {
+        if let (Some(upload), None) = (&mut self.upload, &self.refusal) {
+            self.refusal = upload.finish().err();
+        }
+    }
+}
+
+/// A handler wants content; nothing when what it wants is there.
+pub(crate) fn begin(task: &mut Task, exchange: &mut Exchange<'_>) -> Option<Waits> {
+    if task.content.is_ready() {
+        return None;
+    }
+    task.content.ask(exchange);
+    task.content.waits_since_ms = exchange.now().monotonic_ms;
+    Some(Waits::Content)
+}
+
+/// Content has come, or its end; whether a handler that waits for it can go on. While content
+/// comes, the time of the request stands still: it is its client that is slow.
+pub(crate) fn came(task: &mut Task, event: &Event<'_>, exchange: &mut Exchange<'_>) -> bool {
+    match event {
+        Event::Body(bytes) => task.content.add(bytes),
+        _ => task.content.end(),
+    }
+    if task.waits != Waits::Content {
+        return false;
+    }
+    let content = &mut task.content;
+    let now_ms = exchange.now().monotonic_ms;
+    let waited_ms = now_ms.saturating_sub(content.waits_since_ms);
+    let granted_ms = waited_ms.min(CONTENT_WAIT_MAX_MS.saturating_sub(content.waited_ms));
+    content.waits_since_ms = now_ms;
+    content.waited_ms += granted_ms;
+    task.deadline_ms += granted_ms;
+    if content.is_ready() {
+        return true;
+    }
+    content.ask(exchange);
+    false
+}
+
+/// The status of an error that is the client's: its content was refused, and the handler has left
+/// it at that.
+pub(crate) fn refused(task: &Task, fault: &Fault) -> Option<u16> {
+    let (Fault::Error(text), Some(refusal)) = (fault, &task.content.refusal) else { return None };
+    let first = text.lines().next().unwrap_or_default();
+    first.ends_with(&refusal.why).then_some(refusal.status)
+}

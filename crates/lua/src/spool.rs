@@ -1,0 +1,141 @@
+//! Where the files of a form lie until its request is over: little in memory, more in a file that
+//! has no name, so that whatever happens nothing of it is left behind.
+//!
+//! It is written by the worker itself, which waits for it. That is a copy into the page cache (or
+//! into memory, where the folder is a tmpfs) and takes about as long as reading from the socket
+//! did; a kernel that must write back first can hold it up for longer. What bounds this is the
+//! limit of the form.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::limits::SPOOL_MEMORY_MAX_BYTES;
+
+/// Bytes that are added at the end and read anywhere.
+#[derive(Debug, Default)]
+pub(crate) struct Spool {
+    /// What stands in the file.
+    stored_bytes: u64,
+    file: Option<File>,
+    /// What comes behind it.
+    memory: Vec<u8>,
+}
+
+impl Spool {
+    /// How much there is.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored_bytes + self.memory.len() as u64
+    }
+
+    /// Adds some.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.memory.extend_from_slice(bytes);
+        if self.memory.len() <= SPOOL_MEMORY_MAX_BYTES {
+            return Ok(());
+        }
+        self.store()
+    }
+
+    /// Nothing more will be added.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if self.file.is_some() {
+            self.store()?;
+            self.memory = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Bytes of a finished one. They have to be there.
+    pub(crate) fn read(&self, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let end = at.checked_add(bytes).filter(|&end| end <= self.bytes()).ok_or_else(short)?;
+        match &self.file {
+            Some(file) => {
+                let mut read = vec![0; usize::try_from(bytes).map_err(|_| short())?];
+                file.read_exact_at(&mut read, at)?;
+                Ok(read)
+            }
+            None => {
+                self.memory.get(at as usize..end as usize).map(<[u8]>::to_vec).ok_or_else(short)
+            }
+        }
+    }
+
+    fn store(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(without_name(&std::env::temp_dir())?),
+        };
+        file.write_all(&self.memory)?;
+        self.stored_bytes += self.memory.len() as u64;
+        self.memory.clear();
+        Ok(())
+    }
+}
+
+/// A new file that no path leads to.
+fn without_name(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
+        // Not every file system has them: then a name that nobody guesses, for a moment.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            named_for_a_moment(&options, folder)
+        }
+        opened => opened,
+    }
+}
+
+fn named_for_a_moment(options: &OpenOptions, folder: &Path) -> io::Result<File> {
+    let path = folder.join(format!(".pinion-upload-{:016x}", RandomState::new().hash_one(0)));
+    let file = options.clone().create_new(true).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_read_wherever_it_lies() {
+        for count in [1, 10, 100, 1000] {
+            let mut spool = Spool::default();
+            let mut expected = Vec::new();
+            for number in 0..count {
+                let piece = [number as u8; 1013];
+                spool.append(&piece).expect("added");
+                expected.extend_from_slice(&piece);
+                assert!(spool.memory.len() <= SPOOL_MEMORY_MAX_BYTES);
+            }
+            spool.finish().expect("finished");
+            assert_eq!(spool.file.is_some(), expected.len() > SPOOL_MEMORY_MAX_BYTES);
+            assert_eq!(spool.bytes(), expected.len() as u64);
+            assert_eq!(spool.read(0, spool.bytes()).expect("all"), expected);
+            assert_eq!(spool.read(1000, 13).expect("some"), expected[1000..1013]);
+            assert!(spool.read(1, spool.bytes()).is_err());
+            assert!(spool.read(u64::MAX, 2).is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_leaves_no_name() {
+        let folder = std::env::temp_dir().join(format!("pinion-spool-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        let files = [without_name(&folder), named_for_a_moment(&options, &folder)];
+        for file in files {
+            let mut file = file.expect("a file");
+            file.write_all(b"content").expect("written");
+            let mut read = [0; 7];
+            file.read_exact_at(&mut read, 0).expect("read");
+            assert_eq!(&read, b"content");
+        }
+        assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
+        fs::remove_dir(&folder).expect("it is empty");
+    }
+}

@@ -1,0 +1,251 @@
+//! A form with files, as it comes: fields in memory, files in one spool.
+
+use pinion_http::multipart::{Event, Part, Reader};
+
+use crate::content::Refusal;
+use crate::file_name;
+use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
+use crate::spool::Spool;
+use std::io;
+
+/// A form, as far as it has come. Its files are gone with it.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    reader: Reader,
+    form: Form,
+    is_complete: bool,
+}
+
+/// What has been read.
+#[derive(Debug, Default)]
+struct Form {
+    entries: Vec<Entry>,
+    spool: Spool,
+    files: usize,
+    /// Bytes of names and of values that are no files.
+    fields_bytes: usize,
+    /// The file that is being read has a name, or content.
+    is_file_there: bool,
+    refusal: Option<Refusal>,
+}
+
+/// A field of a form.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) value: Value,
+}
+
+#[derive(Debug)]
+pub(crate) enum Value {
+    Text(Vec<u8>),
+    File(Stored),
+}
+
+/// A file of a form.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// What the client calls it, made safe.
+    pub(crate) name: String,
+    /// What the client takes it for.
+    pub(crate) kind: Option<Vec<u8>>,
+    /// Where it begins in the spool, and how long it is.
+    at: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Upload {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self { reader, form: Form::default(), is_complete: false }
+    }
+
+    /// The next bytes of the form.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let Self { reader, form, .. } = self;
+        reader.push(bytes, &mut |event| form.event(event))?;
+        form.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// There are no more.
+    pub(crate) fn finish(&mut self) -> Result<(), Refusal> {
+        self.reader.finish()?;
+        self.form.spool.finish().map_err(|error| not_stored(&error))?;
+        self.is_complete = true;
+        Ok(())
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.form.entries
+    }
+
+    /// A file by the number of its entry.
+    pub(crate) fn file(&self, number: usize) -> Option<&Stored> {
+        match &self.form.entries.get(number)?.value {
+            Value::File(file) => Some(file),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// Up to so many bytes of a file, from `at` on.
+    pub(crate) fn read(&self, file: &Stored, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let bytes = bytes.min(file.bytes.saturating_sub(at));
+        self.form.spool.read(file.at + at.min(file.bytes), bytes)
+    }
+}
+
+impl Form {
+    fn event(&mut self, event: Event<'_>) {
+        if self.refusal.is_some() {
+            return;
+        }
+        let done = match event {
+            Event::Part(part) => self.begin(part),
+            Event::Data(bytes) => self.data(bytes),
+            Event::PartEnd => {
+                self.end();
+                Ok(())
+            }
+            Event::End => Ok(()),
+        };
+        self.refusal = done.err();
+    }
+
+    fn begin(&mut self, part: Part) -> Result<(), Refusal> {
+        let Part { name, file_name, content_type } = part;
+        let kind_bytes = content_type.as_ref().map_or(0, Vec::len);
+        self.charge(name.len() + file_name.as_ref().map_or(0, Vec::len) + kind_bytes)?;
+        let value = match file_name {
+            None => Value::Text(Vec::new()),
+            Some(sent) => {
+                self.is_file_there = !sent.is_empty();
+                self.files += 1;
+                if self.files > FORM_FILES_MAX {
+                    return Err(too_much("the form has too many files"));
+                }
+                let name = file_name::safe(&sent);
+                let at = self.spool.bytes();
+                Value::File(Stored { name, kind: content_type, at, bytes: 0 })
+            }
+        };
+        self.entries.push(Entry { name, value });
+        Ok(())
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let is_text = matches!(self.entries.last(), Some(Entry { value: Value::Text(_), .. }));
+        if is_text {
+            self.charge(bytes.len())?;
+        }
+        match self.entries.last_mut().map(|entry| &mut entry.value) {
+            Some(Value::Text(text)) => text.extend_from_slice(bytes),
+            Some(Value::File(file)) => {
+                self.is_file_there = true;
+                file.bytes += bytes.len() as u64;
+                self.spool.append(bytes).map_err(|error| not_stored(&error))?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A file without a name and without content is what browsers send when nobody has chosen one.
+    fn end(&mut self) {
+        let is_file = matches!(self.entries.last(), Some(Entry { value: Value::File(_), .. }));
+        if is_file && !self.is_file_there {
+            self.entries.pop();
+        }
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.fields_bytes += bytes;
+        if self.fields_bytes > FORM_FIELDS_MAX_BYTES {
+            return Err(too_much("the fields of the form are too large"));
+        }
+        Ok(())
+    }
+}
+
+fn too_much(why: &str) -> Refusal {
+    Refusal { status: 413, why: why.to_owned() }
+}
+
+#[cold]
+fn not_stored(error: &io::Error) -> Refusal {
+    let folder = std::env::temp_dir();
+    let why = format!("an upload cannot be stored in {}: {error}", folder.display());
+    Refusal { status: 500, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upload(form: &[u8]) -> Result<Upload, Refusal> {
+        let mut upload = Upload::new(Reader::new(b"b"));
+        for piece in form.chunks(1000) {
+            upload.push(piece)?;
+        }
+        upload.finish()?;
+        Ok(upload)
+    }
+
+    fn part(parameters: &str, content: &str) -> String {
+        let head = format!("Content-Disposition: form-data; {parameters}");
+        format!("--b\r\n{head}\r\n\r\n{content}\r\n")
+    }
+
+    #[test]
+    fn files_lie_one_behind_the_other() {
+        let (small, large) = ("s".repeat(10), "l".repeat(100_000));
+        let form = part("name=a", "1")
+            + &part("name=f; filename=small", &small)
+            + &part("name=none; filename=\"\"", "")
+            + &part("name=f; filename=empty", "")
+            + &part("name=g; filename=\"\"", &large)
+            + &part("name=f; filename=small", &small)
+            + "--b--";
+        let upload = upload(form.as_bytes()).expect("a form");
+        let found: Vec<_> = upload
+            .entries()
+            .iter()
+            .enumerate()
+            .map(|(number, entry)| match (&entry.value, upload.file(number)) {
+                (Value::Text(text), None) => ("", text.clone()),
+                (_, Some(file)) => {
+                    (&*file.name, upload.read(file, 0, u64::MAX).expect("its content"))
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let expected = [
+            ("", bytes("1")),
+            ("small", bytes(&small)),
+            ("empty", Vec::new()),
+            ("unnamed", bytes(&large)),
+            ("small", bytes(&small)),
+        ];
+        assert_eq!(found, expected);
+        let last = upload.file(4).expect("a file");
+        assert_eq!(upload.read(last, 8, 100).expect("its end"), b"ss");
+        assert_eq!(upload.read(last, 80, 100).expect("behind its end"), b"");
+    }
+
+    #[test]
+    fn more_than_a_form_may_have_is_refused() {
+        let file = part("name=f; filename=x", "");
+        let most = file.repeat(FORM_FILES_MAX);
+        assert!(upload(format!("{most}--b--").as_bytes()).is_ok());
+        let refusal = upload(format!("{most}{file}--b--").as_bytes()).expect_err("too many");
+        assert_eq!((refusal.status, &*refusal.why), (413, "the form has too many files"));
+        let fits = part("name=a", &"x".repeat(FORM_FIELDS_MAX_BYTES - 1));
+        assert!(upload(format!("{fits}--b--").as_bytes()).is_ok());
+        let refusal = upload(format!("{fits}{}--b--", part("name=b", "")).as_bytes());
+        assert_eq!(refusal.expect_err("too much").status, 413);
+        assert_eq!(upload(file.as_bytes()).expect_err("no end").status, 400);
+    }
+}

@@ -1,0 +1,153 @@
+//! The functions by which a script reads the content of its request.
+
+use std::rc::Rc;
+
+use mlua::{Function, Lua, LuaString, Result, Table, Value};
+
+use super::host::{Host, OVER};
+use crate::content::{Content, Taken};
+use crate::form;
+use crate::limits::{CONTENT_PIECE_MAX_BYTES, MEMORY_MAX_BYTES};
+use crate::task::TaskId;
+use crate::upload::{self, Upload};
+
+/// What was taken; whether to wait for it; why it cannot be had.
+type Answer<T> = (Option<T>, bool, Option<String>);
+
+/// Puts the functions into the table that `content.lua` gets, and itself as `content`.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    table.raw_set("PIECE_BYTES", CONTENT_PIECE_MAX_BYTES)?;
+    let chunk = lua.load(include_str!("../content.lua")).set_name("=pinion");
+    table.raw_set("content", chunk.into_function()?)?;
+    content(lua, host, table)?;
+    files(lua, host, table)
+}
+
+fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let limit = move |_: &Lua, (id, bytes): (TaskId, f64)| -> Result<Option<String>> {
+        let Some(bytes) = whole(bytes) else {
+            return Ok(Some(format!("a limit is a whole number of bytes, not {bytes}")));
+        };
+        let limited = with(&of, id, |content| content.set_limit(bytes));
+        Ok(match limited {
+            Some(outcome) => outcome.err().map(str::to_owned),
+            None => Some(OVER.to_owned()),
+        })
+    };
+    table.raw_set("limit_content", lua.create_function(limit)?)?;
+    let of = Rc::clone(host);
+    let piece = move |lua: &Lua, (id, bytes): (TaskId, Option<f64>)| -> Result<Answer<LuaString>> {
+        let bytes = match bytes.map(whole) {
+            None => CONTENT_PIECE_MAX_BYTES,
+            Some(Some(bytes @ 1..)) => bytes.min(CONTENT_PIECE_MAX_BYTES as u64) as usize,
+            Some(_) => {
+                let why = "the size of a piece is a whole number of bytes, 1 or more";
+                return Ok((None, false, Some(why.to_owned())));
+            }
+        };
+        let taken = with(&of, id, |content| content.piece(bytes, |piece| lua.create_string(piece)));
+        answer(taken, Option::transpose)
+    };
+    table.raw_set("take_piece", lua.create_function(piece)?)?;
+    let of = Rc::clone(host);
+    let whole = move |lua: &Lua, id: TaskId| -> Result<Answer<LuaString>> {
+        let taken = with(&of, id, |content| content.whole(|all| lua.create_string(all)));
+        answer(taken, |made| made.map(Some))
+    };
+    table.raw_set("take_whole", lua.create_function(whole)?)
+}
+
+fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let take = move |lua: &Lua, (id, file): (TaskId, Function)| -> Result<Answer<Table>> {
+        let mut tasks = of.tasks.borrow_mut();
+        let taken = tasks.get(id).map(|task| {
+            let content_type = task.request.only_field(b"content-type");
+            ready(&mut task.content, task.request.has_content());
+            match task.content.form(content_type) {
+                Taken::Is(upload) => Taken::Is(upload.map(|form| to_table(lua, id, form, &file))),
+                Taken::Waits => Taken::Waits,
+                Taken::Not(why) => Taken::Not(why),
+            }
+        });
+        answer(taken, Option::transpose)
+    };
+    table.raw_set("take_form", lua.create_function(take)?)?;
+    let of = Rc::clone(host);
+    type Part = (TaskId, usize, Option<u64>, Option<f64>);
+    let read = move |lua: &Lua, (id, number, at, bytes): Part| -> Result<_> {
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
+        let found = task.content.upload().and_then(|upload| Some((upload, upload.file(number)?)));
+        let Some((upload, file)) = found else {
+            return Ok((None, Some("there is no such file".to_owned())));
+        };
+        let bytes =
+            bytes.map_or(Some(file.bytes), whole).filter(|&bytes| bytes > 0 || file.bytes == 0);
+        let Some(bytes) = bytes else {
+            let why = "the size of a piece is a whole number of bytes, 1 or more";
+            return Ok((None, Some(why.to_owned())));
+        };
+        // It is in memory twice for a moment, and only one of them is the script's.
+        if bytes.min(file.bytes) > MEMORY_MAX_BYTES as u64 {
+            let why = "the file is larger than the memory of a request: read it in pieces";
+            return Ok((None, Some(why.to_owned())));
+        }
+        match upload.read(file, at.unwrap_or(0), bytes) {
+            Ok(text) => Ok((Some(lua.create_string(text)?), None)),
+            Err(error) => Ok((None, Some(format!("an upload cannot be read: {error}")))),
+        }
+    };
+    table.raw_set("read_file", lua.create_function(read)?)
+}
+
+/// The fields of a form; `file` makes the values that are files.
+fn to_table(lua: &Lua, id: TaskId, upload: &Upload, file: &Function) -> Result<Table> {
+    let table = lua.create_table()?;
+    for (number, entry) in upload.entries().iter().enumerate() {
+        let value = match &entry.value {
+            upload::Value::Text(text) => Value::String(lua.create_string(text)?),
+            upload::Value::File(stored) => {
+                let kind = stored.kind.as_ref().map(|kind| lua.create_string(kind)).transpose()?;
+                file.call((id, number, &*stored.name, stored.bytes as f64, kind))?
+            }
+        };
+        form::insert(lua, &table, &entry.name, value)?;
+    }
+    Ok(table)
+}
+
+/// Does something with the content of a request that lives.
+fn with<T>(host: &Host, id: TaskId, act: impl FnOnce(&mut Content) -> T) -> Option<T> {
+    let mut tasks = host.tasks.borrow_mut();
+    let task = tasks.get(id)?;
+    ready(&mut task.content, task.request.has_content());
+    Some(act(&mut task.content))
+}
+
+fn ready(content: &mut Content, has_content: bool) {
+    if !has_content {
+        content.is_none();
+    }
+}
+
+/// What Lua gets.
+fn answer<T, M>(
+    taken: Option<Taken<M>>,
+    made: impl FnOnce(M) -> Result<Option<T>>,
+) -> Result<Answer<T>> {
+    Ok(match taken {
+        Some(Taken::Is(value)) => (made(value)?, false, None),
+        Some(Taken::Waits) => (None, true, None),
+        Some(Taken::Not(why)) => (None, false, Some(why)),
+        None => (None, false, Some(OVER.to_owned())),
+    })
+}
+
+/// A number that counts bytes.
+fn whole(number: f64) -> Option<u64> {
+    /// Up to here a double keeps every whole number.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as u64)
+}
