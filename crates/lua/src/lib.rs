@@ -3,7 +3,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`scripts`] | what a worker does with the requests that scripts answer |
-//! | [`program`] | the source of a site's scripts |
+//! | [`program`] | the source of a site's scripts and pages |
+//! | `pages` | pages of templates: their routes, how values are escaped, what is lent to them |
+//! | `require` | Lua files of the site as modules |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered |
 //! | `request`, `form` | a request as a script sees it |
@@ -25,10 +27,12 @@ mod cookie;
 mod form;
 pub mod library;
 pub mod limits;
+mod pages;
 pub mod pattern;
 pub mod problem;
 pub mod program;
 mod request;
+mod require;
 pub mod router;
 pub mod sandbox;
 pub mod scripts;

@@ -387,4 +387,5 @@ local function strand(id, route, more)
 end
 
 _G.pinion = pinion
-return strand
+-- What answers pages of templates stands on this.
+return strand, { handlers = handlers, said = said, send = send, response = response_methods }
