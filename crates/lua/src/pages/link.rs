@@ -129,3 +129,6 @@ pub(super) fn open_query(
     query.raw_set(NAME, opened)?;
     Ok(query)
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,7 +176,10 @@ pub(crate) fn explained(message: &str, pages: &[Page]) -> String {
     ranks.dedup();
     for rank in ranks {
         if let Some(page) = pages.get(rank) {
-            shown = page.template.explained(&shown, &chunk_name(rank));
+            let (chunk, file) = (chunk_name(rank), page.template.files.first());
+            shown = page.template.explained(&shown, &chunk);
+            // LuaJIT does not know the line of every function of a trace.
+            shown = shown.replace(&chunk, file.map_or("", String::as_str));
         }
     }
     shown
@@ -184,3 +187,5 @@ pub(crate) fn explained(message: &str, pages: &[Page]) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod trial;
