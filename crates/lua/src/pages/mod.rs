@@ -94,8 +94,11 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     chunk.call((host, prelude)).map(Maker)
 }
 
+/// Bytes escaped; `None` where nothing had to change.
+type Escape = fn(&[u8]) -> Option<Vec<u8>>;
+
 /// The function for a way of escaping; those without one stand in `pages.lua`.
-fn escaper(context: Context) -> Option<fn(&[u8]) -> Option<Vec<u8>>> {
+fn escaper(context: Context) -> Option<Escape> {
     Some(match context {
         Context::Text => escape::html,
         Context::Attribute => escape::attribute,
@@ -112,7 +115,7 @@ fn escaper(context: Context) -> Option<fn(&[u8]) -> Option<Vec<u8>>> {
 }
 
 /// What needs no escaping is given back as it came, the same string of the VM.
-fn function(lua: &Lua, escape: fn(&[u8]) -> Option<Vec<u8>>) -> Result<Function> {
+fn function(lua: &Lua, escape: Escape) -> Result<Function> {
     lua.create_function(move |lua, text: LuaString| {
         let escaped = escape(&text.as_bytes());
         escaped.map_or_else(|| Ok(text), |escaped| lua.create_string(escaped))

@@ -18,7 +18,7 @@ fn texts() -> impl Strategy<Value = String> {
         .prop_map(|chars| chars.into_iter().collect())
 }
 
-fn applied(escape: fn(&[u8]) -> Option<Vec<u8>>, value: &[u8]) -> Vec<u8> {
+fn applied(escape: super::super::Escape, value: &[u8]) -> Vec<u8> {
     escape(value).unwrap_or_else(|| value.to_vec())
 }
 
