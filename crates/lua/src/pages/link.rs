@@ -66,7 +66,8 @@ impl fmt::Debug for LinkKey {
 /// each time, and the fragment.
 pub(super) type Parts = (LuaString, LuaString, bool, bool, Option<LuaString>);
 
-/// The URL of a path on this site; nil and why if it is none. Without a key parameters travel plain.
+/// The URL of a path on this site; nil and why if it is none. Without a key parameters travel
+/// plain.
 pub(super) fn url(
     lua: &Lua,
     key: Option<&LinkKey>,

@@ -273,8 +273,9 @@ local function rendered(lent, text)
     return text
 end
 
--- Makes the handler of a page out of its chunk, the text that it sends as it is, its type, the names
--- of what it uses, and what it is: whether it can be sent while it is made, and has blocks that wait.
+-- Makes the handler of a page out of its chunk, the text that it sends as it is, its type, the
+-- names of what it uses, and what it is: whether it can be sent while it is made, and has blocks
+-- that wait.
 return function(number, chunk, segments, media, used, is_streamed, has_async)
     local page = chunk(segments, escapers)
     local most = is_streamed and PIECES or huge

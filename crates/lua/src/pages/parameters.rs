@@ -16,8 +16,8 @@ pub(super) fn count(function: &Function) -> u8 {
 }
 
 /// From a function as LuaJIT writes it down without the names in it (`lj_bcdump.h`): a head of
-/// three signs, a version and flags, then prototypes, inner ones first, each behind its length, then a
-/// zero. A prototype begins with its flags and the number of its parameters.
+/// three signs, a version and flags, then prototypes, inner ones first, each behind its length,
+/// then a zero. A prototype begins with its flags and the number of its parameters.
 #[cfg(feature = "luajit")]
 fn of_dump(dump: &[u8]) -> Option<u8> {
     let mut rest = dump.strip_prefix(b"\x1bLJ")?.get(1..)?;

@@ -231,7 +231,9 @@ fn routes_of_the_main_script_go_before_pages() {
 #[test]
 fn what_the_main_script_breaks_pages_do_not_need() {
     let main = "string.format, table.concat, tostring, type, error, pcall, unpack, ipairs = nil
-        local globals = _G for key in pairs(globals) do if key ~= '_G' then globals[key] = nil end end";
+        local globals = _G for key in pairs(globals) do
+            if key ~= '_G' then globals[key] = nil end
+        end";
     let page = "<?lu write('%s', '<') post_render(function(p) return p .. '.' end) ?>#[[5:03d]]";
     let mut site = Site::new(&[("/main.lua", main), ("/a.dyn.html", page)]);
     assert_eq!(site.body("/a"), "&lt;005.");
@@ -256,7 +258,8 @@ fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
 
 #[test]
 fn two_pages_and_two_requests_share_nothing() {
-    let page = "<?lu locals.n = (locals.n or 0) + 1 session.n = (session.n or 0) + 1 ?>#[[locals.n + session.n]]";
+    let page = "<?lu locals.n = (locals.n or 0) + 1 session.n = (session.n or 0) + 1 ?>\
+                #[[locals.n + session.n]]";
     let mut site = Site::new(&[("/a.dyn.html", page), ("/b.dyn.html", page)]);
     for target in ["/a", "/a", "/b"] {
         assert_eq!(site.body(target), "2");

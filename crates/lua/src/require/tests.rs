@@ -13,7 +13,8 @@ fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
         ("/main.lua", "assert(require('nothing') == true and require('no') == false)"),
         (
             "/a.dyn.txt",
-            "<?lu local db = require('lib.db') ?>#[[db.name]], #[[require('lib.deep.x')]], #[[loads]]",
+            "<?lu local db = require('lib.db') ?>\
+             #[[db.name]], #[[require('lib.deep.x')]], #[[loads]]",
         ),
     ];
     let mut site = Site::new(&files);
@@ -27,12 +28,14 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
     for (main, why) in [
         (
             "\nrequire('lib.none')",
-            "/main.lua:2: require: there is no module \"lib.none\": neither //lib/none.lua nor /lib/none.lua",
+            "/main.lua:2: require: there is no module \"lib.none\": neither //lib/none.lua nor \
+             /lib/none.lua",
         ),
         ("require(5)", "/main.lua:1: require takes the name"),
         (
             "require('a')",
-            "/b.lua:1: require: \"a\" needs \"b\" needs \"a\": modules cannot need each other in a circle",
+            "/b.lua:1: require: \"a\" needs \"b\" needs \"a\": modules cannot need each other in a \
+             circle",
         ),
         ("require('self')", "/self.lua:1: require: \"self\" needs \"self\""),
         ("require('torn')", "/main.lua:1: require: /torn.lua:1: "),

@@ -122,7 +122,10 @@ proptest! {
     }
 
     #[test]
-    fn no_url_does_anything_but_lead_somewhere(value in values(), front in "[ \t\n\0]{0,2}(java\t?script|JAVASCRIPT|data|vbscript|http|)[\t ]{0,1}:?") {
+    fn no_url_does_anything_but_lead_somewhere(
+        value in values(),
+        front in "[ \t\n\0]{0,2}(java\t?script|JAVASCRIPT|data|vbscript|http|)[\t ]{0,1}:?",
+    ) {
         for value in [value.clone(), [front.as_bytes(), &value].concat()] {
             let escaped = applied(url, &value);
             prop_assert!(!escaped.iter().any(|byte| b"<>\"'` \t\n\r\x0c\0".contains(byte)));

@@ -7,8 +7,8 @@ const KEY: &[u8] = b"sixteen bytes or more";
 
 /// Two pages that show what they were asked with, and one that makes a link by Lua.
 fn site(link: &str, key: Option<&[u8]>) -> Site {
-    let shows = "#[[query.name]]|#[[query['name[]'] and #query['name[]']]]|\
-                 #[[type(query.e)]]|#[[query.e and query.e.name]]|#[[query.more]]|#[[query['e[]']]]";
+    let shows = "#[[query.name]]|#[[query['name[]'] and #query['name[]']]]|#[[type(query.e)]]|\
+                 #[[query.e and query.e.name]]|#[[query.more]]|#[[query['e[]']]]";
     let make = format!("<?lu write(to_url({link})) ?>");
     let files = [("/a/é'.dyn.txt", shows), ("/b.dyn.txt", shows), ("/make.dyn.txt", &*make)];
     let program = program(&files).expect("compiled");
