@@ -76,6 +76,12 @@ pub(crate) enum Taken<T> {
 const IS_FORM: &str = "the content is read as a form";
 
 impl Content {
+    /// What has come in full.
+    #[cfg(test)]
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { kept: bytes.to_vec(), is_over: true, ..Self::default() }
+    }
+
     /// The limit that the script wants for it.
     pub(crate) fn set_limit(&mut self, bytes: u64) -> Result<(), &'static str> {
         if self.has_begun {

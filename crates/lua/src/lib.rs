@@ -3,7 +3,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`scripts`] | what a worker does with the requests that scripts answer |
-//! | [`program`] | the source of a site's scripts |
+//! | [`program`] | the source of a site's scripts and pages |
+//! | `pages` | pages of templates: their routes, how values are escaped, what is lent to them |
+//! | `require` | Lua files of the site as modules |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered, and work beside them |
 //! | `schedule` | when work that is repeated is due |
@@ -33,11 +35,13 @@ pub mod job;
 mod kept;
 pub mod library;
 pub mod limits;
+mod pages;
 pub mod pattern;
 mod plain;
 pub mod problem;
 pub mod program;
 mod request;
+mod require;
 pub mod router;
 pub mod sandbox;
 mod schedule;

@@ -549,4 +549,13 @@ local function strand(id, route, more)
 end
 
 _G.pinion = pinion
-return strand
+-- What answers pages of templates stands on this.
+return strand, {
+    handlers = handlers,
+    host = host,
+    response = response_methods,
+    said = said,
+    send = send,
+    spawned = begun,
+    wait = wait,
+}

@@ -1,31 +1,102 @@
-//! The source of a site's scripts, as each worker makes a VM of it.
+//! The source of a site's scripts and pages, as each worker makes a VM of it.
 
-/// A main script.
+use crate::pages::{self, Files, LinkKey, Page};
+use crate::problem::Problem;
+use std::sync::Arc;
+
+/// What runs for a site: a main script, the modules it may require, and pages. Copies share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    name: String,
-    main: Vec<u8>,
+    name: Arc<str>,
+    main: Option<Arc<[u8]>>,
+    code: Arc<Files>,
+    pages: Arc<[Page]>,
+    key: Option<LinkKey>,
 }
+
+/// Where the main script of a site stands: beside the content, or else in it.
+const MAIN: [&str; 2] = ["//main.lua", "/main.lua"];
 
 impl Program {
     /// From the text of the main script; errors call it `name`.
     #[must_use]
     pub fn new(name: &str, main: Vec<u8>) -> Self {
-        // Lua takes names as C does, and the first line of a script may be meant for a shell.
-        let name = name.replace('\0', "");
-        Self { name, main: without_shebang(main) }
+        // Lua takes names as C does.
+        let name = name.replace('\0', "").into();
+        let main = Some(without_shebang(main).into());
+        Self { name, main, code: Arc::default(), pages: Arc::default(), key: None }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
+    /// A path begins with `/`, the root of the site; one of a Lua file that stands beside the
+    /// content with `//`.
+    ///
+    /// The main script is `main`, which errors call `name`; without it `//main.lua`, or else
+    /// `/main.lua`, which are called what they are. There may be none.
+    ///
+    /// # Errors
+    /// What is wrong with a page, with its file and line, or that two answer the same requests.
+    pub fn of_code(
+        name: &str,
+        main: Option<Vec<u8>>,
+        files: impl Iterator<Item = (String, Vec<u8>)>,
+    ) -> Result<Self, Problem> {
+        let mut files: Files = files.collect();
+        let pages = pages::compiled(&files)?;
+        for (path, text) in &mut files {
+            if pages::is_code(path) {
+                *text = without_shebang(std::mem::take(text));
+            }
+        }
+        files.retain(|path, _| pages::is_code(path));
+        let of_site = || MAIN.iter().find_map(|path| Some((*path, files.get(*path)?.clone())));
+        let main = main.map(|main| (name, without_shebang(main))).or_else(of_site);
+        let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
+        let name = name.replace('\0', "").into();
+        Ok(Self { name, main, code: Arc::new(files), pages: pages.into(), key: None })
+    }
+
+    /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
+    /// same, so that each opens the links of the others.
+    ///
+    /// # Errors
+    /// A key that is too short to be a secret.
+    pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, Problem> {
+        self.key = Some(LinkKey::of_master(key).map_err(|why| Problem::of_text(&why))?);
+        Ok(self)
+    }
+
+    /// Whether there is nothing in it that could answer: neither a main script nor a page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.main.is_none() && self.pages.is_empty()
+    }
+
+    /// What errors call it; scripts that follow each other under one name share what they keep.
+    #[must_use]
+    pub fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn main(&self) -> &[u8] {
-        &self.main
+    pub(crate) fn main(&self) -> Option<&[u8]> {
+        self.main.as_deref()
+    }
+
+    pub(crate) fn code(&self) -> &Arc<Files> {
+        &self.code
+    }
+
+    pub(crate) fn pages(&self) -> &Arc<[Page]> {
+        &self.pages
+    }
+
+    pub(crate) fn key(&self) -> Option<&LinkKey> {
+        self.key.as_ref()
     }
 }
 
-/// The line stays, so that those behind it keep their numbers.
+/// The first line of a script may be meant for a shell. Its end stays, so that those behind it keep
+/// their numbers.
 fn without_shebang(mut text: Vec<u8>) -> Vec<u8> {
     if text.starts_with(b"#") {
         let end = memchr::memchr(b'\n', &text).unwrap_or(text.len());

@@ -165,7 +165,7 @@ impl Router {
         if number == ROUTES_MAX {
             return Err(PatternError::TooManyRoutes);
         }
-        let methods = self.place(pattern);
+        let methods = self.place(pattern, false);
         let taken = match method {
             Some(method) => {
                 methods.named.iter().find(|(name, _)| **name == *method.as_bytes()).map(|at| at.1)
@@ -184,16 +184,45 @@ impl Router {
         Ok(number)
     }
 
-    /// Where the routes of a checked pattern are kept.
-    fn place(&mut self, pattern: &str) -> &mut Methods {
+    /// Adds a route for one path, in which `:` and `*` are signs as all others, unless requests for
+    /// it have a route of the same pattern already; then there is no number.
+    ///
+    /// # Errors
+    /// [`PatternError`], for a path that is too long or one route too many.
+    pub(crate) fn add_path(
+        &mut self,
+        method: &str,
+        path: &str,
+    ) -> Result<Option<usize>, PatternError> {
+        if !path.starts_with('/') {
+            return Err(PatternError::NoSlash);
+        }
+        if path.len() > PATTERN_MAX_BYTES {
+            return Err(PatternError::TooLong);
+        }
+        let number = self.routes.len();
+        if number == ROUTES_MAX {
+            return Err(PatternError::TooManyRoutes);
+        }
+        let methods = self.place(path, true);
+        if methods.of(method.as_bytes()).is_some() {
+            return Ok(None);
+        }
+        methods.named.push((method.as_bytes().into(), number));
+        self.routes.push(Route { pattern: path.into(), parameters: Vec::new() });
+        Ok(Some(number))
+    }
+
+    /// Where the routes of a checked pattern, or of a path, are kept.
+    fn place(&mut self, pattern: &str, is_path: bool) -> &mut Methods {
         let mut at = 0;
         for segment in pattern[1..].split('/') {
             let next = self.nodes.len();
             let node = &mut self.nodes[at];
-            if segment.starts_with('*') {
+            if !is_path && segment.starts_with('*') {
                 return &mut self.nodes[at].rest;
             }
-            at = if segment.starts_with(':') {
+            at = if !is_path && segment.starts_with(':') {
                 *node.one.get_or_insert(next)
             } else {
                 let text = segment.as_bytes();

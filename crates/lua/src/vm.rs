@@ -15,10 +15,12 @@ use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
 use crate::budget::{Budget, OVER_BUDGET};
 use crate::kept::Kept;
 use crate::limits::{IDLE_COROUTINES_MAX, MEMORY_MAX_BYTES, START_CPU_MAX_MS, VM_MEMORY_MAX_BYTES};
+use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
 use crate::problem::Problem;
 use crate::program::Program;
+use crate::require;
 use crate::router::Router;
 use crate::sandbox;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
@@ -36,6 +38,8 @@ pub(crate) struct Vm {
     host: Rc<Host>,
     /// What the functions that search strings count down.
     steps: StepsLeft,
+    /// By which errors are told by the lines of templates.
+    pages: Arc<[Page]>,
 }
 
 /// What compiled Lua begins with, whichever Lua it is of.
@@ -79,9 +83,10 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// An error as its script's author should see it: without the frames that are ours.
-    fn of(error: &Error) -> Self {
-        let text = error.to_string();
+    /// An error as its script's author should see it: without the frames that are ours, and with
+    /// the lines of templates.
+    fn of(error: &Error, pages: &[Page]) -> Self {
+        let text = pages::explained(&error.to_string(), pages);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let mut lines = text.lines();
         let first = without_our_place(lines.next().unwrap_or_default());
@@ -103,38 +108,54 @@ fn without_our_place(line: &str) -> &str {
 }
 
 impl Vm {
-    /// Runs a program's main script, which registers what it has.
+    /// Runs a program's main script, which registers what it has, and adds its pages.
     ///
     /// # Errors
-    /// What is wrong with the script, and where.
+    /// What is wrong with the script or a page, and where.
     pub(crate) fn start(
         program: &Program,
         budget: &mut Budget,
         kept: Rc<RefCell<Kept>>,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
-        if program.main().starts_with(BYTECODE) {
-            return Err(Problem::bytecode(program.name()));
-        }
         let lua = sandbox::open().map_err(trouble)?;
         let host = Rc::new(Host::default());
         host.work.kept.replace(kept);
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
-        let strand = host::install(&lua, &host).map_err(trouble)?;
-        let chunk = lua.load(program.main()).set_name(format!("@{}", program.name()));
-        let main = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function().map_err(trouble)?;
+        let (strand, parts) = host::install(&lua, &host).map_err(trouble)?;
+        require::install(&lua, program.code()).map_err(trouble)?;
+        let pages = Arc::clone(program.pages());
+        let maker = match pages.is_empty() {
+            true => None,
+            false => Some(pages::prepare(&lua, &parts, program.key().cloned()).map_err(trouble)?),
+        };
         let name = program.name().into();
         let (is_ended, idle) = (Cell::new(false), RefCell::default());
-        let vm = Self { name, is_ended, lua, strand, idle, host, steps };
-        let coroutine = vm.lua.create_thread(main).map_err(trouble)?;
+        let vm = Self { name, is_ended, lua, strand, idle, host, steps, pages };
+        if let Some(main) = program.main() {
+            vm.run_main(program.name(), main, budget)?;
+        }
+        vm.host.started();
+        if let Some(maker) = maker {
+            maker.make(&vm.lua, &vm.pages, &mut vm.host.router.borrow_mut())?;
+        }
+        Ok(vm)
+    }
+
+    fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
+        let trouble = |error: Error| Problem::new(&error);
+        if main.starts_with(BYTECODE) {
+            return Err(Problem::bytecode(name));
+        }
+        let chunk = self.lua.load(main).set_name(format!("@{name}"));
+        let main = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function().map_err(trouble)?;
+        let coroutine = self.lua.create_thread(main).map_err(trouble)?;
         let cpu = Duration::from_millis(START_CPU_MAX_MS);
         let mut left = Left { cpu, memory_bytes: VM_MEMORY_MAX_BYTES, ..Left::default() };
-        let step = vm.resume(NOBODY, &coroutine, (), budget, &mut left);
-        vm.host.started();
-        match step {
-            Step::Done(_) => Ok(vm),
-            Step::Waits(_) => Err(Problem::waits_at_start(program.name())),
+        match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
+            Step::Done(_) => Ok(()),
+            Step::Waits(_) => Err(Problem::waits_at_start(name)),
             Step::Failed(Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) => {
                 Err(Problem::of_text(&text))
             }
@@ -231,7 +252,7 @@ impl Vm {
                     MEMORY_MAX_BYTES >> 20
                 )))
             }
-            Err(error) => Step::Failed(Fault::of(&error)),
+            Err(error) => Step::Failed(Fault::of(&error, &self.pages)),
         }
     }
 }

@@ -3,6 +3,8 @@
 use crate::failure::Failure;
 use crate::regular_file;
 use anyhow::anyhow;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
@@ -46,21 +48,54 @@ pub(crate) fn of_code<'c>(
     site: &Path,
     code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
 ) -> Result<Option<Program>, Failure> {
-    let Some(program) = program(site, &code.collect::<Vec<_>>()) else { return Ok(None) };
+    let program = program(site, &code.collect::<Vec<_>>())?;
+    let Some(program) = program.map(with_key).transpose()? else { return Ok(None) };
     scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program))
 }
 
-/// What is run. Without a main script there is nothing to run.
-fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Option<Program> {
-    let (path, text) = MAINS.iter().find_map(|main| code.iter().find(|(path, _)| path == main))?;
+/// What is run: a main script, or pages, or both. A static site has neither.
+fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
     let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"));
-    let folder = match has_folder && !path.starts_with(b"//") {
-        true => site.join("public_html"),
-        false => site.to_owned(),
+    let main = MAINS.iter().find_map(|main| code.iter().find(|(path, _)| path == main));
+    let name = match main {
+        None => site.to_owned(),
+        Some((path, _)) if has_folder && !path.starts_with(b"//") => {
+            site.join("public_html/main.lua")
+        }
+        Some(_) => site.join("main.lua"),
     };
-    Some(Program::new(&folder.join("main.lua").to_string_lossy(), text.to_vec()))
+    // What pages and `require` can name is text.
+    let named = |(path, text): &(&[u8], &[u8])| {
+        Some((std::str::from_utf8(path).ok()?.to_owned(), text.to_vec()))
+    };
+    let files = code.iter().filter_map(named);
+    let main = main.map(|(_, text)| text.to_vec());
+    let program = Program::of_code(&name.to_string_lossy(), main, files);
+    let program = program.map_err(|problem| anyhow!("{}: {problem}", site.display()))?;
+    Ok(Some(program).filter(|program| !program.is_empty()))
+}
+
+/// The variable of the environment that has the key for links.
+const MASTER_KEY: &str = "MASTER_KEY";
+
+/// With the key that the environment has, if it has one.
+fn with_key(program: Program) -> Result<Program, Failure> {
+    let Some(key) = std::env::var_os(MASTER_KEY) else { return Ok(program) };
+    let key = master_key(key.as_encoded_bytes());
+    let keyed = key.and_then(|key| program.with_master_key(&key).map_err(|why| why.to_string()));
+    Ok(keyed.map_err(|why| anyhow!("{MASTER_KEY} in the environment: {why}"))?)
+}
+
+/// A key is what it is, or in Base64 behind `b64:`.
+fn master_key(text: &[u8]) -> Result<Vec<u8>, String> {
+    match text.strip_prefix(b"b64:") {
+        None => Ok(text.to_vec()),
+        Some(coded) => BASE64_STANDARD
+            .decode(coded)
+            .map_err(|error| format!("what follows b64: is no Base64: {error}")),
+    }
 }
 
 #[cfg(test)]
@@ -69,18 +104,30 @@ mod tests {
 
     fn found(code: &[(&'static str, &'static str)]) -> Option<Program> {
         let code = code.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes()));
-        program(Path::new("site"), &code.collect::<Vec<_>>())
+        program(Path::new("site"), &code.collect::<Vec<_>>()).ok().flatten()
     }
 
     #[test]
     fn what_is_run_and_what_it_is_called() {
-        let program = |name: &str, text: &str| Some(Program::new(name, text.as_bytes().to_vec()));
+        let name = |code: &[(&'static str, &'static str)]| {
+            found(code).map(|program| program.name().to_owned())
+        };
         let (inner, outer) = (("/main.lua", "inner"), ("//main.lua", "outer"));
-        assert_eq!(found(&[inner]), program("site/main.lua", "inner"));
-        assert_eq!(found(&[outer, inner]), program("site/main.lua", "outer"));
+        let page = ("/a.dyn.html", "page");
+        assert_eq!(name(&[inner]).as_deref(), Some("site/main.lua"));
+        assert_eq!(name(&[outer, inner]).as_deref(), Some("site/main.lua"));
         let lib = ("//lib.lua", "");
-        assert_eq!(found(&[lib, inner]), program("site/public_html/main.lua", "inner"));
-        assert_eq!(found(&[lib, ("/a.dyn.html", ""), ("/a/main.lua", "")]), None);
+        assert_eq!(name(&[lib, inner]).as_deref(), Some("site/public_html/main.lua"));
+        assert_eq!(name(&[lib, page]).as_deref(), Some("site"));
+        assert_eq!(name(&[lib, ("/a/main.lua", ""), ("/a.priv.html", "")]), None);
+        assert_ne!(found(&[outer, inner]), found(&[inner]));
+    }
+
+    #[test]
+    fn a_master_key_is_what_it_is_or_in_base64() {
+        assert_eq!(master_key(b"0123456789abcdef").as_deref(), Ok(&b"0123456789abcdef"[..]));
+        assert_eq!(master_key(b"b64:AAEC").as_deref(), Ok(&[0, 1, 2][..]));
+        assert!(master_key(b"b64:*").is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! ```lua
 //! local __s,__e=... local __esc_html=__e.esc_html return function(__p,__o) local query=__p.query
 //! do local __v=__s[1]..__esc_html(query.name)..__s[2]
-//! local __n=__o.n+1 __o.n=__n __o[__n]=__v end
+//! local __n=__o.n+1 __o.n=__n __o[__n]=__v if __n>__o.most then __o:full()end end
 //! end
 //! ```
 //!
@@ -198,7 +198,9 @@ impl<'a> Emitter<'a> {
                 Part::Value { source, show, context, .. } => self.value(source, show, context),
             }
         }
-        self.write(b" local __n=__o.n+1 __o.n=__n __o[__n]=__v end");
+        self.write(
+            b" local __n=__o.n+1 __o.n=__n __o[__n]=__v if __n>__o.most then __o:full()end end",
+        );
     }
 
     fn value(&mut self, source: &Source<'_>, show: &Show, context: Context) {

@@ -35,11 +35,12 @@ pub const LENT: [&str; 15] = [
 /// ```text
 /// page(lent, out)
 ///   lent   a table with the names of LENT, and `async`
-///   out    what was written so far: strings and numbers at 1 … out.n, joined by whoever sends
+///   out    what was written so far: strings and numbers up to out.n, joined by whoever sends
 /// ```
 ///
-/// `lent.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. Whoever
-/// sends may take what is there whenever the page waits, and set `out.n` to 0.
+/// `lent.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As soon
+/// as `out.n` is above `out.most` the page calls `out:full()`, which may send what is there, set
+/// `out.n` back, or raise `out.most`; so may whoever sends while the page waits.
 ///
 /// A block that waits is `lent.async(function(done, out, write) … end)`: it returns when the page
 /// goes on, which is after `done()`, or at once if the page is [`parallel`](Self::parallel). Text

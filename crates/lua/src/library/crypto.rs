@@ -3,7 +3,7 @@
 //! All strings are bytes; `pinion.codec` writes them as text.
 
 mod jwt;
-mod seal;
+pub(crate) mod seal;
 #[cfg(test)]
 mod tests;
 
@@ -110,7 +110,7 @@ fn derive(lua: &Lua, (key, count, options): (LuaString, f64, Option<Table>)) -> 
 }
 
 /// HKDF with SHA-256 fills `out`; `None` if that is too long for it.
-fn expand(key: &[u8], salt: &[u8], info: &[u8], out: &mut [u8]) -> Option<()> {
+pub(crate) fn expand(key: &[u8], salt: &[u8], info: &[u8], out: &mut [u8]) -> Option<()> {
     /// What the library asks for the length of a key in.
     struct Length(usize);
     impl hkdf::KeyType for Length {

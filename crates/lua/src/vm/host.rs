@@ -128,8 +128,9 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
     }
 }
 
-/// Puts the runtime into a VM; the body of the coroutines that answer requests.
-pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<Function> {
+/// Puts the runtime into a VM: the body of the coroutines that answer requests, and the functions
+/// that other parts written in Lua stand on.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<(Function, Table)> {
     *host.router.borrow_mut() = Router::new();
     let table = lua.create_table()?;
     table.raw_set("WAIT", mark(&WAIT))?;
@@ -158,7 +159,9 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<Function> {
         })?,
     )?;
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
-    prelude.call(table)
+    let (strand, parts): (Function, Table) = prelude.call(&table)?;
+    parts.raw_set("host", table)?;
+    Ok((strand, parts))
 }
 
 /// What needs nothing but its arguments.

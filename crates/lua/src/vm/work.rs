@@ -107,6 +107,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let spawn = move |lua: &Lua, work: Function| of.spawn(lua, work, bond, None);
         table.raw_set(name, lua.create_function(spawn)?)?;
     }
+    let of = Rc::clone(host);
+    table.raw_set("current", lua.create_function(move |_, ()| Ok(of.work.current.get()))?)?;
     table.raw_set("CACHE_MAX", CACHED_MAX)?;
     let now_ms = |_: &Lua, ()| Ok(Now::read().monotonic_ms);
     table.raw_set("now_ms", lua.create_function(now_ms)?)?;

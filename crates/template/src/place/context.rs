@@ -85,7 +85,8 @@ impl Context {
 
     /// Whether a formatted number needs no escaping here: it has digits, letters, signs, points
     /// and spaces at the most.
-    pub(crate) fn takes_numbers(self) -> bool {
+    #[must_use]
+    pub fn takes_numbers(self) -> bool {
         use Context::{Attribute, Raw, Script, ScriptAttribute, ScriptString, Style, Text};
         matches!(self, Text | Attribute | Script | ScriptString | ScriptAttribute | Style | Raw)
     }

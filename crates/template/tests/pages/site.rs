@@ -29,12 +29,16 @@ local function joined(out)
     return table.concat(parts)
 end
 
+local function full(out)
+    out.most = out.most * 2
+end
+
 local function writer(out)
     return function(text) out.n = out.n + 1; out[out.n] = text end
 end
 
 function show(chunk, segments, parallel)
-    local out, waiting = { n = 0 }, {}
+    local out, waiting = { n = 0, most = 2, full = full }, {}
     local lent = { write = writer(out), query = { name = "<Ann>" }, method = "GET", locals = {} }
     lent.escape = escapers.esc_html
     lent.await = function(f) return f() end
@@ -45,7 +49,7 @@ function show(chunk, segments, parallel)
             assert(is_done, "never done")
             return
         end
-        local own = { n = 0 }
+        local own = { n = 0, most = 2, full = full }
         lent.write(own)
         waiting[#waiting + 1] = function() block(function() end, own, writer(own)) end
     end

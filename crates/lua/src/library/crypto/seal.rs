@@ -37,7 +37,7 @@ const NONCE_BYTES: usize = 12;
 const SIV_KEY_BYTES: usize = 64;
 
 /// `None` if there are no random bytes.
-pub(super) fn seal(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn seal(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let mut random = [0; RANDOM_BYTES];
     rand::fill(&mut random).ok()?;
     seal_with(key, &random, text, context)
@@ -56,7 +56,7 @@ pub(super) fn seal_with(
 }
 
 /// `None` if it was sealed otherwise.
-pub(super) fn open(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn open(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let (random, text) = sealed.strip_prefix(&[RANDOM_FORM])?.split_first_chunk()?;
     let (key, nonce) = once(key, random)?;
     let mut text = text.to_vec();
@@ -75,13 +75,13 @@ fn once(key: &[u8], random: &[u8; RANDOM_BYTES]) -> Option<(LessSafeKey, Nonce)>
 }
 
 /// `None` if the text is too long.
-pub(super) fn seal_siv(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn seal_siv(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let sealed = always(key)?.encrypt([context], text).ok()?;
     Some([&[SIV_FORM], sealed.as_slice()].concat())
 }
 
 /// `None` if it was sealed otherwise.
-pub(super) fn open_siv(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn open_siv(key: &[u8], sealed: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     always(key)?.decrypt([context], sealed.strip_prefix(&[SIV_FORM])?).ok()
 }
 

@@ -1,0 +1,190 @@
+//! How values are escaped, by where they stand ([`pinion_template::Context`] says what each way
+//! promises). Bytes in; `None` where nothing had to change, which is what most values are.
+
+use std::io::Write as _;
+
+/// Schemes that a URL may have that is a value: those that do nothing but lead somewhere. The
+/// others, `javascript` and `data` above all, are written into the template by whoever means it.
+const SCHEMES: &[&str] = &["http", "https", "mailto", "tel", "sms", "ftp", "geo", "xmpp"];
+
+/// What stands in the place of a URL with another scheme.
+const REFUSED_URL: &[u8] = b"about:invalid";
+
+/// Text of HTML and XML.
+pub(super) fn html(text: &[u8]) -> Option<Vec<u8>> {
+    replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\''), reference)
+}
+
+/// The value of an attribute between quotes; old browsers took backticks for such.
+pub(super) fn attribute(text: &[u8]) -> Option<Vec<u8>> {
+    replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`'), reference)
+}
+
+/// The value of an attribute without quotes. An empty one would take the next attribute for its
+/// value.
+pub(super) fn bare_attribute(text: &[u8]) -> Option<Vec<u8>> {
+    if text.is_empty() {
+        return Some(b"\"\"".to_vec());
+    }
+    let ends = |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`' | b'=' | 0..=b' ');
+    replaced(text, ends, reference)
+}
+
+/// The name of a tag or of an attribute.
+pub(super) fn name(text: &[u8]) -> Option<Vec<u8>> {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte);
+    let kept = replaced(text, |byte| !is_kept(byte), |_, _| {});
+    let shown = kept.as_deref().unwrap_or(text);
+    let is_handler = shown.get(..2).is_some_and(|front| front.eq_ignore_ascii_case(b"on"));
+    if is_handler { Some(Vec::new()) } else { kept }
+}
+
+/// A whole URL in an attribute. White space at its ends goes, as browsers have it; inside it is
+/// percent-encoded, so that no scheme hides behind it.
+pub(super) fn url(text: &[u8]) -> Option<Vec<u8>> {
+    let is_space = |byte: &u8| *byte <= b' ';
+    let start = text.iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
+    let inner = &text[start..end];
+    let before = inner.iter().position(|byte| b":/?#".contains(byte));
+    if let Some(at) = before
+        && inner[at] == b':'
+        && !SCHEMES.iter().any(|known| inner[..at].eq_ignore_ascii_case(known.as_bytes()))
+    {
+        return Some(REFUSED_URL.to_vec());
+    }
+    let is_kept = |byte: u8| is_unreserved(byte) || b":/?#[]@!$()*+,;=%".contains(&byte);
+    let escaped = replaced(
+        inner,
+        |byte| !is_kept(byte),
+        |byte, out| match byte {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            byte => percent(byte, out),
+        },
+    );
+    escaped.or_else(|| (inner.len() < text.len()).then(|| inner.to_vec()))
+}
+
+/// A part of the path of a URL.
+pub(super) fn url_path(text: &[u8]) -> Option<Vec<u8>> {
+    replaced(text, |byte| !is_unreserved(byte) && byte != b'/', percent)
+}
+
+/// A part of a query or a fragment.
+pub(super) fn url_query(text: &[u8]) -> Option<Vec<u8>> {
+    replaced(text, |byte| !is_unreserved(byte), percent)
+}
+
+/// JSON, so that no tag, reference or line of JavaScript begins in it. None of these characters
+/// stands outside of its strings.
+pub(super) fn script(json: &[u8]) -> Option<Vec<u8>> {
+    units(json, |byte| matches!(byte, b'<' | b'>' | b'&'))
+}
+
+/// The inside of a string of JavaScript or JSON.
+pub(super) fn script_string(text: &[u8]) -> Option<Vec<u8>> {
+    units(text, |byte| {
+        matches!(byte, 0..0x20 | 0x7f | b'"' | b'\'' | b'`' | b'$' | b'\\' | b'<' | b'>' | b'&')
+    })
+}
+
+/// CSS.
+pub(super) fn style(text: &[u8]) -> Option<Vec<u8>> {
+    let is_kept =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.%#".contains(&byte) || byte >= 0x80;
+    replaced(
+        text,
+        |byte| !is_kept(byte),
+        |byte, out| {
+            // Nothing can go wrong when memory is written to.
+            let _written = write!(out, "\\{byte:x} ");
+        },
+    )
+}
+
+/// A comment: whatever could end one, of any language, is left out. A `-` stays between two other
+/// characters, so that no two of them meet, whatever stands around the value.
+pub(super) fn comment(text: &[u8]) -> Option<Vec<u8>> {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b" _.,".contains(&byte);
+    if text.iter().all(|&byte| is_kept(byte)) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text {
+        let is_single = byte == b'-' && !matches!(out.last(), None | Some(b'-'));
+        if is_kept(byte) || is_single {
+            out.push(byte);
+        }
+    }
+    if out.last() == Some(&b'-') {
+        out.pop();
+    }
+    Some(out)
+}
+
+/// RFC 3986 §2.3.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+}
+
+/// A copy with some bytes written otherwise, if there are any of them.
+fn replaced(
+    text: &[u8],
+    is_special: impl Fn(u8) -> bool,
+    write: impl Fn(u8, &mut Vec<u8>),
+) -> Option<Vec<u8>> {
+    let first = text.iter().position(|&byte| is_special(byte))?;
+    let mut out = Vec::with_capacity(text.len() + text.len() / 8 + 16);
+    out.extend_from_slice(&text[..first]);
+    for &byte in &text[first..] {
+        if is_special(byte) {
+            write(byte, &mut out);
+        } else {
+            out.push(byte);
+        }
+    }
+    Some(out)
+}
+
+fn reference(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        b'&' => out.extend_from_slice(b"&amp;"),
+        b'<' => out.extend_from_slice(b"&lt;"),
+        b'>' => out.extend_from_slice(b"&gt;"),
+        b'"' => out.extend_from_slice(b"&quot;"),
+        byte => {
+            let _written = write!(out, "&#{byte};");
+        }
+    }
+}
+
+fn percent(byte: u8, out: &mut Vec<u8>) {
+    let _written = write!(out, "%{byte:02X}");
+}
+
+/// With some bytes, and U+2028 and U+2029, as `\uXXXX`. JavaScript older than 2019 takes those two
+/// for ends of lines.
+fn units(text: &[u8], is_special: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
+    const SEPARATOR: u8 = 0xe2;
+    let first = text.iter().position(|&byte| byte == SEPARATOR || is_special(byte))?;
+    let mut out = Vec::with_capacity(text.len() + text.len() / 8 + 16);
+    out.extend_from_slice(&text[..first]);
+    let mut rest = &text[first..];
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match (byte, behind) {
+            (&SEPARATOR, [0x80, last @ (0xa8 | 0xa9), behind @ ..]) => {
+                out.extend_from_slice(if *last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                rest = behind;
+            }
+            (&byte, _) if is_special(byte) => {
+                let _written = write!(out, "\\u{byte:04x}");
+            }
+            (&byte, _) => out.push(byte),
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;

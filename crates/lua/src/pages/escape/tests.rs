@@ -1,0 +1,213 @@
+//! The laws of escaping: what a browser reads back is the value, and nothing ends where it stands.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Values with many of the bytes that mean something somewhere.
+fn values() -> impl Strategy<Value = Vec<u8>> {
+    let special =
+        prop::sample::select(b"&<>\"'`=/:?#-\\$; \t\n\0%jJoOnN\xe2\x80\xa8\xa9\xc3".to_vec());
+    prop::collection::vec(prop_oneof![3 => special, 1 => any::<u8>()], 0..40)
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let special = prop::sample::select(
+        "&<>\"'`=/\\$\u{2028}\u{2029}\u{0}\n\u{7f}é😀".chars().collect::<Vec<_>>(),
+    );
+    prop::collection::vec(prop_oneof![2 => special, 1 => any::<char>()], 0..30)
+        .prop_map(|chars| chars.into_iter().collect())
+}
+
+fn applied(escape: super::super::Escape, value: &[u8]) -> Vec<u8> {
+    escape(value).unwrap_or_else(|| value.to_vec())
+}
+
+/// The references of HTML that are written here, as every browser reads them.
+fn unescaped(mut text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let [first, rest @ ..] = text {
+        text = rest;
+        if *first != b'&' {
+            out.push(*first);
+            continue;
+        }
+        let end = rest.iter().position(|&byte| byte == b';').expect("a whole reference");
+        out.push(match &rest[..end] {
+            b"amp" => b'&',
+            b"lt" => b'<',
+            b"gt" => b'>',
+            b"quot" => b'"',
+            number => {
+                let digits = number.strip_prefix(b"#").expect("a reference by number");
+                str::from_utf8(digits).expect("digits").parse().expect("a byte")
+            }
+        });
+        text = &rest[end + 1..];
+    }
+    out
+}
+
+fn without_percent(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let digits = text.get(at + 1..at + 3).filter(|_| text[at] == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(text[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// CSS Syntax Module Level 3 §4.3.7.
+fn without_css(mut text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let [first, rest @ ..] = text {
+        text = rest;
+        if *first == b'\\' {
+            let end = rest.iter().position(|&byte| byte == b' ').expect("a space ends it");
+            let digits = str::from_utf8(&rest[..end]).expect("digits");
+            out.push(u8::from_str_radix(digits, 16).expect("a byte"));
+            text = &rest[end + 1..];
+        } else {
+            out.push(*first);
+        }
+    }
+    out
+}
+
+/// What a browser takes for the scheme of a URL (URL Standard, "basic URL parser").
+fn scheme(url: &[u8]) -> Option<String> {
+    let start = url.iter().position(|&byte| byte > b' ')?;
+    let kept: Vec<u8> = url[start..].iter().copied().filter(|b| !b"\t\n\r".contains(b)).collect();
+    let end =
+        kept.iter().position(|&byte| !(byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)))?;
+    let is_one = kept[end] == b':' && kept[0].is_ascii_alphabetic();
+    is_one.then(|| String::from_utf8_lossy(&kept[..end]).to_ascii_lowercase())
+}
+
+proptest! {
+    #[test]
+    fn markup_reads_back_and_nothing_ends_it(value in values()) {
+        for (escape, ends) in [
+            (html as fn(&[u8]) -> _, &b"<>\"'"[..]),
+            (attribute, b"<>\"'`"),
+            (bare_attribute, b"<>\"'`= \t\n\r\x0c\0"),
+        ] {
+            let escaped = applied(escape, &value);
+            if value.is_empty() {
+                prop_assert!(escaped.is_empty() || escaped == b"\"\"");
+                continue;
+            }
+            prop_assert!(!escaped.iter().any(|byte| ends.contains(byte)));
+            prop_assert_eq!(unescaped(&escaped), &value[..]);
+        }
+    }
+
+    #[test]
+    fn parts_of_urls_read_back_and_stay_parts(value in values()) {
+        for (escape, plain) in [(url_path as fn(&[u8]) -> _, &b"-._~/"[..]), (url_query, b"-._~")] {
+            let escaped = applied(escape, &value);
+            let is_plain = |b: &u8| b.is_ascii_alphanumeric() || *b == b'%' || plain.contains(b);
+            prop_assert!(escaped.iter().all(is_plain));
+            prop_assert_eq!(without_percent(&escaped), &value[..]);
+        }
+    }
+
+    #[test]
+    fn no_url_does_anything_but_lead_somewhere(
+        value in values(),
+        front in "[ \t\n\0]{0,2}(java\t?script|JAVASCRIPT|data|vbscript|http|)[\t ]{0,1}:?",
+    ) {
+        for value in [value.clone(), [front.as_bytes(), &value].concat()] {
+            let escaped = applied(url, &value);
+            prop_assert!(!escaped.iter().any(|byte| b"<>\"'` \t\n\r\x0c\0".contains(byte)));
+            let read = unescaped(&escaped);
+            if let Some(scheme) = scheme(&read) {
+                let is_known = SCHEMES.contains(&scheme.as_str()) || read == REFUSED_URL;
+                prop_assert!(is_known, "{}", String::from_utf8_lossy(&read));
+            }
+        }
+    }
+
+    #[test]
+    fn strings_of_scripts_read_back(value in texts()) {
+        let escaped = applied(script_string, value.as_bytes());
+        let escaped = String::from_utf8(escaped).expect("text");
+        let unsafe_here = |c: char| c.is_ascii_control() || "\"'`$<>&\u{2028}\u{2029}".contains(c);
+        prop_assert!(!escaped.chars().any(unsafe_here));
+        let read: String = serde_json::from_str(&format!("\"{escaped}\"")).expect("JSON");
+        prop_assert_eq!(&read, &value);
+        let json = serde_json::to_string(&[&value]).expect("JSON");
+        let escaped = String::from_utf8(applied(script, json.as_bytes())).expect("text");
+        let ends = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+        prop_assert!(!escaped.contains(ends));
+        let read: Vec<String> = serde_json::from_str(&escaped).expect("JSON");
+        prop_assert_eq!(&read[0], &value);
+    }
+
+    #[test]
+    fn styles_read_back_and_nothing_ends_them(value in values()) {
+        let escaped = applied(style, &value);
+        let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_.%#\\ ".contains(b) || *b >= 0x80;
+        prop_assert!(escaped.iter().all(is_plain));
+        prop_assert_eq!(without_css(&escaped), value);
+    }
+
+    #[test]
+    fn names_and_comments_keep_what_is_harmless(value in values()) {
+        let kept = applied(name, &value);
+        prop_assert!(kept.iter().all(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(b)));
+        prop_assert!(!kept.to_ascii_lowercase().starts_with(b"on"));
+        let kept = String::from_utf8(applied(comment, &value)).expect("ASCII");
+        prop_assert!(kept.chars().all(|c| c.is_ascii_alphanumeric() || " _.,-".contains(c)));
+        prop_assert!(!kept.contains("--") && !kept.starts_with('-') && !kept.ends_with('-'));
+    }
+}
+
+#[test]
+fn what_needs_nothing_is_not_copied() {
+    let plain = b"Plain text, with \xc3\xa9.";
+    for escape in [html, attribute, script, script_string] {
+        assert_eq!(escape(plain), None);
+    }
+    assert_eq!(bare_attribute(b"plain"), None);
+    assert_eq!(name(b"data-x"), None);
+    assert_eq!(url(b"https://example.org/a?b=c#d"), None);
+    assert_eq!(url(b"/a/b%20c"), None);
+    assert_eq!(url_path(b"a/b"), None);
+    assert_eq!(url_query(b"a-b"), None);
+    assert_eq!(style(b"#fff"), None);
+    assert_eq!(comment(b"a b, c."), None);
+}
+
+#[test]
+fn urls_as_people_write_them() {
+    for (value, shown) in [
+        (" /a b ", "/a%20b"),
+        ("?a=1&b=2", "?a=1&amp;b=2"),
+        ("//example.org/ü", "//example.org/%C3%BC"),
+        ("mailto:a@b", "mailto:a@b"),
+        ("HTTPS://x", "HTTPS://x"),
+        ("javascript:alert(1)", "about:invalid"),
+        (" \u{1}JaVaScript:x", "about:invalid"),
+        ("java\nscript:x", "about:invalid"),
+        ("data:text/html,x", "about:invalid"),
+        (":x", "about:invalid"),
+        ("a/b:c", "a/b:c"),
+        ("\\\\evil", "%5C%5Cevil"),
+        ("", ""),
+    ] {
+        assert_eq!(String::from_utf8(applied(url, value.as_bytes())).expect("ASCII"), shown);
+    }
+    assert_eq!(name(b"ONclick").as_deref(), Some(&b""[..]));
+    assert_eq!(name(b"o<n").as_deref(), Some(&b""[..]));
+    assert_eq!(comment(b"a-b--c-->").as_deref(), Some(&b"a-b-c"[..]));
+}

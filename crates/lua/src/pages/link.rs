@@ -1,0 +1,135 @@
+//! Parameters that travel encrypted in `?e=`, bound to the path that they are for.
+//!
+//! What is sealed is a query, as forms write it; the path is what it is bound to, so parameters of
+//! one page are good for no other one.
+
+use crate::form;
+use crate::library::crypto::expand;
+use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
+use crate::library::limits::KEY_MIN_BYTES;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mlua::{Lua, LuaString, Result, Table, Value};
+use pinion_http::target::{escape, is_path_byte};
+use std::fmt;
+
+/// The parameter.
+const NAME: &str = "e";
+
+/// What keys for links are derived for.
+const INFO: &[u8] = b"pinion to_url 1";
+
+/// What links of a site are encrypted with.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct LinkKey([u8; 32]);
+
+impl LinkKey {
+    /// From the master key of a site.
+    ///
+    /// # Errors
+    /// A key that is too short to be a secret.
+    pub(crate) fn of_master(master: &[u8]) -> std::result::Result<Self, String> {
+        let mut key = [0; 32];
+        let is_long = master.len() >= KEY_MIN_BYTES;
+        is_long.then(|| expand(master, b"", INFO, &mut key)).flatten().ok_or_else(|| {
+            let length = master.len();
+            format!(
+                "the master key has {length} bytes, it needs at least {KEY_MIN_BYTES} random ones; \
+                 `head -c 32 /dev/urandom | base64` prints one"
+            )
+        })?;
+        Ok(Self(key))
+    }
+
+    /// `None` if there are no random bytes, or the query is too long for any URL.
+    fn sealed(&self, query: &[u8], path: &[u8], is_random: bool) -> Option<String> {
+        let sealed =
+            if is_random { seal(&self.0, query, path) } else { seal_siv(&self.0, query, path) };
+        Some(URL_SAFE_NO_PAD.encode(sealed?))
+    }
+
+    /// `None` if it was not sealed with this key for this path.
+    fn opened(&self, text: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+        let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
+        open_siv(&self.0, &sealed, path).or_else(|| open(&self.0, &sealed, path))
+    }
+}
+
+/// A key is in no log.
+impl fmt::Debug for LinkKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkKey")
+    }
+}
+
+/// What a link is made of: the decoded path, the query, whether it is encrypted, and in a new way
+/// each time, and the fragment.
+pub(super) type Parts = (LuaString, LuaString, bool, bool, Option<LuaString>);
+
+/// The URL of a path on this site; nil and why if it is none. Without a key parameters travel
+/// plain.
+pub(super) fn url(
+    lua: &Lua,
+    key: Option<&LinkKey>,
+    (path, query, is_sealed, is_random, fragment): Parts,
+) -> Result<(Option<LuaString>, Option<String>)> {
+    let (path, query) = (path.as_bytes(), query.as_bytes());
+    // Two slashes would lead to another host.
+    if !path.starts_with(b"/") || path.starts_with(b"//") || path.iter().any(|b| b"?#".contains(b))
+    {
+        let why = format!(
+            "to_url: {:?} is no path of this site; it begins with one slash, is not encoded, and \
+             has its query and its fragment in the arguments behind it",
+            String::from_utf8_lossy(&path)
+        );
+        return Ok((None, Some(why)));
+    }
+    let mut out = Vec::new();
+    escape(&mut out, path.iter().copied(), |byte| is_path_byte(byte) && byte != b'\'');
+    match key.filter(|_| is_sealed) {
+        _ if query.is_empty() => {}
+        Some(key) => {
+            let Some(sealed) = key.sealed(&query, &path, is_random) else {
+                return Ok((None, Some("to_url: the parameters cannot be encrypted".to_owned())));
+            };
+            out.extend_from_slice(format!("?{NAME}={sealed}").as_bytes());
+        }
+        None => out.extend_from_slice(&[b"?", &*query].concat()),
+    }
+    if let Some(fragment) = fragment {
+        out.push(b'#');
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        escape(&mut out, fragment.as_bytes().iter().copied(), is_plain);
+    }
+    Ok((Some(lua.create_string(out)?), None))
+}
+
+/// Puts the parameters that came encrypted among the others, before which they go, and all of them
+/// into a table of their own at `e`. That is nil if nothing came, or nothing that can be trusted:
+/// what the client has written there itself is taken away.
+pub(super) fn open_query(
+    lua: &Lua,
+    key: Option<&LinkKey>,
+    (query, path): (Table, LuaString),
+) -> Result<Table> {
+    let list_of = |name: &[u8]| lua.create_string([name, b"[]"].concat());
+    let sent: Value = query.raw_get(NAME)?;
+    query.raw_set(NAME, Value::Nil)?;
+    query.raw_set(list_of(NAME.as_bytes())?, Value::Nil)?;
+    let (Value::String(sent), Some(key)) = (sent, key) else { return Ok(query) };
+    let Some(text) = key.opened(&sent.as_bytes(), &path.as_bytes()) else { return Ok(query) };
+    let opened = form::table(lua, &text)?;
+    for pair in opened.pairs::<LuaString, Value>() {
+        let (name, value) = pair?;
+        let list = list_of(&name.as_bytes())?;
+        if opened.raw_get::<Value>(&list)?.is_nil() {
+            query.raw_set(list, Value::Nil)?;
+        }
+        query.raw_set(name, value)?;
+    }
+    query.raw_set(NAME, opened)?;
+    Ok(query)
+}
+
+#[cfg(test)]
+mod tests;

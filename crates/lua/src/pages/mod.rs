@@ -1,0 +1,195 @@
+//! Pages of templates: compiled once for all workers, answered by a function of each VM.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `name` | what the name of a file says of the requests that its page answers |
+//! | `escape` | how values are escaped |
+//! | `link` | parameters that travel encrypted |
+//! | `parameters` | how many parameters a function has |
+//!
+//! `pages.lua` is what is lent to pages.
+
+mod escape;
+mod link;
+mod name;
+mod parameters;
+
+use crate::library::{codec, json};
+use crate::limits::{ANSWER_BUFFER_BYTES, PAGE_PIECES};
+use crate::problem::Problem;
+use crate::router::Router;
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use pinion_template::{Context, Template, compile};
+use std::collections::BTreeMap;
+
+pub(crate) use link::LinkKey;
+pub(crate) use name::is_code;
+
+/// A page and what it answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    route: name::Route,
+    template: Template,
+}
+
+/// All files that pages and scripts are made of, by their paths.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+/// Compiles the pages among some files.
+///
+/// # Errors
+/// The first thing that is wrong with one of them, or two that answer the same requests.
+pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem> {
+    let mut pages = Vec::new();
+    let mut taken: BTreeMap<(&str, String), &str> = BTreeMap::new();
+    for path in files.keys() {
+        let route = name::route(path).map_err(|why| Problem::of_text(&format!("{path}: {why}")))?;
+        let Some(route) = route else { continue };
+        if let Some(other) = taken.insert((route.method, route.path.clone()), path) {
+            let (method, answered) = (route.method, &route.path);
+            return Err(Problem::of_text(&format!(
+                "{path}: {method} {answered} is answered by {other} already; rename one of them"
+            )));
+        }
+        let template = compile(path, |path| files.get(path).map(Vec::as_slice));
+        let template = template.map_err(|problem| Problem::of_text(&problem.to_string()))?;
+        pages.push(Page { route, template });
+    }
+    Ok(pages)
+}
+
+/// What makes handlers of pages in one VM.
+pub(crate) struct Maker(Function);
+
+/// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
+///
+/// # Errors
+/// Out of memory.
+pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
+    let host = lua.create_table()?;
+    host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
+    let (escapers, takes_numbers) = (lua.create_table()?, lua.create_table()?);
+    for context in Context::ALL {
+        let Some(escape) = escaper(context) else { continue };
+        escapers.raw_set(context.function(), function(lua, escape)?)?;
+        takes_numbers.raw_set(context.function(), context.takes_numbers())?;
+    }
+    host.raw_set("escapers", escapers)?;
+    host.raw_set("takes_numbers", takes_numbers)?;
+    host.raw_set("script", function(lua, escape::script)?)?;
+    let (json, codec) = (json::table(lua)?, codec::table(lua)?);
+    host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;
+    host.raw_set("query", codec.raw_get::<Function>("query")?)?;
+    host.raw_set("null", Value::NULL)?;
+    let count = |_: &Lua, function: Function| Ok(parameters::count(&function));
+    host.raw_set("parameters", lua.create_function(count)?)?;
+    let of = key.clone();
+    let url = move |lua: &Lua, parts: link::Parts| link::url(lua, of.as_ref(), parts);
+    host.raw_set("to_url", lua.create_function(url)?)?;
+    let open = move |lua: &Lua, query| link::open_query(lua, key.as_ref(), query);
+    host.raw_set("open_query", lua.create_function(open)?)?;
+    let chunk = lua.load(include_str!("pages.lua")).set_name("=pinion");
+    chunk.call((host, prelude)).map(Maker)
+}
+
+/// Bytes escaped; `None` where nothing had to change.
+type Escape = fn(&[u8]) -> Option<Vec<u8>>;
+
+/// The function for a way of escaping; those without one stand in `pages.lua`.
+fn escaper(context: Context) -> Option<Escape> {
+    Some(match context {
+        Context::Text => escape::html,
+        Context::Attribute => escape::attribute,
+        Context::BareAttribute => escape::bare_attribute,
+        Context::Name => escape::name,
+        Context::Url => escape::url,
+        Context::UrlPath => escape::url_path,
+        Context::UrlQuery => escape::url_query,
+        Context::ScriptString => escape::script_string,
+        Context::Style => escape::style,
+        Context::Comment => escape::comment,
+        Context::Script | Context::ScriptAttribute | Context::Raw => return None,
+    })
+}
+
+/// What needs no escaping is given back as it came, the same string of the VM.
+fn function(lua: &Lua, escape: Escape) -> Result<Function> {
+    lua.create_function(move |lua, text: LuaString| {
+        let escaped = escape(&text.as_bytes());
+        escaped.map_or_else(|| Ok(text), |escaped| lua.create_string(escaped))
+    })
+}
+
+impl Maker {
+    /// Makes handlers of all pages, and routes to those whose requests have none.
+    ///
+    /// # Errors
+    /// What Lua has against a page, by the lines of its files, or the router.
+    pub(crate) fn make(
+        &self,
+        lua: &Lua,
+        pages: &[Page],
+        router: &mut Router,
+    ) -> std::result::Result<(), Problem> {
+        for (rank, page) in pages.iter().enumerate() {
+            let Page { route, template } = page;
+            let added = router.add_path(route.method, &route.path).map_err(|error| {
+                let file = template.files.first().map_or("", String::as_str);
+                Problem::of_text(&format!("{file}: {error}"))
+            })?;
+            if let Some(number) = added {
+                self.page(lua, (number, rank), page).map_err(|error| {
+                    Problem::of_text(&explained(&Problem::new(&error).to_string(), pages))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&self, lua: &Lua, (number, rank): (usize, usize), page: &Page) -> Result<()> {
+        let template = &page.template;
+        let chunk = lua.load(&template.lua[..]).set_name(format!("={}", chunk_name(rank)));
+        let chunk = chunk.set_mode(ChunkMode::Text).into_function()?;
+        let segments = template.segments.iter().map(|text| lua.create_string(text));
+        let segments = lua.create_sequence_from(segments.collect::<Result<Vec<_>>>()?)?;
+        let used = lua.create_sequence_from(template.lent.iter().copied())?;
+        let is_streamed = !template.lent.contains(&"post_render");
+        let (media, has_async) = (page.route.media, template.has_async);
+        let is_parallel = has_async && template.parallel;
+        self.0.call((number, chunk, segments, media, used, is_streamed, has_async, is_parallel))
+    }
+}
+
+/// What the chunk of a page is called in a VM: short, since Lua cuts long names off, and nothing
+/// that a script is called.
+fn chunk_name(rank: usize) -> String {
+    format!("{CHUNK}{rank}>")
+}
+
+const CHUNK: &str = "<page ";
+
+/// A message of Lua with the lines of pages as lines of their files.
+pub(crate) fn explained(message: &str, pages: &[Page]) -> String {
+    let mut shown = message.to_owned();
+    let ranks =
+        message.split(CHUNK).skip(1).filter_map(|rest| rest.split('>').next()?.parse().ok());
+    let mut ranks: Vec<usize> = ranks.collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    for rank in ranks {
+        if let Some(page) = pages.get(rank) {
+            let (chunk, file) = (chunk_name(rank), page.template.files.first());
+            shown = page.template.explained(&shown, &chunk);
+            // LuaJIT does not know the line of every function of a trace.
+            shown = shown.replace(&chunk, file.map_or("", String::as_str));
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod trial;

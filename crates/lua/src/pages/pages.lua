@@ -1,0 +1,360 @@
+-- What the server lends to pages of templates. Gets functions of the host and parts of the prelude,
+-- and gives back the function that makes a handler of a page.
+
+local host, prelude = ...
+
+local concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack =
+    table.concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack
+local format, huge, isyieldable = string.format, math.huge, coroutine.isyieldable
+local said, send, response_methods = prelude.said, prelude.send, prelude.response
+local spawned, wait = prelude.spawned, prelude.wait
+local child, current, wake, watch =
+    prelude.host.child, prelude.host.current, prelude.host.wake, prelude.host.watch
+local BUFFER_BYTES, PIECES = host.ANSWER_BUFFER_BYTES, host.PAGE_PIECES
+local set_field, takes = prelude.host.set_field, host.parameters
+local json_encode, query_of, null = host.json_encode, host.query, host.null
+
+-- Escaping -----------------------------------------------------------------------------------
+
+-- A value of any type as text.
+local function shown(value)
+    local kind = type(value)
+    if kind == "number" or kind == "boolean" then
+        return tostring(value)
+    elseif value == nil or value == null then
+        return ""
+    end
+    local meta = getmetatable(value)
+    if type(meta) == "table" and meta.__tostring then
+        return tostring(value)
+    end
+    error("a " .. kind .. " cannot be shown; show one of its fields, or encode it", 3)
+end
+
+-- Numbers need no escaping where they have only harmless signs.
+local function escaper(escape, takes_numbers)
+    return function(value)
+        local kind = type(value)
+        if kind == "string" then
+            return escape(value)
+        elseif kind == "number" and takes_numbers then
+            return tostring(value)
+        end
+        local text = shown(value)
+        return escape(text)
+    end
+end
+
+local function json(value)
+    local is_well, text = pcall(json_encode, value)
+    if not is_well then
+        error(said(text), 3)
+    end
+    return text
+end
+
+local escapers = { format = format }
+for name, escape in pairs(host.escapers) do
+    escapers[name] = escaper(escape, host.takes_numbers[name])
+end
+function escapers.esc_raw(value)
+    if type(value) == "string" then
+        return value
+    end
+    local text = shown(value)
+    return text
+end
+local attribute, script = host.escapers.esc_attr, host.script
+function escapers.esc_js(value)
+    local text = json(value)
+    return script(text)
+end
+function escapers.esc_js_attr(value)
+    local text = json(value)
+    return attribute(script(text))
+end
+local html = escapers.esc_html
+
+-- The answer of a page -----------------------------------------------------------------------
+
+-- Called when there are many pieces: they go out if they have many bytes.
+local function full(out)
+    local n, bytes = out.n, out.bytes
+    for at = out.weighed + 1, n do
+        local piece = out[at]
+        bytes = bytes + (type(piece) == "string" and #piece or 8)
+    end
+    out.bytes, out.weighed = bytes, n
+    -- Nothing can wait in a function that the host has called, such as one for `gsub`.
+    if bytes > BUFFER_BYTES and isyieldable() then
+        send(out, "write")
+        n, out.weighed = 1, 1
+    end
+    out.most = n + PIECES
+end
+
+-- Strings among the values of a format are escaped, numbers stay numbers.
+local function formatted(pattern, ...)
+    local values, count = { ... }, select("#", ...)
+    for at = 1, count do
+        if type(values[at]) ~= "number" then
+            values[at] = html(values[at])
+        end
+    end
+    local is_well, text = pcall(format, pattern, unpack(values, 1, count))
+    if not is_well then
+        error(said(text), 3)
+    end
+    return text
+end
+
+local function writer(out)
+    return function(piece, ...)
+        local n = out.n
+        if not n then
+            error("the page is complete; nothing can be written to it", 2)
+        end
+        local kind = type(piece)
+        if select("#", ...) > 0 then
+            piece = formatted(piece, ...)
+        elseif kind == "number" then
+            piece = tostring(piece)
+        elseif kind == "table" then
+            piece = json(piece)
+        elseif kind ~= "string" then
+            error("a page is written in strings, numbers and tables, and this is a " .. kind, 2)
+        end
+        n = n + 1
+        out.n, out[n] = n, piece
+        if n > out.most then
+            full(out)
+        end
+    end
+end
+
+-- What is lent, each made for a page that names it: from what is lent besides, the request and what
+-- the page has written.
+local lend = {}
+
+function lend.session()
+    return {}
+end
+
+function lend.locals()
+    return {}
+end
+
+function lend.headers(_, request)
+    return request.fields
+end
+
+function lend.body(_, request)
+    return request:body()
+end
+
+function lend.method(_, request)
+    return request.method
+end
+
+function lend.endpoint(_, request)
+    return request.path
+end
+
+function lend.query(_, request)
+    return host.open_query(request.query, request.path)
+end
+
+function lend.write(_, _, out)
+    return writer(out)
+end
+
+function lend.escape()
+    return html
+end
+
+function lend.post_render(lent)
+    return function(render)
+        if type(render) ~= "function" then
+            error("post_render needs a function(page) or a function(locals, page)", 2)
+        end
+        local renders = lent.renders or {}
+        lent.renders = renders
+        renders[#renders + 1] = render
+    end
+end
+
+-- A function to be called once, by any coroutine of the request, and one that waits until it was.
+local function signal()
+    local is_done, value, waiting = false, nil, nil
+    local function done(result)
+        if not is_done then
+            is_done, value = true, result
+            if waiting then
+                wake(waiting)
+            end
+        end
+    end
+    return done, function()
+        waiting = current()
+        while not is_done do
+            wait("wake")
+        end
+        return value
+    end
+end
+
+-- Gives what the function hands to the function that it gets; what it returns, if it takes none.
+function lend.await()
+    return function(body)
+        if type(body) ~= "function" then
+            return body
+        end
+        local done, result = signal()
+        local returned = body(done)
+        if takes(body) > 0 then
+            returned = result()
+        end
+        return returned
+    end
+end
+
+-- Tail calls: what is wrong is told where the page has called.
+function lend.header(_, _, out)
+    return function(name, value, more)
+        return response_methods.field(out, name, value, more)
+    end
+end
+
+function lend.status(_, _, out)
+    return function(code)
+        return response_methods.status(out, code)
+    end
+end
+
+-- Outside of blocks that wait there is nothing to go on with.
+function lend.done()
+    return function() end
+end
+
+local function to_url(endpoint, params, fragment)
+    local plain, is_sealed, is_random = {}, true, false
+    if type(endpoint) ~= "string" or (params ~= nil and type(params) ~= "table") then
+        error("to_url takes a path, a table of parameters, and a fragment", 2)
+    end
+    for name, value in pairs(params or plain) do
+        if name == "e" and type(value) == "boolean" then
+            is_sealed = value
+        elseif name == "iv" and type(value) == "boolean" then
+            is_random = value
+        elseif name == "e" or name == "e[]" then
+            error("to_url: the parameter \"e\" is what the others are encrypted in", 2)
+        else
+            plain[name] = value
+        end
+    end
+    local is_well, query = pcall(query_of, plain)
+    if not is_well then
+        error(said(query), 2)
+    end
+    local url, why = host.to_url(endpoint, query, is_sealed, is_random, fragment)
+    if not url then
+        error(why, 2)
+    end
+    return url
+end
+
+function lend.to_url()
+    return to_url
+end
+
+-- A block that waits. The page goes on when the block has called `done`.
+local function async(out)
+    return function(block)
+        local done, finished = signal()
+        block(done, out, writer(out))
+        finished()
+    end
+end
+
+-- Blocks that wait at the same time: each writes what is put in its place when all are through.
+local function parallel(out, blocks)
+    return function(block)
+        local part = { n = 0, bytes = 0, weighed = 0, most = huge, full = full }
+        local at = out.n + 1
+        out.n, out[at] = at, ""
+        local one = { part = part, at = at }
+        blocks[#blocks + 1] = one
+        one.id = spawned(child(function()
+            local is_well, why = pcall(function()
+                local done, finished = signal()
+                block(done, part, writer(part))
+                finished()
+            end)
+            one.is_done, one.why = is_well, why
+        end))
+    end
+end
+
+local function join(out, blocks)
+    for _, one in ipairs(blocks) do
+        while watch(one.id) do
+            wait("wake")
+        end
+        if not one.is_done then
+            error(one.why or "a block of the page was ended; the log says why", 0)
+        end
+        out[one.at] = concat(one.part, "", 1, one.part.n)
+    end
+end
+
+local function rendered(lent, text)
+    for _, render in ipairs(lent.renders) do
+        local again
+        if takes(render) >= 2 then
+            again = render(lent.locals or {}, text)
+        else
+            again = render(text)
+        end
+        if type(again) == "string" then
+            text = again
+        elseif again ~= nil then
+            error("post_render: the function gave a " .. type(again) .. " in place of the page", 0)
+        end
+    end
+    return text
+end
+
+-- Makes the handler of a page out of its chunk, the text that it sends as it is, its type, the
+-- names of what it uses, and what it is: whether it can be sent while it is made, has blocks that
+-- wait, and they do so at the same time.
+return function(number, chunk, segments, media, used, is_streamed, has_async, is_parallel)
+    local page = chunk(segments, escapers)
+    -- Places in a page that are filled later stay until then, and all behind them.
+    local most = is_streamed and not is_parallel and PIECES or huge
+    prelude.handlers[number] = function(request)
+        local out = { request[1], n = 1, bytes = 0, weighed = 1, most = most, full = full }
+        local why = set_field(out[1], "Content-Type", media, false)
+        if why then
+            error(why, 0)
+        end
+        local lent = {}
+        for at = 1, #used do
+            local name = used[at]
+            lent[name] = lend[name](lent, request, out)
+        end
+        local blocks = is_parallel and {}
+        if has_async then
+            lent.async = blocks and parallel(out, blocks) or async(out)
+        end
+        page(lent, out)
+        if blocks then
+            join(out, blocks)
+        end
+        local text = concat(out, "", 2, out.n)
+        out.n = nil
+        if lent.renders then
+            text = rendered(lent, text)
+        end
+        return text
+    end
+end

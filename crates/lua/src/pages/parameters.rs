@@ -1,0 +1,75 @@
+//! How many parameters a function of Lua has.
+
+use mlua::Function;
+
+/// The parameters that it names; 0 for a function of the host. LuaJIT tells that to nobody but its
+/// own debug library, which is not open, and to whoever writes a function down.
+#[cfg(feature = "luajit")]
+pub(super) fn count(function: &Function) -> u8 {
+    of_dump(&function.dump(true)).unwrap_or_default()
+}
+
+/// The parameters that it names; 0 for a function of the host.
+#[cfg(not(feature = "luajit"))]
+pub(super) fn count(function: &Function) -> u8 {
+    function.info().num_params
+}
+
+/// From a function as LuaJIT writes it down without the names in it (`lj_bcdump.h`): a head of
+/// three signs, a version and flags, then prototypes, inner ones first, each behind its length,
+/// then a zero. A prototype begins with its flags and the number of its parameters.
+#[cfg(feature = "luajit")]
+fn of_dump(dump: &[u8]) -> Option<u8> {
+    let mut rest = dump.strip_prefix(b"\x1bLJ")?.get(1..)?;
+    let _flags = number(&mut rest)?;
+    let mut count = None;
+    loop {
+        let length = number(&mut rest)?;
+        if length == 0 {
+            return count;
+        }
+        let (prototype, behind) = rest.split_at_checked(length)?;
+        count = prototype.get(1).copied();
+        rest = behind;
+    }
+}
+
+/// ULEB128.
+#[cfg(feature = "luajit")]
+fn number(rest: &mut &[u8]) -> Option<usize> {
+    let mut value = 0_usize;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (&byte, behind) = rest.split_first()?;
+        *rest = behind;
+        value |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mlua::Lua;
+
+    #[test]
+    fn of_functions_with_functions_in_them() {
+        let lua = Lua::new();
+        for (code, expected) in [
+            ("function() end", 0),
+            ("function(a) return function(b, c, d) end end", 1),
+            ("function(a, b) local function f() return function(x, y, z) end end return f end", 2),
+            ("function(...) return ... end", 0),
+            ("function(a, b, c, ...) return a, b, c end", 3),
+            ("print", 0),
+        ] {
+            let function: Function = lua.load(format!("return {code}")).eval().expect(code);
+            assert_eq!(count(&function), expected, "{code}");
+        }
+        let many = (0..200).map(|n| format!("a{n}")).collect::<Vec<_>>().join(",");
+        let long = format!("return function({many}) return '{}' end", "x".repeat(100_000));
+        assert_eq!(count(&lua.load(long).eval().expect("a function")), 200);
+    }
+}

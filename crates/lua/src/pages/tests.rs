@@ -1,0 +1,267 @@
+//! Pages through a VM: what they show.
+
+use super::trial::{Site, alone, program};
+use crate::program::Program;
+
+#[test]
+fn values_are_escaped_by_where_they_stand() {
+    for (page, shown) in [
+        ("#[['<b> & \"c\"']]#[[nil]] #[[5]] #[[true]]", "&lt;b&gt; &amp; &quot;c&quot; 5 true"),
+        ("<p title='#[[\"it's <\"]]'>", "<p title='it&#39;s &lt;'>"),
+        ("<p title=#[['a b']] class=#[['']]>", "<p title=a&#32;b class=\"\">"),
+        ("<p #[['onclick']] #[['x=y>']]>", "<p  xy>"),
+        ("<a href='#[['javascript:alert(1)']]'>", "<a href='about:invalid'>"),
+        ("<a href='#[['/a?b=c&d']]'>", "<a href='/a?b=c&amp;d'>"),
+        ("<a href='/x/#[['a b/?']]?q=#[['a&b/']]'>", "<a href='/x/a%20b/%3F?q=a%26b%2F'>"),
+        (
+            "<script>x = #[[{ 'a</script>', 1 }]]</script>",
+            "<script>x = [\"a\\u003c/script\\u003e\",1]</script>",
+        ),
+        (
+            "<script>x = '#[[\"it's\"]]', #[[nil]]</script>",
+            "<script>x = 'it\\u0027s', null</script>",
+        ),
+        ("<p onclick=\"f(#[['\"']])\">", "<p onclick=\"f(&quot;\\&quot;&quot;)\">"),
+        ("<p style='color: #[['red;x']]'>", "<p style='color: red\\3b x'>"),
+        ("<!-- #[['--> <b>']] -->", "<!--  b -->"),
+        ("#[[!'<b>']]#[[!nil]]#[[!3]]", "<b>3"),
+        ("#[[3.14159:.2f]] #[['<':3s]]|<b title='#[[7:03d]]'>", "3.14   &lt;|<b title='007'>"),
+    ] {
+        assert_eq!(alone(page), shown, "{page}");
+    }
+}
+
+#[test]
+fn every_form_of_the_language() {
+    for (page, shown) in [
+        ("<?lu for i = 1, 3 do ?>(#[[i]])<?lu end ?>", "(1)(2)(3)"),
+        ("<?lu\n  | <b>#[[query.name]]</b>\n?>", "<b>&lt;Ann&gt;</b>\n"),
+        ("<?lu if query.n == '7' then ```\n  <p>\n  ``` end ?>", "  <p>\n"),
+        ("a<?lua write('b')\n| #[[method]]\ndone() ?>c", "abGET\nc"),
+        ("a<?lua pinion.sleep(0.01) write('b') done() ?>c", "abc"),
+        ("#! parallel\n1<?lua write(2) done() ?>3<?lua write(4) done() ?>", "1234"),
+        ("#[[await(function(done) done('x') end)]]#[[await(function() return 'y' end)]]", "xy"),
+        ("<?lu locals.x = 1 session.y = 2 ?>#[[locals.x + session.y]]", "3"),
+        ("#[[endpoint]] #[[headers['x-sign']]] #[[body]]", "/ &lt;x&gt; "),
+        ("<?lu done() do return end ?>x", ""),
+    ] {
+        assert_eq!(alone(page), shown, "{page}");
+    }
+    let files = [
+        (
+            "/a/index.dyn.html",
+            "<?layout /base.priv.html ?><?slot t ?>T<?/slot ?>[<?include b.html ?>]",
+        ),
+        ("/a/b.html", "#[[query.q]]"),
+        ("/base.priv.html", "<h1><?yield t ?></h1><?yield ?>"),
+    ];
+    assert_eq!(Site::new(&files).body("/a/?q=%26"), "<h1>T</h1>[&amp;]");
+}
+
+#[test]
+fn writing_with_arguments_escapes_them() {
+    for (code, shown) in [
+        ("write('100%') write(5) write('<', '') write(0.5)", "100%5<0.5"),
+        ("write('%s|%.3f|%d|%s', '<b>', 1/3, 7, nil)", "&lt;b&gt;|0.333|7|"),
+        ("write('%s', '%d <')", "%d &lt;"),
+        ("write({ a = '<' })", "{\"a\":\"<\"}"),
+        ("write(escape('<') .. escape(nil) .. escape(1))", "&lt;1"),
+    ] {
+        assert_eq!(alone(&format!("<?lu {code} ?>")), shown, "{code}");
+    }
+}
+
+#[test]
+fn status_and_fields_until_the_head_is_out() {
+    let page = "<?lu status(404) header('X-A', 'b') header('Set-Cookie', 'c=1', 'more') ?>gone";
+    let shown = Site::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
+    assert_eq!((shown.status, shown.body.as_str()), (404, "gone"));
+    assert_eq!(
+        shown.head,
+        "Cache-Control: no-store\r\nContent-Type: text/html; charset=utf-8\r\nX-A: b\r\n\
+         Set-Cookie: c=1\r\n"
+    );
+    let page = "<?lu header('Content-Type', 'text/calendar') ?>x";
+    let shown = Site::new(&[("/x.dyn.json", page)]).get("/x.json").expect("shown");
+    assert_eq!(shown.head, "Content-Type: text/calendar\r\n");
+    let page = "<?lu for n = 1, 2000 do ?>#[[('x'):rep(100)]]<?lu end\nstatus(500) ?>";
+    let mut site = Site::new(&[("/x.dyn.html", page)]);
+    let report = site.report("/x");
+    assert!(report.starts_with("/x.dyn.html:2: the head of the answer has gone out"), "{report}");
+}
+
+#[test]
+fn large_pages_go_out_while_they_are_made() {
+    let lines = "<?lu for n = 1, 3000 do ?>#[[n]] #[[('x'):rep(90)]]\n<?lu end ?>";
+    let expected: String = (1..=3000).map(|n| format!("{n} {}\n", "x".repeat(90))).collect();
+    let shown = Site::new(&[("/x.dyn.txt", lines)]).get("/x.txt").expect("shown");
+    assert!(shown.body == expected, "{}", shown.body.len());
+    assert!(shown.sent.len() >= 3, "{:?}", shown.sent);
+    assert!(shown.sent.iter().all(|sent| (65_000..130_000).contains(sent)), "{:?}", shown.sent);
+    let written =
+        "<?lu for n = 1, 3000 do write(n, nil) write(' ' .. ('x'):rep(90) .. '\\n') end ?>";
+    let shown = Site::new(&[("/x.dyn.txt", written)]).get("/x.txt").expect("shown");
+    assert!(shown.body == expected && shown.sent.len() >= 3, "{:?}", shown.sent);
+    // Whoever is to change the page has all of it.
+    let changed = format!("<?lu post_render(function(page) return #page .. '' end) ?>{lines}");
+    let shown = Site::new(&[("/x.dyn.txt", &changed)]).get("/x.txt").expect("shown");
+    assert_eq!((shown.body, shown.sent), (expected.len().to_string(), vec![]));
+}
+
+/// What the host calls cannot wait; the page is sent later.
+#[test]
+fn pages_grow_in_functions_that_cannot_wait() {
+    let page = "<?lu local function f() for n = 1, 300 do ?>#[[('x'):rep(1000)]]<?lu end end
+        ; ('ab'):gsub('.', f)
+        table.sort({1, 2}, function(a, b) f() return a < b end) ?>";
+    let shown = Site::new(&[("/x.dyn.txt", page)]).get("/x.txt").expect("shown");
+    assert!(shown.body.len() >= 900_000, "{}", shown.body.len());
+    let inner = "<?lu coroutine.wrap(function() for n = 1, 300 do ?>#[[('x'):rep(1000)]]<?lu end
+        coroutine.yield() end)() ?>";
+    let shown = Site::new(&[("/x.dyn.txt", inner)]).get("/x.txt").expect("shown");
+    assert_eq!((shown.body.len(), shown.sent.is_empty()), (300_000, false));
+}
+
+#[test]
+fn a_page_can_be_changed_when_it_is_rendered() {
+    for (code, shown) in [
+        ("post_render(function(page) return page:upper() end)", "BODY"),
+        ("locals.x = '!' post_render(function(locals, page) return page .. locals.x end)", "body!"),
+        ("post_render(function(locals, page) return page .. #locals end)", "body0"),
+        ("post_render(function() end)", "body"),
+        (
+            "post_render(function(page) return page .. 1 end)
+             post_render(function(_, page) return page .. 2 end)",
+            "body12",
+        ),
+        ("post_render(function(...) return (...) .. select('#', ...) end)", "body1"),
+        ("post_render(string.upper)", "BODY"),
+    ] {
+        assert_eq!(alone(&format!("<?lu {code} ?>body")), shown, "{code}");
+    }
+    let mut site = Site::new(&[("/x.dyn.txt", "<?lu post_render(function() return {} end) ?>")]);
+    assert!(site.report("/x.txt").contains("gave a table in place of the page"));
+}
+
+#[test]
+fn errors_are_told_by_the_lines_of_templates() {
+    let files = [
+        ("/p.dyn.html", "one\n<?include inner.html ?>\n#[[query.x.y]]"),
+        ("/inner.html", "two\n\n<?lu if query.inner then\nerror('why') end ?>"),
+        ("/f.dyn.html", "\n<?lu local function f()\nlocal x = nil .. ''\nend ?>\n<?lu\nf() ?>"),
+        ("/t.dyn.html", "\n#[[ {} ]]"),
+        ("/w.dyn.html", "\n\n<?lu write(nil) ?>"),
+        ("/m.dyn.html", "\n<?lu write('%d', 'x') ?>"),
+        ("/s.dyn.html", "\n\n<?lu status(1000) ?>"),
+        ("/h.dyn.html", "\n<?lu header('X', 'a\\nb') ?>"),
+        ("/c.dyn.html", "\n<?lu local _, why = pcall(error, 'x', 2) write(tostring(why)) ?>"),
+        ("/j.dyn.html", "\n<script>#[[print]]</script>"),
+    ];
+    let mut site = Site::new(&files);
+    for (target, place) in [
+        ("/p", "/p.dyn.html:3: "),
+        ("/p?inner=1", "/inner.html:4: why"),
+        ("/f", "/f.dyn.html:3: "),
+        ("/t", "/t.dyn.html:2: a table cannot be shown"),
+        ("/w", "/w.dyn.html:3: a page is written in strings"),
+        ("/m", "/m.dyn.html:2: bad argument #2"),
+        ("/s", "/s.dyn.html:3: 1000 is no status"),
+        ("/h", "/h.dyn.html:2: the value of X has a line break"),
+        ("/j", "/j.dyn.html:2: "),
+    ] {
+        let report = site.report(target);
+        assert!(report.starts_with(place), "{target}: {report}");
+    }
+    let report = site.report("/f");
+    assert!(report.contains("\t/f.dyn.html:6: in"), "{report}");
+    assert!(!report.contains("<page"), "{report}");
+    site.body("/c");
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_found_before_anybody_asks() {
+    for (files, problem) in [
+        (vec![("/x.dyn.html", "\n<?lu x = 1 ?>")], "/x.dyn.html:2: "),
+        (vec![("/x.dyn.html", "<?include none.html ?>")], "/x.dyn.html:1: "),
+        (vec![("/.dyn.html", "")], "/.dyn.html: a page needs a name"),
+        (
+            vec![("/a.dyn.htm", ""), ("/a.dyn.html", "")],
+            "/a.dyn.html: GET /a is answered by /a.dyn.htm already; rename one of them",
+        ),
+    ] {
+        let why = program(&files).expect_err(problem);
+        assert!(why.starts_with(problem), "{why}");
+    }
+    let long = format!("/{}.dyn.html", "a/".repeat(600) + "b");
+    let Err(why) = Site::of(&program(&[(&long, "")]).expect("compiled")) else { panic!("started") };
+    assert!(why.contains("at most 1024 bytes"), "{why}");
+}
+
+#[test]
+fn routes_of_the_main_script_go_before_pages() {
+    let main = "pinion.get('/a', function() return 'script a' end)
+        pinion.any('/b', function() return 'script b' end)
+        pinion.get('/:any', function(req) return 'script ' .. req.params.any end)";
+    let files = [
+        ("//main.lua", main),
+        ("/main.lua", "error('the one beside goes before')"),
+        ("/a.dyn.html", "page a"),
+        ("/post.a.dyn.html", "posted a: #[[body]]"),
+        ("/b.dyn.html", "page b"),
+        ("/c.dyn.html", "page c"),
+        ("/:any.dyn.html", "page :any"),
+        ("/d.priv.dyn.html", "page d"),
+    ];
+    let mut site = Site::new(&files);
+    for (target, shown) in [
+        ("/a", "script a"),
+        ("/b", "script b"),
+        ("/c", "page c"),
+        ("/d", "script d"),
+        ("/d.priv", "script d.priv"),
+        ("/:any", "page :any"),
+    ] {
+        assert_eq!(site.body(target), shown, "{target}");
+    }
+    assert_eq!(site.post("/a", "<x>").expect("shown").body, "posted a: &lt;x&gt;");
+    site.get("/a/").expect_err("another path");
+}
+
+/// Functions that a main script puts into the places of Lua's own are not used.
+#[test]
+fn what_the_main_script_breaks_pages_do_not_need() {
+    let main = "string.format, table.concat, tostring, type, error, pcall, unpack, ipairs = nil
+        local globals = _G for key in pairs(globals) do
+            if key ~= '_G' then globals[key] = nil end
+        end";
+    let page = "<?lu write('%s', '<') post_render(function(p) return p .. '.' end) ?>#[[5:03d]]";
+    let mut site = Site::new(&[("/main.lua", main), ("/a.dyn.html", page)]);
+    assert_eq!(site.body("/a"), "&lt;005.");
+}
+
+#[test]
+fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
+    let pages = [("/a.dyn.html", "a"), ("/main.lua", "error('not this one')")];
+    let files = pages.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+    let main = b"#!/usr/bin/env pinion\npinion.get('/b', function() return 'b' end)".to_vec();
+    let program = Program::of_code("site.lua", Some(main), files).expect("a program");
+    let mut site = Site::of(&program).expect("started");
+    assert_eq!((site.body("/a"), site.body("/b")), ("a".to_owned(), "b".to_owned()));
+    drop(site);
+    assert!(super::trial::program(&[("/a.html", "")]).expect("a program").is_empty());
+    let Err(why) = Site::of(&super::trial::program(&[("/main.lua", "\nx()")]).expect("fine"))
+    else {
+        panic!("it started");
+    };
+    assert!(why.starts_with("/main.lua:2: "), "{why}");
+}
+
+#[test]
+fn two_pages_and_two_requests_share_nothing() {
+    let page = "<?lu locals.n = (locals.n or 0) + 1 session.n = (session.n or 0) + 1 ?>\
+                #[[locals.n + session.n]]";
+    let mut site = Site::new(&[("/a.dyn.html", page), ("/b.dyn.html", page)]);
+    for target in ["/a", "/a", "/b"] {
+        assert_eq!(site.body(target), "2");
+    }
+}

@@ -1,0 +1,139 @@
+//! A site whose pages are asked for without a server, for tests.
+
+use crate::budget::{Budget, Guard};
+use crate::program::Program;
+use crate::request;
+use crate::router::Found;
+use crate::task::Left;
+use crate::content::Content;
+use crate::vm::{Fault, Operation, Step, Vm};
+use mlua::Value;
+use std::rc::Rc;
+use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::limits::Limits;
+
+/// A site, started.
+pub(crate) struct Site {
+    vm: Vm,
+    budget: Budget,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+    /// The lengths of what went out before the page was through.
+    pub(crate) sent: Vec<usize>,
+}
+
+/// A program of some files.
+pub(crate) fn program(files: &[(&str, &str)]) -> Result<Program, String> {
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+    Program::of_code("site", None, files).map_err(|problem| problem.to_string())
+}
+
+impl Site {
+    pub(crate) fn of(program: &Program) -> Result<Self, String> {
+        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let vm = Vm::start(program, &mut budget, Rc::default()).map_err(|problem| problem.to_string())?;
+        Ok(Self { vm, budget })
+    }
+
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let started = program(files).and_then(|program| Self::of(&program));
+        started.unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Result<Shown, String> {
+        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Sign: <x>\r\n\r\n"), "")
+    }
+
+    /// Only the content.
+    pub(crate) fn body(&mut self, target: &str) -> String {
+        self.get(target).unwrap_or_else(|report| panic!("{target}: {report}")).body
+    }
+
+    /// The report of a request that fails.
+    pub(crate) fn report(&mut self, target: &str) -> String {
+        self.get(target).expect_err(target)
+    }
+
+    pub(crate) fn post(&mut self, target: &str, body: &str) -> Result<Shown, String> {
+        let length = body.len();
+        let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        self.ask(&head, body)
+    }
+
+    /// Runs what the page has begun beside itself, to its end.
+    fn run_parts(&mut self) {
+        let ready = self.vm.host().work.ready.take();
+        assert!(!ready.is_empty(), "the page waits for nothing");
+        for id in ready {
+            let coroutine = self.vm.tasks().get(id).and_then(|task| task.coroutine.take());
+            let coroutine = coroutine.expect("it has not begun");
+            let mut left = Left::default();
+            let mut step = self.vm.resume(id, &coroutine, (), &mut self.budget, &mut left);
+            while matches!(step, Step::Waits(Operation::Sleep(_))) {
+                step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
+            }
+            assert!(matches!(step, Step::Done(_)), "a part of the page has not ended");
+            self.vm.host().end(id);
+        }
+    }
+
+    fn ask(&mut self, head: &str, body: &str) -> Result<Shown, String> {
+        let mut storage = HeadStorage::reserved();
+        let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
+        let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{head:?} is no request") };
+        let mut path = Vec::new();
+        let path = request::path(&head, &mut path).expect("a path");
+        let found = self.vm.router().find(head.method_token, path);
+        let Found::Route(found) = found else { return Err(format!("{found:?}")) };
+        let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
+        if let Some(task) = self.vm.tasks().get(id) {
+            task.request.fill(&head, path, Some(found));
+            task.content = Content::of(body.as_bytes());
+        }
+        let coroutine = self.vm.coroutine().expect("a coroutine");
+        let (mut left, mut shown) = (Left::default(), Vec::new());
+        let mut sent = Vec::new();
+        let mut step = self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
+        loop {
+            let value = match step {
+                Step::Done(text) => {
+                    shown.extend_from_slice(&text.as_bytes());
+                    break;
+                }
+                Step::Failed(Fault::Error(text) | Fault::OverBudget(text)) => return Err(text),
+                Step::Failed(Fault::OverTime(text)) => return Err(text),
+                Step::Waits(Operation::Write(text) | Operation::Flush(text)) => {
+                    sent.push(text.as_bytes().len());
+                    shown.extend_from_slice(&text.as_bytes());
+                    Value::Nil
+                }
+                Step::Waits(Operation::Sleep(_)) => Value::Nil,
+                Step::Waits(Operation::Wake) => {
+                    self.run_parts();
+                    Value::Nil
+                }
+                Step::Waits(_) => panic!("nobody does that here"),
+            };
+            step = self.vm.resume(id, &coroutine, (true, value), &mut self.budget, &mut left);
+        }
+        self.vm.give_back(coroutine);
+        let mut tasks = self.vm.tasks();
+        let answer = &tasks.get(id).expect("it lives").answer;
+        let (status, mut lines) = (answer.status, Vec::new());
+        answer.head_lines(b"", &mut lines);
+        let _nobody_watches = tasks.end(id);
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Ok(Shown { status, head: text(lines), body: text(shown), sent })
+    }
+}
+
+/// What a page without other files shows.
+pub(crate) fn alone(text: &str) -> String {
+    Site::new(&[("/index.dyn.html", text)]).body("/?name=%3CAnn%3E&n=7")
+}

@@ -1,0 +1,39 @@
+//! `require`: the Lua files of a site as modules. There is no other way to one: no search path, no
+//! loader, no bytecode.
+
+use crate::pages::Files;
+use crate::problem::Problem;
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaString, Result};
+use std::sync::Arc;
+
+/// Puts `require` into a VM.
+///
+/// # Errors
+/// Out of memory.
+pub(crate) fn install(lua: &Lua, code: &Arc<Files>) -> Result<()> {
+    let host = lua.create_table()?;
+    let code = Arc::clone(code);
+    let find = move |lua: &Lua, name: LuaString| Ok(found(lua, &code, &name.to_string_lossy()));
+    host.raw_set("code", lua.create_function(find)?)?;
+    lua.load(include_str!("require.lua")).set_name("=pinion").call(host)
+}
+
+/// The chunk of a module; nil and why.
+fn found(lua: &Lua, code: &Files, name: &str) -> (Option<Function>, Option<String>) {
+    let path = name.replace('.', "/");
+    let places = [format!("//{path}.lua"), format!("/{path}.lua")];
+    let Some((place, text)) = places.iter().find_map(|place| code.get_key_value(place)) else {
+        let [beside, within] = places;
+        let why = format!("require: there is no module {name:?}: neither {beside} nor {within}");
+        return (None, Some(why));
+    };
+    let chunk = lua.load(&text[..]).set_name(format!("@{place}")).set_mode(ChunkMode::Text);
+    match chunk.into_function() {
+        Ok(function) => (Some(function), None),
+        Err(error) => (None, Some(format!("require: {}", Problem::new(&error)))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

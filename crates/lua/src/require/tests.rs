@@ -1,0 +1,74 @@
+//! Modules through a VM.
+
+use crate::pages::trial::{Site, program};
+
+#[test]
+fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
+    let files = [
+        ("//lib/db.lua", "loads = (loads or 0) + 1 return { name = 'beside ' .. ... }"),
+        ("/lib/db.lua", "error('the one beside goes before')"),
+        ("/lib/deep/x.lua", "#!/usr/bin/lua\nreturn require('lib.db').name .. ' within'"),
+        ("/nothing.lua", ""),
+        ("/no.lua", "return false"),
+        ("/main.lua", "assert(require('nothing') == true and require('no') == false)"),
+        (
+            "/a.dyn.txt",
+            "<?lu local db = require('lib.db') ?>\
+             #[[db.name]], #[[require('lib.deep.x')]], #[[loads]]",
+        ),
+    ];
+    let mut site = Site::new(&files);
+    for _ in 0..2 {
+        assert_eq!(site.body("/a.txt"), "beside lib.db, beside lib.db within, 1");
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_told_where_it_was_asked_for() {
+    for (main, why) in [
+        (
+            "\nrequire('lib.none')",
+            "/main.lua:2: require: there is no module \"lib.none\": neither //lib/none.lua nor \
+             /lib/none.lua",
+        ),
+        ("require(5)", "/main.lua:1: require takes the name"),
+        (
+            "require('a')",
+            "/b.lua:1: require: \"a\" needs \"b\" needs \"a\": modules cannot need each other in a \
+             circle",
+        ),
+        ("require('self')", "/self.lua:1: require: \"self\" needs \"self\""),
+        ("require('torn')", "/main.lua:1: require: /torn.lua:1: "),
+        ("require('fails')", "/fails.lua:2: why"),
+        ("require('bytes')", "/main.lua:1: require: "),
+        ("require('../etc/passwd')", "/main.lua:1: require: there is no module"),
+    ] {
+        let files = [
+            ("/main.lua", main),
+            ("/a.lua", "require('b')"),
+            ("/b.lua", "require('a')"),
+            ("/self.lua", "require('self')"),
+            ("/torn.lua", "x ="),
+            ("/fails.lua", "\nerror('why')"),
+            ("/bytes.lua", "\u{1b}LJ\u{2}"),
+        ];
+        let Err(problem) = Site::of(&program(&files).expect("compiled")) else {
+            panic!("{main}: it started");
+        };
+        assert!(problem.starts_with(why), "{main}: {problem}");
+    }
+}
+
+/// A module that has failed is tried again, and one that waits holds up nobody.
+#[test]
+fn a_module_that_fails_is_not_for_ever_lost() {
+    let files = [
+        ("/m.lua", "tries = (tries or 0) + 1 if tries < 3 then error('not yet') end return tries"),
+        ("/slow.lua", "pinion.sleep(0.01) return 'slow'"),
+        ("/a.dyn.txt", "#[[pcall(require, 'm') and 'well' or 'failed']] #[[require('slow')]]"),
+    ];
+    let mut site = Site::new(&files);
+    for shown in ["failed slow", "failed slow", "well slow"] {
+        assert_eq!(site.body("/a.txt"), shown);
+    }
+}

@@ -1,0 +1,157 @@
+//! Pages of templates, as clients see them: over every protocol and backend, from a folder and from
+//! an archive.
+#![forbid(unsafe_code)]
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, run};
+use rustix::process::Signal;
+use std::fs;
+use std::process::Command;
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "main.lua",
+        "local names = require('lib.names')
+        pinion.get('/handler', function() return names.greet('you') end)",
+    ),
+    ("lib/names.lua", "return { greet = function(name) return 'Hi, ' .. name end }"),
+    ("index.dyn.html", "<?layout /base.priv.html ?><?slot title ?>Start<?/slot ?><p>#[[query.q]]"),
+    ("base.priv.html", "<title><?yield title ?></title><body><?yield ?></body>"),
+    ("about/index.dyn.html", "<?include ../nav.priv.html ?>About"),
+    ("nav.priv.html", "<nav>#[[endpoint]]</nav>"),
+    ("feed.dyn.xml", "<?xml version=\"1.0\"?><feed>#[[method]]</feed>"),
+    ("form.dyn.html", "<form method=post>"),
+    ("post.form.dyn.html", "<?lu local form = body ?>got #[[form]]"),
+    ("put.form.dyn.html", "<?lu status(201) header('X-Own', 'yes') ?>put"),
+    (
+        "parallel.dyn.html",
+        "#! parallel
+        <?lu locals.log = {} local log = locals.log ?>\
+        a<?lua pinion.sleep(0.05) log[#log + 1] = 1 write('1') done() ?>\
+        b<?lua pinion.sleep(0.001) log[#log + 1] = 2 write('2') done() ?>\
+        c<?lu post_render(function(locals, page)
+            return page:match('a.*') .. table.concat(locals.log) end) ?>",
+    ),
+    (
+        "broken-part.dyn.html",
+        "#! parallel
+        <?lua pinion.sleep(0.001) error('in a part') ?>x<?lua pinion.sleep(10) done() ?>",
+    ),
+    ("waits.dyn.html", "a<?lua pinion.spawn(done) pinion.sleep(0.001) write('b') done() ?>c"),
+    ("large.dyn.html", "<?lu for n = 1, 20000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("error.dyn.html", "<p>\n<?lu local nothing = nil ?>\n#[[nothing.more]]"),
+    ("link.dyn.html", "<a href=\"#[[to_url('/link', { id = 7 })]]\">#[[query.e and query.e.id]]"),
+    ("plain.html", "<?lu not a template ?>"),
+];
+
+fn site() -> Folder {
+    Folder::with("pages", FILES.iter().copied())
+}
+
+#[track_caller]
+fn in_every_way(case: impl Fn(&Server)) {
+    let site = site();
+    Matrix::of(site.path()).serve(&["--workers", "1"]).run(case);
+}
+
+#[test]
+fn pages_answer_alike_in_every_way() {
+    in_every_way(|server| {
+        for (target, media, content) in [
+            ("/?q=%3Cb%3E", "html", "<title>Start</title><body><p>&lt;b&gt;</body>"),
+            ("/about/", "html", "<nav>/about/</nav>About"),
+            ("/form", "html", "<form method=post>"),
+            ("/parallel", "html", "a1b2c21"),
+            ("/waits", "html", "abc"),
+            ("/plain.html", "html", "<?lu not a template ?>"),
+        ] {
+            let answer = server.get(target);
+            assert_eq!((answer.status, answer.text()), (200, content), "{target}");
+            assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{target}");
+            let expected = format!("text/{media}; charset=utf-8");
+            assert_eq!(answer.field("content-type"), Some(&*expected), "{target}");
+            let head = server.exchange(&Request::head(target));
+            assert_eq!((head.status, head.body.len()), (200, 0), "{target}");
+        }
+        assert_eq!(server.get("/handler").text(), "Hi, you");
+        let feed = server.get("/feed.xml");
+        assert_eq!(feed.text(), "<?xml version=\"1.0\"?><feed>GET</feed>");
+        let posted = server.exchange(&Request::new("POST", "/form").body(b"a=1&b=<2>"));
+        assert_eq!(posted.text(), "got a=1&amp;b=&lt;2&gt;");
+        let put = server.exchange(&Request::new("PUT", "/form"));
+        assert_eq!((put.status, put.field("x-own"), put.text()), (201, Some("yes"), "put"));
+        assert_eq!(server.exchange(&Request::new("DELETE", "/form")).status, 405);
+        let expected: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
+        assert_eq!(server.get("/large").text(), expected);
+    });
+}
+
+#[test]
+fn the_source_of_a_page_is_never_sent() {
+    in_every_way(|server| {
+        for (path, _) in FILES.iter().filter(|(path, _)| *path != "plain.html") {
+            let answer = server.get(&format!("/{path}"));
+            assert!([404, 405].contains(&answer.status), "{path}: {}", answer.status);
+        }
+    });
+}
+
+#[test]
+fn what_fails_in_a_page_is_told_by_its_line() {
+    in_every_way(|server| {
+        let answer = server.get("/error");
+        assert_eq!(answer.status, 500);
+        assert!(!answer.text().contains("nothing"), "{}", answer.text());
+        server.wait_for_line(0, |line| line.contains("/error.dyn.html:3"));
+        assert_eq!(server.get("/broken-part").status, 500);
+        server.wait_for_line(0, |line| line.contains("in a part"));
+        assert_eq!(server.get("/parallel").text(), "a1b2c21");
+    });
+}
+
+#[test]
+fn links_carry_what_only_servers_with_the_key_can_read() {
+    let site = site();
+    let open = Start::site(site.path()).flags(&["--workers", "1"]).start();
+    assert!(open.get("/link").text().starts_with("<a href=\"/link?id=7\">"));
+    open.stop();
+    let link = |key: &str| {
+        let server = Start::site(site.path()).under(with_key(key)).start();
+        let page = server.get("/link").text().to_owned();
+        let link = page.split('"').nth(1).expect("a link").to_owned();
+        let read = server.get(&link).text().rsplit('>').next().expect("what is read").to_owned();
+        server.stop();
+        (link, read)
+    };
+    let (one, read) = link("0123456789abcdef");
+    assert!(one.starts_with("/link?e=") && !one.contains("id"), "{one}");
+    assert_eq!(read, "7");
+    assert_eq!(link("0123456789abcdef").0, one);
+    assert_ne!(link("fedcba9876543210").0, one);
+    let mut short = Start::site(site.path()).under(with_key("short")).begin();
+    assert!(!short.wait().success());
+    short.wait_for_line(0, |line| line.contains("MASTER_KEY"));
+}
+
+/// Runs a program with a master key in its environment.
+fn with_key(key: &str) -> Command {
+    let mut env = Command::new("env");
+    env.arg(format!("MASTER_KEY={key}"));
+    env
+}
+
+#[test]
+fn a_mistake_in_a_page_ends_the_start_and_no_reload() {
+    let site = site();
+    let server = Start::site(site.path()).start();
+    let wrong = "<p>\n<?lu local a = ?>";
+    fs::write(site.path().join("nav.priv.html"), wrong).expect("written");
+    server.signal(Signal::HUP);
+    server.wait_for_line(0, |line| line.contains("nav.priv.html:2"));
+    assert_eq!(server.get("/about/").text(), "<nav>/about/</nav>About");
+    server.stop();
+    let ended = run(&["check".as_ref(), site.path().as_os_str()]);
+    assert!(ended.stderr.contains("nav.priv.html:2"), "{}", ended.stderr);
+}
