@@ -146,7 +146,7 @@ fn with_key(key: &str) -> Command {
 fn a_mistake_in_a_page_ends_the_start_and_no_reload() {
     let site = site();
     let server = Start::site(site.path()).start();
-    let wrong = "<p>\n<?lu local a = ?>";
+    let wrong = "<p>\n<?lu local = 1 ?>";
     fs::write(site.path().join("nav.priv.html"), wrong).expect("written");
     server.signal(Signal::HUP);
     server.wait_for_line(0, |line| line.contains("nav.priv.html:2"));
