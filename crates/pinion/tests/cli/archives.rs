@@ -27,7 +27,7 @@ fn listed<'a>(list: &'a Value, path: &str) -> &'a Value {
 fn ls_lists_every_path_with_its_forms() {
     let folder = archive();
     let list = run(&folder, "ls site.pinion --json").json();
-    assert_eq!(members(&list), ["archive", "entries", "rules"]);
+    assert_eq!(members(&list), ["archive", "code", "entries", "rules"]);
     let style = listed(&list, "/style.css");
     assert_eq!(
         members(style),
@@ -77,6 +77,7 @@ fn inspect_counts() {
             "bodies",
             "build",
             "bytes",
+            "code",
             "codings",
             "digest",
             "largest",

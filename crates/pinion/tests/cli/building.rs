@@ -33,6 +33,7 @@ fn json_is_the_only_thing_on_stdout() {
             "aliases",
             "archive",
             "archive_bytes",
+            "code",
             "codings",
             "digest",
             "entries",

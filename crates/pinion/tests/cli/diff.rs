@@ -60,7 +60,10 @@ fn a_list_for_people() {
 fn a_document_for_programs() {
     let folder = releases();
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
-    assert_eq!(members(&document), ["after", "before", "built_in", "changes", "rules", "summary"]);
+    assert_eq!(
+        members(&document),
+        ["after", "before", "built_in", "changes", "code", "rules", "summary"]
+    );
     let index = change(&document, "/index.html");
     assert_eq!(
         members(index),

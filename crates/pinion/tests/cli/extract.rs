@@ -43,6 +43,7 @@ fn what_was_built_comes_back() {
             "archive",
             "build_flags",
             "bytes",
+            "code",
             "differences",
             "fallback_pages",
             "files",
