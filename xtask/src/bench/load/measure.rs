@@ -175,6 +175,9 @@ fn load(
     if case.ask.closes {
         fields.push("Connection: close".to_owned());
     }
+    if case.ask.keeps {
+        fields.push("Connection: keep-alive".to_owned());
+    }
     if !case.setup.program.is_bare()
         && let Some(wrong) = mismatch(case, server, &fields)?
     {

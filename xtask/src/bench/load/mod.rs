@@ -7,6 +7,7 @@
 mod attack;
 mod client;
 mod cpu;
+mod crowd;
 mod encrypted;
 mod floods;
 mod h2load;
@@ -15,6 +16,7 @@ mod h3load;
 mod handshakes;
 mod idle;
 mod keys;
+mod lua;
 mod measure;
 mod oha;
 mod probe;
@@ -33,13 +35,18 @@ use serde_json::{Map, Value};
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle is one too
+  --only NAME[,NAME]   only these; tls-idle and lua-crowd are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
   --seconds N          how long each load lasts [2; one more for each 4096 connections]
   --name NAME          the run's name [the host's]
   --json               the data on stdout";
+
+/// Measures something that is no load of one kind; the report and the data.
+type Part = fn(&Workshop) -> Result<(String, Value)>;
+
+const PARTS: [(&str, Part); 2] = [(idle::NAME, idle::run), (crowd::NAME, crowd::run)];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -56,7 +63,7 @@ struct Options {
 /// Measures what the options name and records each scenario as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let (scenarios, idle) = (options.scenarios()?, options.idle());
+    let (scenarios, parts) = (options.scenarios()?, options.parts());
     if std::thread::available_parallelism()?.get() < 2 {
         bail!("a server and its load need a core each, and there is only one");
     }
@@ -78,13 +85,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         }
         all.insert(scenario.name.clone(), data);
     }
-    if idle {
-        let (report, data) = idle::run(&shop)?;
-        run.record(idle::NAME, &report, &data)?;
+    for (name, part) in parts {
+        let (report, data) = part(&shop)?;
+        run.record(name, &report, &data)?;
         if !options.json {
-            println!("\n== {}\n\n{report}", idle::NAME);
+            println!("\n== {name}\n\n{report}");
         }
-        all.insert(idle::NAME.to_owned(), data);
+        all.insert((*name).to_owned(), data);
     }
     eprintln!("recorded in {}", run.shown());
     if options.json {
@@ -126,9 +133,10 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether idle connections are measured.
-    fn idle(&self) -> bool {
-        !self.sweep && (self.only.is_empty() || self.only.iter().any(|name| name == idle::NAME))
+    /// Which of the parts that are no scenarios are measured.
+    fn parts(&self) -> Vec<&'static (&'static str, Part)> {
+        let is_asked = |name: &str| self.only.is_empty() || self.only.iter().any(|it| it == name);
+        PARTS.iter().filter(|(name, _)| !self.sweep && is_asked(name)).collect()
     }
 
     fn scenarios(&self) -> Result<Vec<Scenario>> {
@@ -138,9 +146,10 @@ impl Options {
         }
         let mut scenarios = scenario::all(self.seconds);
         let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-        let known = |name: &String| names.contains(name) || name == idle::NAME;
+        let parts = PARTS.map(|(name, _)| name);
+        let known = |name: &String| names.contains(name) || parts.contains(&name.as_str());
         if let Some(unknown) = self.only.iter().find(|name| !known(name)) {
-            bail!("no scenario {unknown}; there are {}, {}", names.join(", "), idle::NAME);
+            bail!("no scenario {unknown}; there are {}, {}", names.join(", "), parts.join(", "));
         }
         if !self.only.is_empty() {
             scenarios.retain(|scenario| self.only.contains(&scenario.name));
@@ -166,9 +175,10 @@ mod tests {
             options.scenarios().unwrap().into_iter().map(|scenario| scenario.name).collect()
         };
         assert_eq!(names(&only), ["close", "large"]);
-        assert!(!only.idle());
+        assert!(only.parts().is_empty());
         let idle = Options::parse(&["--only", "tls-idle"]).unwrap();
-        assert!(idle.idle() && names(&idle).is_empty());
+        assert_eq!(idle.parts().len(), 1);
+        assert!(names(&idle).is_empty());
         let sweep = Options::parse(&["--sweep", "--steps", "1,16384"]).unwrap();
         assert_eq!(names(&sweep), ["sweep-1", "sweep-16384"]);
     }

@@ -26,6 +26,10 @@ const NEEDS: &[Need] = &[
     Need { package: "python3", proof: Proof::Program("python3") },
     Need { package: "lighttpd", proof: Proof::Program("lighttpd") },
     Need { package: "caddy", proof: Proof::Program("caddy") },
+    Need {
+        package: "libnginx-mod-http-lua",
+        proof: Proof::File("/usr/lib/nginx/modules/ngx_http_lua_module.so"),
+    },
 ];
 
 /// A server of the comparison.
@@ -34,6 +38,8 @@ pub(crate) enum Program {
     BareEpoll,
     BareUring,
     Caddy,
+    /// 80s, with LuaJIT.
+    Eighties,
     H2o,
     Kawipiko,
     Lighttpd,
@@ -52,6 +58,7 @@ impl Program {
             Self::BareEpoll => "bare epoll",
             Self::BareUring => "bare io_uring",
             Self::Caddy => "caddy",
+            Self::Eighties => "80s",
             Self::H2o => "h2o",
             Self::Kawipiko => "kawipiko",
             Self::Lighttpd => "lighttpd",
@@ -105,6 +112,10 @@ pub(crate) enum Content {
     Dummy,
     /// The same without content.
     DummyEmpty,
+    /// A handler in Lua.
+    Script,
+    /// A page of a template, and the same as a file.
+    Pages,
 }
 
 /// Everything that is made before the first start.
@@ -141,6 +152,8 @@ impl Workshop {
         let rules = site::rules(&shop.state)?;
         shop.archive(&shop.small, &["--rules".as_ref(), rules.as_os_str()], "ruled.pinion")?;
         shop.kawipiko_archive()?;
+        site::script(&shop.state)?;
+        site::pages(&shop.state)?;
         Ok(shop)
     }
 
@@ -170,6 +183,8 @@ impl Workshop {
         let flag = match program {
             Program::Caddy => "version",
             Program::BareEpoll | Program::BareUring => return Some("bench/limits".to_owned()),
+            // It has no flag that says so.
+            Program::Eighties => return Some("unknown".to_owned()),
             Program::Kawipiko | Program::PinionEpoll | Program::PinionUring => "--version",
             Program::H2o | Program::Lighttpd | Program::Nginx => "-v",
         };
@@ -209,6 +224,7 @@ impl Workshop {
             Program::BareUring => Some(self.state.join("uring")),
             Program::PinionEpoll | Program::PinionUring => Some(self.pinion.clone()),
             Program::Caddy => process::find("caddy"),
+            Program::Eighties => eighties().map(|folder| folder.join("bin/80s")),
             Program::H2o => process::find("h2o"),
             Program::Lighttpd => process::find("lighttpd"),
             Program::Nginx => process::find("nginx"),
@@ -248,6 +264,8 @@ impl Workshop {
                     Content::Many => command.arg(self.state.join("many.pinion")),
                     Content::Dummy => command.arg("--dummy"),
                     Content::DummyEmpty => command.arg("--dummy-empty"),
+                    Content::Script => command.arg(self.state.join("hello.lua")),
+                    Content::Pages => command.arg(self.state.join("pages")),
                 };
                 match &pair {
                     None => command.args(["--listen", &listen]),
@@ -262,8 +280,18 @@ impl Workshop {
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
                 command.arg(configuration("caddy-h3.caddyfile")?);
             }
+            Program::Eighties => {
+                let folder = eighties().context("80s has a folder")?;
+                command.current_dir(folder);
+                command.args(["-c", "1", "-h", "127.0.0.1", "-p", &port.to_string()]);
+                command.arg("server/simple_http.lua");
+            }
             Program::Nginx => {
-                let name = if pair.is_some() { "nginx-tls.conf" } else { "nginx.conf" };
+                let name = match (&pair, setup.content) {
+                    (Some(_), _) => "nginx-tls.conf",
+                    (None, Content::Script) => "nginx-lua.conf",
+                    (None, _) => "nginx.conf",
+                };
                 command.arg("-c").arg(configuration(name)?);
             }
             Program::H2o => {
@@ -300,6 +328,12 @@ impl Workshop {
         process::output(&mut build).context("kawipiko's archiver")?;
         Ok(())
     }
+}
+
+/// 80s is in no distribution and runs in the folder of its source: a variable says where it was
+/// built, with `JIT=true ./80s.sh`.
+fn eighties() -> Option<PathBuf> {
+    std::env::var_os("EIGHTIES_FOLDER").map(PathBuf::from)
 }
 
 /// kawipiko is in no distribution: a variable or the search path says where it is.

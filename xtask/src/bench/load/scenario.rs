@@ -2,7 +2,7 @@
 
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
-use super::{encrypted, floods, h3};
+use super::{encrypted, floods, h3, lua};
 
 /// Servers that take turns under the same kind of load.
 pub(crate) struct Scenario {
@@ -33,6 +33,8 @@ pub(crate) struct Ask {
     pub(crate) conditional: bool,
     /// Whether the connection ends after each answer.
     pub(crate) closes: bool,
+    /// Whether the request says that the connection stays, for servers that ask to be told.
+    pub(crate) keeps: bool,
     pub(crate) pattern: Targets,
     pub(crate) client: Client,
     /// A flood that goes on meanwhile, as `pinion-flood --list` has it.
@@ -139,6 +141,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ];
     scenarios.extend(encrypted::all(seconds));
     scenarios.extend(h3::all(seconds));
+    scenarios.extend(lua::all(seconds));
     scenarios.push(floods::beside(seconds));
     scenarios
 }
@@ -349,6 +352,7 @@ impl Ask {
             body_bytes: None,
             conditional: false,
             closes: false,
+            keeps: false,
             pattern: Targets::One,
             client: Client::Wrk,
             flood: None,

@@ -17,6 +17,9 @@ pub(crate) const HUGE_BYTES: usize = 10 * 1024 * 1024;
 /// The size of the file that floods ask for; see `tests/src/floods`.
 const FLOODED_BYTES: usize = 3 * 1024 * 1024;
 
+/// The size of the page that has many values.
+pub(crate) const ROWS_BYTES: usize = 16 * 1024;
+
 /// The folders of the large site and the files in each: 250 000 in all.
 const MANY: usize = 500;
 
@@ -55,6 +58,35 @@ pub(crate) fn rules(state: &Path) -> Result<PathBuf> {
     let file = state.join("rules");
     fs::write(&file, text)?;
     Ok(file)
+}
+
+/// A handler in Lua that greets.
+pub(crate) fn script(state: &Path) -> Result<PathBuf> {
+    let text = "pinion.get(\"/hello/:name\", function(req, res)\n    \
+                res:write(\"Hi, \", req.params.name, \"!\\n\")\nend)\n";
+    let file = state.join("hello.lua");
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+/// A page of a template with 200 values in it, and the same page as a file.
+pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
+    const ROWS: usize = 200;
+    const NAME: &str = "you";
+    let root = state.join("pages");
+    fs::create_dir_all(&root)?;
+    let row = |value: &str, filler: usize| {
+        format!("<p class=\"row\">{value}, {}</p>\n", ".".repeat(filler))
+    };
+    let bare = row(NAME, 0).len();
+    let page = |value: &str| -> String {
+        // What does not divide goes into the last ones.
+        let (each, more) = (ROWS_BYTES / ROWS - bare, ROWS_BYTES % ROWS);
+        (0..ROWS).map(|at| row(value, each + usize::from(at < more))).collect()
+    };
+    fs::write(root.join("plain.html"), page(NAME))?;
+    fs::write(root.join("rows.dyn.html"), page("#[[query.name]]"))?;
+    Ok(root)
 }
 
 /// Many small files below `state`, made only once, with a list of their addresses and a list that

@@ -1,0 +1,84 @@
+//! What an answer by Lua costs: the part of the table of scenarios that is about it.
+
+use super::programs::{Content, Program};
+use super::scenario::{Ask, CONNECTIONS, Case, Comparison, PINION, Scenario, cpu};
+use super::site::ROWS_BYTES;
+
+/// In the order of the report.
+pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
+    vec![hello(seconds), template(seconds)]
+}
+
+/// A case that runs a script.
+pub(crate) fn scripted(label: String, program: Program, content: Content, ask: Ask) -> Case {
+    let mut case = Case::new(label, program, ask);
+    case.setup.content = content;
+    case
+}
+
+/// What every server is asked for that greets by name.
+pub(crate) fn greeting(program: Program) -> Ask {
+    let path = if program == Program::Eighties { "/echo?name=you" } else { "/hello/you" };
+    Ask { keeps: true, ..Ask::new(path) }
+}
+
+fn label(program: Program, what: &str) -> String {
+    format!("{}, {what}", program.name())
+}
+
+/// A handler that greets, beside a file and beside those of other servers.
+fn hello(seconds: u32) -> Scenario {
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    let peers = [Program::Nginx, Program::Eighties];
+    for program in PINION {
+        let file = Ask { keeps: true, ..Ask::new("/hello.txt") };
+        cases.push(Case::new(label(*program, "file"), *program, file));
+    }
+    for program in PINION.iter().chain(&peers).copied() {
+        let (label, ask) = (label(program, "Lua"), greeting(program));
+        cases.push(scripted(label, program, Content::Script, ask));
+    }
+    for program in PINION.iter().copied() {
+        comparisons.push(cpu(label(program, "Lua"), label(program, "file"), 1.15));
+        for peer in peers {
+            comparisons.push(cpu(label(program, "Lua"), label(peer, "Lua"), 0.75));
+        }
+    }
+    scenario(
+        "lua-hello",
+        "A handler in Lua that answers `Hi, NAME!`, beside a small file and beside the same by \
+         others with LuaJIT.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+/// A page of a template, beside the same page as a file.
+fn template(seconds: u32) -> Scenario {
+    let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
+    for program in PINION.iter().copied() {
+        for (what, path) in [("file", "/plain"), ("template", "/rows?name=you")] {
+            let ask = Ask { body_bytes: Some(ROWS_BYTES as u64), ..Ask::new(path) };
+            cases.push(scripted(label(program, what), program, Content::Pages, ask));
+        }
+        comparisons.push(cpu(label(program, "template"), label(program, "file"), 3.0));
+    }
+    scenario(
+        "lua-template",
+        "A page of 16 KiB from a template with 200 values in it, beside the same page as a file.",
+        seconds,
+        cases,
+        comparisons,
+    )
+}
+
+fn scenario(
+    name: &str,
+    about: &'static str,
+    seconds: u32,
+    cases: Vec<Case>,
+    comparisons: Vec<Comparison>,
+) -> Scenario {
+    Scenario { name: name.to_owned(), about, connections: CONNECTIONS, seconds, cases, comparisons }
+}
