@@ -11,9 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Memory of the server's own: what no file stands behind.
 const IDLE_OWN_MAX_BYTES: u64 = 3 << 20;
 /// With the pages of the program that are mapped. The design's 8 MiB are those of a release
-/// (packages.rs asks for it); the program of this test has checks, is not linked as a whole, and for
-/// each page that it touches the kernel maps up to 64 KiB that happen to be in its cache: of one
-/// program between 7.3 and 11.0 MiB were measured. This catches what is mapped and should not be.
+/// (packages.rs asks for it); the program of this test has checks, is not linked as a whole, and
+/// for each page that it touches the kernel maps up to 64 KiB that happen to be in its cache: of
+/// one program between 7.3 and 11.0 MiB were measured. This catches what should not be mapped.
 const IDLE_MAX_BYTES: u64 = 12 << 20;
 const CONNECTION_MAX_BYTES: u64 = 512;
 /// Tables that grow in steps, and buffers that are kept for reuse.

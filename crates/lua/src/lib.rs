@@ -22,7 +22,8 @@
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua` and `content.lua` are the part of it that is written in Lua: what can wait.
+//! `prelude.lua`, `content.lua` and `work.lua` are the part of it that is written in Lua: what can
+//! wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
 mod answer;

@@ -53,7 +53,7 @@ impl Plain {
         Ok(match self {
             Self::Nil => Value::Nil,
             Self::Boolean(value) => Value::Boolean(*value),
-            Self::Integer(value) => Value::Integer(*value as _),
+            Self::Integer(value) => Value::Integer(*value),
             Self::Number(value) => Value::Number(*value),
             Self::Bytes(value) => Value::String(lua.create_string(value)?),
             Self::Table(pairs) => {
@@ -71,7 +71,7 @@ fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> 
     Ok(match value {
         Value::Nil => Plain::Nil,
         Value::Boolean(value) => Plain::Boolean(*value),
-        Value::Integer(value) => Plain::Integer(i64::from(*value)),
+        Value::Integer(value) => Plain::Integer(*value),
         Value::Number(value) => Plain::Number(*value),
         Value::String(text) => {
             let text = text.as_bytes();

@@ -124,6 +124,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(of.tasks.borrow_mut().watch(id, watcher))
     };
     table.raw_set("watch", lua.create_function(watch)?)?;
+    let chunk = lua.load(include_str!("../work.lua")).set_name("=pinion");
+    table.raw_set("work", chunk.into_function()?)?;
     schedules(lua, host, table)?;
     messages(lua, host, table)?;
     kept(lua, host, table)

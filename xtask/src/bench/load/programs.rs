@@ -255,26 +255,7 @@ impl Workshop {
                 command.arg(port.to_string()).args(setup.closes.then_some("close"));
             }
             Program::PinionEpoll | Program::PinionUring => {
-                let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
-                command.arg("serve").args(["--io", io]);
-                command.args(["--workers", &setup.workers.to_string()]);
-                match setup.content {
-                    Content::Small => command.arg(self.state.join("small.pinion")),
-                    Content::Ruled => command.arg(self.state.join("ruled.pinion")),
-                    Content::Many => command.arg(self.state.join("many.pinion")),
-                    Content::Dummy => command.arg("--dummy"),
-                    Content::DummyEmpty => command.arg("--dummy-empty"),
-                    Content::Script => command.arg(self.state.join("hello.lua")),
-                    Content::Pages => command.arg(self.state.join("pages")),
-                };
-                match &pair {
-                    None => command.args(["--listen", &listen]),
-                    Some(pair) => {
-                        command.args(["--tls", &listen, "--cert"]).arg(&pair.certificate);
-                        command.args(setup.quic.then_some(["--quic", &listen]).iter().flatten());
-                        command.arg("--key").arg(&pair.key)
-                    }
-                };
+                self.serve(setup, &listen, pair.as_ref(), &mut command);
             }
             Program::Caddy => {
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
@@ -308,6 +289,30 @@ impl Workshop {
             }
         }
         Ok(command)
+    }
+
+    /// The arguments of Pinion.
+    fn serve(&self, setup: Setup, listen: &str, pair: Option<&Pair>, command: &mut Command) {
+        let io = if setup.program == Program::PinionEpoll { "epoll" } else { "uring" };
+        command.arg("serve").args(["--io", io]);
+        command.args(["--workers", &setup.workers.to_string()]);
+        match setup.content {
+            Content::Small => command.arg(self.state.join("small.pinion")),
+            Content::Ruled => command.arg(self.state.join("ruled.pinion")),
+            Content::Many => command.arg(self.state.join("many.pinion")),
+            Content::Dummy => command.arg("--dummy"),
+            Content::DummyEmpty => command.arg("--dummy-empty"),
+            Content::Script => command.arg(self.state.join("hello.lua")),
+            Content::Pages => command.arg(self.state.join("pages")),
+        };
+        match pair {
+            None => command.args(["--listen", listen]),
+            Some(pair) => {
+                command.args(["--tls", listen, "--cert"]).arg(&pair.certificate);
+                command.args(setup.quic.then_some(["--quic", listen]).iter().flatten());
+                command.arg("--key").arg(&pair.key)
+            }
+        };
     }
 
     fn archive(&self, root: &Path, flags: &[&OsStr], name: &str) -> Result<()> {

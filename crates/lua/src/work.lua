@@ -1,0 +1,181 @@
+-- Work beside requests. The chunk gets the host's functions, the table of the site and what waits,
+-- and gives back what checks that a task has begun.
+
+local host, pinion, wait = ...
+
+local error, pcall, select, setmetatable, type, unpack =
+    error, pcall, select, setmetatable, type, unpack
+
+local function check_function(work, name)
+    if type(work) ~= "function" then
+        error(name .. " takes a function", 3)
+    end
+end
+
+local function begun(id, why)
+    if not id then
+        error(why, 3)
+    end
+    return id
+end
+
+-- Runs `work` when the request that asks for it has been answered.
+function pinion.spawn(work)
+    check_function(work, "spawn")
+    begun(host.after(work))
+end
+
+-- Runs functions at the same time and waits for all of them; their first results, in this order.
+function pinion.gather(...)
+    local count = select("#", ...)
+    local ids, values, whys = {}, {}, {}
+    for at = 1, count do
+        check_function((select(at, ...)), "gather")
+    end
+    for at = 1, count do
+        local work = select(at, ...)
+        ids[at] = begun(host.child(function()
+            local is_well, value = pcall(work)
+            values[at], whys[at] = value, not is_well
+        end))
+    end
+    for at = 1, count do
+        while host.watch(ids[at]) do
+            wait("wake")
+        end
+        if whys[at] == nil then
+            error("a part of gather was ended; the log says why", 2)
+        elseif whys[at] then
+            error(values[at], 0)
+        end
+    end
+    return unpack(values, 1, count)
+end
+
+local function repeated(when, work, options)
+    check_function(work, "a schedule")
+    local why = host.schedule(when, work, (options and options.each_worker) == true)
+    if why then
+        error(why, 3)
+    end
+end
+
+-- Runs `work` again and again, in one of the workers or in each.
+function pinion.every(seconds, work, options)
+    if type(seconds) ~= "number" then
+        error("every takes a number of seconds and a function", 2)
+    end
+    repeated(seconds, work, options)
+end
+
+function pinion.cron(line, work, options)
+    if type(line) ~= "string" then
+        error("cron takes a line such as \"30 4 * * 1\" and a function", 2)
+    end
+    repeated(line, work, options)
+end
+
+-- A value that is made once in so many seconds, by the first who asks for it; the others wait.
+local cache, cache_keys, cache_next = {}, {}, 1
+
+local function remember(key, entry)
+    -- The oldest goes, whoever asks for it again has it made again.
+    local old = cache_keys[cache_next]
+    if old ~= nil and cache[old] and cache[old].place == cache_next then
+        cache[old] = nil
+    end
+    cache_keys[cache_next], entry.place = key, cache_next
+    cache_next = cache_next % host.CACHE_MAX + 1
+    cache[key] = entry
+end
+
+function pinion.cached(key, seconds, produce)
+    if key == nil or type(seconds) ~= "number" then
+        error("cached takes a key, a number of seconds and a function", 2)
+    end
+    check_function(produce, "cached")
+    local entry = cache[key]
+    if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
+        entry = {}
+        entry.maker = begun(host.own(function()
+            local is_well, value = pcall(produce)
+            entry.value, entry.why = is_well and value or nil, not is_well and { value } or nil
+            entry.until_ms = is_well and host.now_ms() + seconds * 1000 or 0
+        end))
+        remember(key, entry)
+    end
+    while not entry.until_ms and host.watch(entry.maker) do
+        wait("wake")
+    end
+    if not entry.until_ms then
+        -- It was ended over its budget.
+        entry.until_ms, entry.why = 0, { "what makes this value was ended; the log says why" }
+    end
+    if entry.why then
+        error(entry.why[1], 0)
+    end
+    return entry.value
+end
+
+-- Passwords, by Argon2id. A thread of its own does it: it is meant to take long.
+pinion.password = {}
+
+function pinion.password.hash(password)
+    if type(password) ~= "string" then
+        error("hash takes a password, a string", 2)
+    end
+    host.hash_password(password)
+    return wait("job")
+end
+
+-- Whether this is the password that was stored.
+function pinion.password.verify(password, stored)
+    if type(password) ~= "string" or type(stored) ~= "string" then
+        error("verify takes a password and what was stored, both of them strings", 2)
+    end
+    host.verify_password(password, stored)
+    return wait("job")
+end
+
+-- Messages to all workers, this one too.
+function pinion.send(channel, value)
+    if type(channel) ~= "string" then
+        error("send takes the name of a channel and a value", 2)
+    end
+    local why = host.send(channel, value)
+    if why then
+        error(why, 2)
+    end
+end
+
+function pinion.on(channel, work)
+    if type(channel) ~= "string" then
+        error("on takes the name of a channel and a function", 2)
+    end
+    check_function(work, "on")
+    local why = host.on(channel, work)
+    if why then
+        error(why, 2)
+    end
+end
+
+-- What outlives a reload: copies of plain values.
+pinion.keep = setmetatable({}, {
+    __index = function(_, name)
+        if type(name) == "string" then
+            return host.kept(name)
+        end
+    end,
+    __newindex = function(_, name, value)
+        if type(name) ~= "string" then
+            error("what is kept has a name, a string", 2)
+        end
+        local why = host.keep(name, value)
+        if why then
+            error(why, 2)
+        end
+    end,
+    __metatable = "keep",
+})
+
+return begun
