@@ -135,3 +135,7 @@ pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
 /// Most bytes of the name of an uploaded file: file systems take 255, and scripts put something in
 /// front of it.
 pub const FILE_NAME_MAX_BYTES: usize = 200;
+
+/// Most bytes of a string that is made under no limit of memory, which is met by what comes next:
+/// little beside the memory of a request.
+pub const RELAXED_MAX_BYTES: usize = 16 * 1024;

@@ -162,9 +162,17 @@ end
 
 function response_methods.write(response, piece, ...)
     is_open(response)
-    add(response, piece)
-    for at = 1, select("#", ...) do
-        add(response, (select(at, ...)))
+    local count = select("#", ...)
+    local second, third = ...
+    if count == 2 and type(piece) == "string" and type(second) == "string"
+        and type(third) == "string" then
+        -- The most common one.
+        add(response, piece .. second .. third)
+    else
+        add(response, piece)
+        for at = 1, count do
+            add(response, (select(at, ...)))
+        end
     end
     if response.bytes > BUFFER_BYTES then
         send(response, "write")
@@ -356,8 +364,14 @@ pinion.log, print = say, say
 
 -- One request after the other, in the same coroutine.
 local function answer(id, route, more)
-    local request = setmetatable({ id }, Request)
-    local response = setmetatable({ id, n = 1, bytes = 0 }, Response)
+    local request
+    if more and type(route) == "number" then
+        request, more = setmetatable({ id, params = more }, Request), nil
+    else
+        request = setmetatable({ id }, Request)
+    end
+    -- With room for some pieces, so that it need not grow.
+    local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
     local said = handlers[route](request, response, more)
     if said ~= nil then
         response:write(said)

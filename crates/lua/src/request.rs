@@ -85,6 +85,11 @@ impl Request {
         format!("{} {}", text(&self.method), text(&self.target))
     }
 
+    /// The route that it has found.
+    pub(crate) fn route(&self) -> Option<&Match> {
+        self.route.as_ref()
+    }
+
     /// The value that `req.KEY` has; nil when there is none of that name.
     pub(crate) fn value(&self, lua: &Lua, router: &Router, key: &[u8]) -> Result<Value> {
         let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
@@ -133,8 +138,9 @@ impl Request {
         lua.create_string(joined).map(Some)
     }
 
-    fn params(&self, lua: &Lua, router: &Router) -> Result<Table> {
-        let params = lua.create_table()?;
+    pub(crate) fn params(&self, lua: &Lua, router: &Router) -> Result<Table> {
+        let count = self.route.as_ref().map_or(0, |found| found.values().count());
+        let params = lua.create_table_with_capacity(0, count)?;
         if let Some(found) = &self.route {
             let path = self.part(&self.path);
             for (name, range) in router.parameters(found.route).zip(found.values()) {

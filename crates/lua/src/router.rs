@@ -52,6 +52,12 @@ pub struct Match {
 }
 
 impl Match {
+    /// Whether its pattern has parameters.
+    #[must_use]
+    pub fn has_values(&self) -> bool {
+        self.count > 0
+    }
+
     /// Where the values stand in the path.
     pub fn values(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.values[..self.count].iter().map(|&(from, to)| usize::from(from)..usize::from(to))

@@ -24,7 +24,7 @@ use crate::require;
 use crate::router::Router;
 use crate::sandbox;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
-pub(crate) use host::{Handler, Host};
+pub(crate) use host::{Handler, Host, relaxed};
 
 /// See the module's head.
 pub(crate) struct Vm {

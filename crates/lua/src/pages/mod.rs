@@ -15,9 +15,10 @@ mod name;
 mod parameters;
 
 use crate::library::{codec, json};
-use crate::limits::{ANSWER_BUFFER_BYTES, PAGE_PIECES};
+use crate::limits::{ANSWER_BUFFER_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES};
 use crate::problem::Problem;
 use crate::router::Router;
+use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_template::{Context, Template, compile};
@@ -118,7 +119,13 @@ fn escaper(context: Context) -> Option<Escape> {
 fn function(lua: &Lua, escape: Escape) -> Result<Function> {
     lua.create_function(move |lua, text: LuaString| {
         let escaped = escape(&text.as_bytes());
-        escaped.map_or_else(|| Ok(text), |escaped| lua.create_string(escaped))
+        match escaped {
+            None => Ok(text),
+            Some(escaped) if escaped.len() <= RELAXED_MAX_BYTES => {
+                relaxed(lua, || lua.create_string(escaped))
+            }
+            Some(escaped) => lua.create_string(escaped),
+        }
     })
 }
 

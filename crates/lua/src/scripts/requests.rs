@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use mlua::{IntoLuaMulti, Lua, LuaString, MultiValue, Thread as Coroutine, Value};
+use mlua::{IntoLuaMulti, Lua, LuaString, MultiValue, Table, Thread as Coroutine, Value};
 use pinion_engine::app::Event;
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
@@ -33,11 +33,8 @@ impl Scripts {
         let vm = Rc::clone(&script.0);
         let exchange = &mut *outlet.exchange;
         let path = request::path(head, &mut self.path).unwrap_or_default();
-        let (route, status) = match &found {
-            Some(found) => (Start::Route(found.route), 200),
-            None => (Start::Special(Handler::NotFound, None), 404),
-        };
-        let id = {
+        let status = if found.is_some() { 200 } else { 404 };
+        let (id, start) = {
             let mut tasks = vm.tasks();
             let Some(id) = tasks.begin() else { return self.too_many() };
             let Some(task) = tasks.get(id) else { return self.too_many() };
@@ -47,9 +44,19 @@ impl Scripts {
             task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));
             task.deadline_ms = exchange.now().monotonic_ms + WALL_MAX_MS;
-            id
+            // Made here, under no limit of memory yet, which makes everything dearer. Without
+            // memory for them the script hears of that when it asks for them.
+            let start = match task.request.route() {
+                Some(found) if found.has_values() => {
+                    let params = task.request.params(vm.lua(), &vm.router());
+                    Start::Route(found.route, params.ok())
+                }
+                Some(found) => Start::Route(found.route, None),
+                None => Start::Special(Handler::NotFound, None),
+            };
+            (id, start)
         };
-        self.run_handler(&vm, id, route, outlet)
+        self.run_handler(&vm, id, start, outlet)
     }
 
     /// What happens to a request after its head.
@@ -281,14 +288,15 @@ impl Scripts {
 
 /// Which handler a coroutine is to run.
 enum Start {
-    Route(usize),
+    /// With its parameters, if it has some.
+    Route(usize, Option<Table>),
     Special(Handler, Option<String>),
 }
 
 impl IntoLuaMulti for Start {
     fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
         match self {
-            Self::Route(number) => (number as f64).into_lua_multi(lua),
+            Self::Route(number, params) => (number as f64, params).into_lua_multi(lua),
             Self::Special(handler, more) => (handler.name(), more).into_lua_multi(lua),
         }
     }

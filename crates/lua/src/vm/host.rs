@@ -183,24 +183,36 @@ pub(super) fn or_why<T>(result: std::result::Result<T, String>) -> Outcome<T> {
     }
 }
 
+/// Runs what makes values of a size that has a bound of its own. Under a limit of memory each such
+/// step is a protected call, with two functions made for it; here what was taken is counted, and
+/// the limit is met by what the script takes next.
+pub(crate) fn relaxed<T>(lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    let limit = lua.set_memory_limit(0)?;
+    let made = make();
+    lua.set_memory_limit(limit)?;
+    made
+}
+
 fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let request = move |lua: &Lua, (id, key): (TaskId, Value)| -> Result<MultiValue> {
         let Value::String(key) = key else { return Ok(MultiValue::new()) };
-        let (router, mut tasks) = (of.router.borrow(), of.tasks.borrow_mut());
-        let values = match tasks.get(id) {
-            Some(task) => [task.request.value(lua, &router, &key.as_bytes())?, Value::Nil],
-            None => [Value::Nil, Value::String(lua.create_string(OVER)?)],
-        };
-        Ok(MultiValue::from_iter(values))
+        relaxed(lua, || {
+            let (router, mut tasks) = (of.router.borrow(), of.tasks.borrow_mut());
+            let values = match tasks.get(id) {
+                Some(task) => [task.request.value(lua, &router, &key.as_bytes())?, Value::Nil],
+                None => [Value::Nil, Value::String(lua.create_string(OVER)?)],
+            };
+            Ok(MultiValue::from_iter(values))
+        })
     };
     table.raw_set("request", lua.create_function(request)?)?;
     let of = Rc::clone(host);
     let field = move |lua: &Lua, (id, name): (TaskId, LuaString)| -> Result<_> {
-        match of.tasks.borrow_mut().get(id) {
+        relaxed(lua, || match of.tasks.borrow_mut().get(id) {
             Some(task) => Ok((task.request.field(lua, &name.as_bytes())?, None)),
             None => Ok((None, Some(OVER))),
-        }
+        })
     };
     table.raw_set("request_field", lua.create_function(field)?)?;
     let parse = |lua: &Lua, text: LuaString| form::table(lua, &text.as_bytes());
