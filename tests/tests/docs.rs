@@ -8,6 +8,7 @@ use pinion_tests::peers::{program, stdout};
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::tls::Pair;
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +27,7 @@ fn every_command_of_the_documents_works() {
             match command.split_once(" = ") {
                 Some((CONFIGURATION, text)) => reader.configures(text),
                 Some((SCRIPT, text)) => reader.writes_a_script(text),
+                Some((FILE, named)) => reader.writes_a_file(named),
                 _ => reader.tries(command),
             }
         }
@@ -84,15 +86,21 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 const CONFIGURATION: &str = "pinion.toml";
 /// The same of a script.
 const SCRIPT: &str = "site.lua";
+/// The same of a file whose path stands behind the language of its block.
+const FILE: &str = "file";
 
 /// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
 /// their look; all without remarks. A block of TOML is a configuration, and one
-/// of Lua a script.
+/// of Lua a script; one that names a path is that file.
 fn fenced_commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for block in text.split("\n```").skip(1).step_by(2) {
         let block = block.replace("\\\n", " ");
         let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
+        if let Some((_language, path)) = mark.split_once(' ') {
+            commands.push(format!("{FILE} = {path}\n{block}"));
+            continue;
+        }
         if mark == "toml" {
             commands.push(format!("{CONFIGURATION} = {block}"));
             continue;
@@ -158,6 +166,8 @@ struct Reader {
     folder: Folder,
     /// The server that was started last.
     server: Option<Server>,
+    /// Folders that the document has written files of.
+    sites: BTreeSet<String>,
 }
 
 impl Reader {
@@ -171,7 +181,7 @@ impl Reader {
         folder.write("our-redirects", "/old /new\n");
         folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);
-        Reader { document: document.to_owned(), folder, server: None }
+        Reader { document: document.to_owned(), folder, server: None, sites: BTreeSet::new() }
     }
 
     /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
@@ -202,6 +212,25 @@ impl Reader {
     fn writes_a_script(&self, text: &str) {
         self.folder.write(SCRIPT, text);
         stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
+    }
+
+    /// Writes a file of a site; a server that watches it takes it up.
+    fn writes_a_file(&mut self, named: &str) {
+        let (path, text) = named.split_once('\n').expect("a path");
+        eprintln!("{}: {path}", self.document.display());
+        let site = path.split('/').next().expect("a folder");
+        let watching = self.server.as_ref().filter(|_| self.sites.contains(site));
+        let from = watching.map_or(0, |server| server.lines().len());
+        let file = self.folder.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+        // By a rename, as editors do: nobody sees half of it.
+        self.folder.write("written", format!("{text}\n"));
+        fs::rename(self.folder.join("written"), file).expect("renamed");
+        self.sites.insert(site.to_owned());
+        stdout(Command::new(pinion()).args(["check", site]).current_dir(self.folder.path()));
+        if let Some(server) = watching {
+            server.wait_for_line(from, |line| line.starts_with("reloaded "));
+        }
     }
 
     /// Puts a certificate and a key where a configuration or a command names them.
@@ -284,7 +313,8 @@ impl Reader {
             }
         }
         let server = Start::serve(&kept).working_in(self.folder.path()).start();
-        if !words.contains(&SCRIPT) {
+        let is_own = |word: &&str| self.sites.contains(word.trim_end_matches(".pinion"));
+        if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
             let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
             assert_eq!(server.get("/").body, page);
         }
