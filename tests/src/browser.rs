@@ -151,7 +151,10 @@ impl Browser {
     #[track_caller]
     pub fn follow(&mut self, expression: &str) -> Visit {
         self.events.clear();
-        self.evaluate(expression);
+        // As if by hand: of pages that lead on by themselves Chromium complains.
+        let arguments = json!({ "expression": expression, "userGesture": true });
+        let done = self.command("Runtime.evaluate", &arguments);
+        assert!(done["exceptionDetails"].is_null(), "{expression}: {done}");
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(loader) = asked_for_page(&self.events)

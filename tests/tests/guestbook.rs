@@ -102,7 +102,8 @@ fn forgets_nothing_that_was_typed(browser: &mut Browser) {
     assert_eq!(browser.evaluate("document.querySelectorAll('.entry').length"), 2);
     looks_right(browser);
     // Mended, it is taken.
-    browser.follow(&sign("Grace", &value_of(browser, "message")));
+    let typed = value_of(browser, "message");
+    browser.follow(&sign("Grace", &typed));
     assert_eq!(text_of(browser, ".entry:target .by b"), "Grace");
 }
 
@@ -114,7 +115,8 @@ fn looks_right(browser: &mut Browser) {
     assert_eq!(browser.evaluate(&unlabelled), 0);
     for width in [320, 390, 1280] {
         browser.resize(width, 844);
-        let overhang = "document.documentElement.scrollWidth - innerWidth";
+        let overhang =
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(browser.evaluate(overhang), 0, "wider than {width}");
     }
 }
