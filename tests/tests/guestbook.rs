@@ -94,7 +94,8 @@ fn forgets_nothing_that_was_typed(browser: &mut Browser) {
     let visit = browser.follow(&sign(" ", MESSAGE));
     assert_eq!(visit.answers[0].status, 422);
     let error = browser.evaluate(
-        "document.getElementById(document.activeElement.getAttribute('aria-describedby')).innerText",
+        "document.getElementById(
+             document.activeElement.getAttribute('aria-describedby')).innerText",
     );
     assert_eq!(error, "Tell us your name.");
     assert_eq!(browser.evaluate("document.activeElement.id"), "name");
