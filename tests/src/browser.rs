@@ -147,6 +147,26 @@ impl Browser {
         told(&std::mem::take(&mut self.events))
     }
 
+    /// Does what leads to another page, such as a click, and waits as [`Browser::visit`] does.
+    #[track_caller]
+    pub fn follow(&mut self, expression: &str) -> Visit {
+        self.events.clear();
+        // As if by hand: of pages that lead on by themselves Chromium complains.
+        let arguments = json!({ "expression": expression, "userGesture": true });
+        let done = self.command("Runtime.evaluate", &arguments);
+        assert!(done["exceptionDetails"].is_null(), "{expression}: {done}");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(loader) = asked_for_page(&self.events)
+                && has_settled(&self.events, &loader)
+            {
+                return told(&std::mem::take(&mut self.events));
+            }
+            let event = self.next_message(deadline, expression);
+            self.events.push(event);
+        }
+    }
+
     /// The value of a JavaScript expression on the page, or of the promise it makes.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
@@ -233,6 +253,14 @@ fn messages(answers: ChildStdout) -> Receiver<Value> {
         }
     });
     receiver
+}
+
+/// The loader of the page that was asked for last.
+fn asked_for_page(events: &[Value]) -> Option<Value> {
+    let asked = events.iter().rfind(|event| {
+        event["method"] == "Network.requestWillBeSent" && event["params"]["type"] == "Document"
+    })?;
+    Some(asked["params"]["loaderId"].clone())
 }
 
 /// Whether all that a page names has arrived, and all that its scripts asked for is answered.

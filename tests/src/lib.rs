@@ -21,6 +21,7 @@
 //! | [`relay`] | a way to a server that can be closed |
 //! | [`tls`] | certificates made by openssl, and its client |
 //! | [`browser`] | Chromium, and what it complains about |
+//! | [`blocks`] | what documents have their readers do |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an
 //! error instead, for tests in which connections may break. Nothing waits for ever: every wait has
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
+pub mod blocks;
 pub mod body;
 pub mod browser;
 pub mod client;

@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::blocks::{CONFIGURATION, FILE, SCRIPT, fenced_commands, shown_commands, words};
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::tls::Pair;
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +28,7 @@ fn every_command_of_the_documents_works() {
             match command.split_once(" = ") {
                 Some((CONFIGURATION, text)) => reader.configures(text),
                 Some((SCRIPT, text)) => reader.writes_a_script(text),
+                Some((FILE, named)) => reader.writes_a_file(named),
                 _ => reader.tries(command),
             }
         }
@@ -80,77 +83,6 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Before ` = ` and the text of a configuration among commands.
-const CONFIGURATION: &str = "pinion.toml";
-/// The same of a script.
-const SCRIPT: &str = "site.lua";
-
-/// The lines of the blocks that are marked as shell, and of other blocks those that are commands by
-/// their look; all without remarks. A block of TOML is a configuration, and one
-/// of Lua a script.
-fn fenced_commands(text: &str) -> Vec<String> {
-    let mut commands = Vec::new();
-    for block in text.split("\n```").skip(1).step_by(2) {
-        let block = block.replace("\\\n", " ");
-        let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
-        if mark == "toml" {
-            commands.push(format!("{CONFIGURATION} = {block}"));
-            continue;
-        }
-        if mark == "lua" {
-            commands.push(format!("{SCRIPT} = {block}"));
-            continue;
-        }
-        let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
-        let is_prompted = block.lines().any(|line| line.starts_with("$ "));
-        // Behind a prompt stands a command, and what has none is its output.
-        let is_command = |line: &&str| match is_prompted {
-            true => line.starts_with("$ "),
-            false => is_shell || line.starts_with("cargo ") || line.starts_with("pinion "),
-        };
-        commands.extend(block.lines().filter(is_command).map(plain));
-    }
-    commands.retain(|command| !command.is_empty());
-    commands
-}
-
-/// The lines that stand behind a prompt on a page.
-fn shown_commands(page: &str) -> Vec<String> {
-    const PROMPT: &str = "<span class=\"prompt\">$ </span>";
-    let lines = page.split(PROMPT).skip(1).map(|rest| rest.lines().next().unwrap_or_default());
-    lines.map(|line| plain(&without_tags(line))).collect()
-}
-
-/// A command without the remark behind it.
-fn plain(line: &str) -> String {
-    let line = line.trim().trim_start_matches("$ ");
-    let line = line.strip_prefix('#').map_or(line, |_| "");
-    line.split_once(" #").map_or(line, |(command, _)| command).trim().to_owned()
-}
-
-fn without_tags(text: &str) -> String {
-    let mut parts = text.split('<');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |plain, part| plain + part.split_once('>').map_or("", |(_, rest)| rest))
-}
-
-/// The words of a command as a shell has them: quotes hold one together and go away. Nothing else
-/// of a shell is known, so the documents use nothing else.
-fn words(command: impl AsRef<str>) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for (at, part) in command.as_ref().split('"').enumerate() {
-        if at % 2 == 1 {
-            words.last_mut().expect("never empty").push_str(part);
-            continue;
-        }
-        let mut pieces = part.split(char::is_whitespace);
-        words.last_mut().expect("never empty").push_str(pieces.next().unwrap_or_default());
-        words.extend(pieces.map(str::to_owned));
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
 /// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
 /// all of them speak of, `old.cdb`, an archive of kawipiko, and rules beside the folder.
 struct Reader {
@@ -158,6 +90,8 @@ struct Reader {
     folder: Folder,
     /// The server that was started last.
     server: Option<Server>,
+    /// Folders that the document has written files of.
+    sites: BTreeSet<String>,
 }
 
 impl Reader {
@@ -171,7 +105,7 @@ impl Reader {
         folder.write("our-redirects", "/old /new\n");
         folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);
-        Reader { document: document.to_owned(), folder, server: None }
+        Reader { document: document.to_owned(), folder, server: None, sites: BTreeSet::new() }
     }
 
     /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
@@ -202,6 +136,25 @@ impl Reader {
     fn writes_a_script(&self, text: &str) {
         self.folder.write(SCRIPT, text);
         stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
+    }
+
+    /// Writes a file of a site; a server that watches it takes it up.
+    fn writes_a_file(&mut self, named: &str) {
+        let (path, text) = named.split_once('\n').expect("a path");
+        eprintln!("{}: {path}", self.document.display());
+        let site = path.split('/').next().expect("a folder");
+        let watching = self.server.as_ref().filter(|_| self.sites.contains(site));
+        let from = watching.map_or(0, |server| server.lines().len());
+        let file = self.folder.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+        // By a rename, as editors do: nobody sees half of it.
+        self.folder.write("written", format!("{text}\n"));
+        fs::rename(self.folder.join("written"), file).expect("renamed");
+        self.sites.insert(site.to_owned());
+        stdout(Command::new(pinion()).args(["check", site]).current_dir(self.folder.path()));
+        if let Some(server) = watching {
+            server.wait_for_line(from, |line| line.starts_with("reloaded "));
+        }
     }
 
     /// Puts a certificate and a key where a configuration or a command names them.
@@ -284,7 +237,8 @@ impl Reader {
             }
         }
         let server = Start::serve(&kept).working_in(self.folder.path()).start();
-        if !words.contains(&SCRIPT) {
+        let is_own = |word: &&str| self.sites.contains(word.trim_end_matches(".pinion"));
+        if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
             let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
             assert_eq!(server.get("/").body, page);
         }

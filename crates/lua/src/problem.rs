@@ -33,7 +33,8 @@ impl Problem {
     pub(crate) fn waits_at_start(name: &str) -> Self {
         Self {
             text: format!(
-                "{name}: the script waits while it starts (sleep, or reading); do that in a handler"
+                "{name}: the script waits while it starts (sleep, gather, cached, or reading); do \
+                 that in a handler"
             ),
         }
     }

@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
             Item::Show(_) => "a `#[[ ]]`".to_owned(),
             Item::AsyncOpen => "a `<?lua` block".to_owned(),
             Item::AsyncClose => "the end of the block".to_owned(),
-            Item::End => "the end".to_owned(),
+            Item::End => "the end of the page".to_owned(),
         };
         self.fail(format!("here stands {found}, where {wanted} was expected"))
     }
