@@ -176,7 +176,7 @@ impl Scripts {
             return;
         };
         if now.monotonic_ms >= deadline_ms {
-            let why = format!("it has taken {} s", BACKGROUND_WALL_MAX_MS / 1000);
+            let why = format!("it has taken {} s", wall_ms(vm) / 1000);
             return self.fail_beside(vm, id, &Fault::OverTime(why));
         }
         if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
@@ -227,7 +227,7 @@ impl Scripts {
             }
             let Some(coroutine) = task.coroutine.take() else { return };
             if is_new {
-                task.deadline_ms = now.monotonic_ms + BACKGROUND_WALL_MAX_MS;
+                task.deadline_ms = now.monotonic_ms + wall_ms(vm);
             }
             (task.waits, task.is_woken) = (Waits::No, false);
             (coroutine, resumed(vm, task.result.take(), is_new), is_new)
@@ -390,6 +390,11 @@ impl Scripts {
         }
         self.tell_woken();
     }
+}
+
+/// How long work beside requests may take: at least as long as a request.
+fn wall_ms(vm: &Vm) -> u64 {
+    vm.allowance().wall_ms.max(BACKGROUND_WALL_MAX_MS)
 }
 
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for.

@@ -1,0 +1,31 @@
+//! What the operator of a server lets the scripts of a site take.
+
+use crate::limits::{CPU_MAX_MS, MEMORY_MAX_BYTES, VM_MEMORY_MAX_BYTES, WALL_MAX_MS};
+
+/// What a script may take, and whether it is kept from the machine. The defaults are the limits of
+/// [`crate::limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// CPU of a request.
+    pub cpu_ms: u64,
+    /// Memory of a request, beside what its VM had before.
+    pub memory_bytes: usize,
+    /// Memory of a VM, for all its requests and what its script keeps.
+    pub vm_memory_bytes: usize,
+    /// How long a request may take in all, whatever it waits for.
+    pub wall_ms: u64,
+    /// All libraries are open: files, programs, foreign functions and bytecode.
+    pub is_unsafe: bool,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            cpu_ms: CPU_MAX_MS,
+            memory_bytes: MEMORY_MAX_BYTES,
+            vm_memory_bytes: VM_MEMORY_MAX_BYTES,
+            wall_ms: WALL_MAX_MS,
+            is_unsafe: false,
+        }
+    }
+}
