@@ -1,6 +1,7 @@
 //! What was written, as meant: every value read, checked and typed, with defaults in place.
 
 mod archives;
+mod lua;
 mod releases;
 mod serve;
 mod tls;
@@ -17,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
+pub(crate) use lua::LuaSettings;
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
