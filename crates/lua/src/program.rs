@@ -14,6 +14,7 @@ pub struct Program {
     pages: Arc<[Page]>,
     key: Option<LinkKey>,
     allowance: Allowance,
+    arguments: Option<Arc<[Vec<u8>]>>,
 }
 
 /// Where the main script of a site stands: beside the content, or else in it.
@@ -27,7 +28,7 @@ impl Program {
         let name = name.replace('\0', "").into();
         let main = Some(without_shebang(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
-        Self { name, main, code, pages, key: None, allowance }
+        Self { name, main, code, pages, key: None, allowance, arguments: None }
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -57,7 +58,7 @@ impl Program {
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
-        Ok(Self { name, main, code, pages, key: None, allowance })
+        Ok(Self { name, main, code, pages, key: None, allowance, arguments: None })
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -74,6 +75,13 @@ impl Program {
     #[must_use]
     pub fn allowed(self, allowance: Allowance) -> Self {
         Self { allowance, ..self }
+    }
+
+    /// As a program at the command line, with these arguments, for
+    /// [`Scripts::run_alone`](crate::scripts::Scripts::run_alone).
+    #[must_use]
+    pub fn with_arguments(self, arguments: Vec<Vec<u8>>) -> Self {
+        Self { arguments: Some(arguments.into()), ..self }
     }
 
     /// Whether there is nothing in it that could answer: neither a main script nor a page.
@@ -102,6 +110,11 @@ impl Program {
 
     pub(crate) fn allowance(&self) -> &Allowance {
         &self.allowance
+    }
+
+    /// Of a program at the command line.
+    pub(crate) fn arguments(&self) -> Option<&[Vec<u8>]> {
+        self.arguments.as_deref()
     }
 
     pub(crate) fn key(&self) -> Option<&LinkKey> {

@@ -5,8 +5,7 @@ use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::job::Finished;
-use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, SPAWNED_MAX};
-use crate::pattern::limits::DEFAULT_STEPS;
+use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
 use crate::request::Request;
 use mlua::Thread as Coroutine;
 use pinion_engine::address::Address;
@@ -100,7 +99,7 @@ impl Left {
         Self {
             cpu: Duration::from_millis(allowance.cpu_ms),
             memory_bytes: allowance.memory_bytes,
-            steps: DEFAULT_STEPS,
+            steps: allowance.steps,
         }
     }
 
@@ -165,7 +164,7 @@ impl Tasks {
         task.waits = Waits::No;
         task.left = Left::of(&self.allowance);
         (task.address, task.account, task.deadline_ms) = (None, None, 0);
-        (task.is_woken, task.result, task.spawns_left) = (false, None, SPAWNED_MAX);
+        (task.is_woken, task.result, task.spawns_left) = (false, None, self.allowance.spawned_max);
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
@@ -203,6 +202,11 @@ impl Tasks {
             _ => {}
         }
         Some(id)
+    }
+
+    /// Whether any work lives that belongs to no request.
+    pub(crate) fn has_background(&self) -> bool {
+        self.background > 0
     }
 
     /// `watcher` is to hear when a task has ended; false if it has.

@@ -1,5 +1,6 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
+mod alone;
 mod content;
 mod host;
 mod jobs;
@@ -130,7 +131,10 @@ impl Vm {
         host.work.kept.replace(kept);
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
-        let (strand, parts) = host::install(&lua, &host).map_err(trouble)?;
+        let extras =
+            program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
+        let extras = extras.transpose().map_err(trouble)?;
+        let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program.code()).map_err(trouble)?;
         let pages = Arc::clone(program.pages());
         let maker = match pages.is_empty() {
@@ -140,6 +144,10 @@ impl Vm {
         let name = program.name().into();
         let (is_ended, idle) = (Cell::new(false), RefCell::default());
         let vm = Self { name, is_ended, lua, strand, idle, host, steps, pages, allowance };
+        if program.arguments().is_some() {
+            // Its main script is a task.
+            return Ok(vm);
+        }
         if let Some(main) = program.main() {
             vm.run_main(program.name(), main, budget)?;
         }
@@ -151,15 +159,8 @@ impl Vm {
     }
 
     fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
-        let trouble = |error: Error| Problem::new(&error);
-        let mode = match main.starts_with(BYTECODE) {
-            false => ChunkMode::Text,
-            true if self.allowance.is_unsafe => ChunkMode::Binary,
-            true => return Err(Problem::bytecode(name)),
-        };
-        let chunk = self.lua.load(main).set_name(format!("@{name}"));
-        let main = chunk.set_mode(mode).into_function().map_err(trouble)?;
-        let coroutine = self.lua.create_thread(main).map_err(trouble)?;
+        let main = self.loaded(name, main)?;
+        let coroutine = self.lua.create_thread(main).map_err(|error| Problem::new(&error))?;
         let cpu = Duration::from_millis(START_CPU_MAX_MS.max(self.allowance.cpu_ms));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
@@ -170,6 +171,17 @@ impl Vm {
                 Err(Problem::of_text(&text))
             }
         }
+    }
+
+    /// The main script as a function.
+    fn loaded(&self, name: &str, main: &[u8]) -> Result<Function, Problem> {
+        let mode = match main.starts_with(BYTECODE) {
+            false => ChunkMode::Text,
+            true if self.allowance.is_unsafe => ChunkMode::Binary,
+            true => return Err(Problem::bytecode(name)),
+        };
+        let chunk = self.lua.load(main).set_name(format!("@{name}"));
+        chunk.set_mode(mode).into_function().map_err(|error| Problem::new(&error))
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

@@ -22,12 +22,20 @@ const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
 pub(crate) fn proven(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
+    let program = alone(path, allowance)?;
+    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
+    Ok(program)
+}
+
+/// Reads a script as a program at the command line, and runs nothing of it.
+///
+/// # Errors
+/// [`Failure::Failed`]: one line with the file.
+pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
     let shown = path.display();
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
-    let program = Program::new(&path.to_string_lossy(), text).allowed(allowance);
-    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
-    Ok(program)
+    Ok(Program::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
 /// The program of an archive, run once, as every worker will; none of a static site. `site` is the

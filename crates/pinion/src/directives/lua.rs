@@ -5,6 +5,7 @@ use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
 const SERVE: &[Verb] = &[Verb::Serve];
+const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -26,12 +27,12 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-cpu",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-cpu")),
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 600_000, unit: "MS" },
         repeatable: false,
-        default: Default::Value("200"),
+        default: Default::Auto("200; no limit for `pinion run`"),
         change: Change::Live,
         brief: "The most CPU that a request may take in Lua",
         long: "Other requests of its worker wait meanwhile. Work beside requests may take as much, \
@@ -40,12 +41,12 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-memory",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-memory")),
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MIB" },
         repeatable: false,
-        default: Default::Value("32"),
+        default: Default::Auto("32; no limit for `pinion run`"),
         change: Change::Live,
         brief: "The most memory that a request may take in Lua",
         long: "Beside what the script keeps; at most --lua-vm-memory.",
@@ -53,12 +54,12 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-vm-memory",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-vm-memory")),
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MIB" },
         repeatable: false,
-        default: Default::Value("256"),
+        default: Default::Auto("256; no limit for `pinion run`"),
         change: Change::Live,
         brief: "The most memory that Lua may take in each worker",
         long: "For all requests of a site and for what its script keeps.",
@@ -66,12 +67,12 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-time",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-time")),
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 86_400, unit: "SECONDS" },
         repeatable: false,
-        default: Default::Value("30"),
+        default: Default::Auto("30; no limit for `pinion run`"),
         change: Change::Live,
         brief: "How long a request may take in Lua, whatever it waits for",
         long: "The time in which its content comes is not counted, up to ten minutes. Work beside \
@@ -80,7 +81,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-unsafe",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-unsafe")),
         level: Level::Site,
         kind: Kind::Switch,

@@ -1,9 +1,11 @@
 //! How the Lua scripts of a site are run, as meant.
 
-use super::number;
+use super::{number, operand};
 use crate::failure::Failure;
 use crate::written::Low;
 use pinion_lua::allowance::Allowance;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// How the scripts of a site are run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,30 +22,55 @@ impl LuaSettings {
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
-        let usual = Allowance::default();
-        let mebibytes = |name| -> Result<Option<usize>, Failure> {
-            Ok(number::<usize>(low, name)?.map(|mebibytes| mebibytes << 20))
-        };
-        let memory_bytes = mebibytes("lua-memory")?.unwrap_or(usual.memory_bytes);
-        let vm_memory_bytes = mebibytes("lua-vm-memory")?.unwrap_or(usual.vm_memory_bytes);
-        if memory_bytes > vm_memory_bytes {
-            return Err(Failure::usage(format!(
-                "--lua-memory {}: all requests together have --lua-vm-memory {}; ask for less, or \
-                 give more there",
-                memory_bytes >> 20,
-                vm_memory_bytes >> 20
-            )));
-        }
-        let allowance = Allowance {
-            cpu_ms: number(low, "lua-cpu")?.unwrap_or(usual.cpu_ms),
-            memory_bytes,
-            vm_memory_bytes,
-            wall_ms: number::<u64>(low, "lua-time")?
-                .map_or(usual.wall_ms, |seconds| seconds * 1000),
-            is_unsafe: low.given("lua-unsafe"),
-        };
+        let allowance = allowance(low, Allowance::default())?;
         Ok(Self { allowance, shows_errors: low.given("dev") })
     }
+}
+
+/// `pinion run`.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The script.
+    pub(crate) script: PathBuf,
+    /// What it gets.
+    pub(crate) arguments: Vec<OsString>,
+    /// What it may take.
+    pub(crate) allowance: Allowance,
+}
+
+/// Reads a command line.
+pub(super) fn run(low: &Low) -> Result<Run, Failure> {
+    Ok(Run {
+        script: operand(low, "SCRIPT")?,
+        arguments: low.values("ARGS").map(OsString::from).collect(),
+        allowance: allowance(low, Allowance::endless())?,
+    })
+}
+
+/// What was written, and else what is usual.
+fn allowance(low: &Low, usual: Allowance) -> Result<Allowance, Failure> {
+    let mebibytes = |name| -> Result<Option<usize>, Failure> {
+        Ok(number::<usize>(low, name)?.map(|mebibytes| mebibytes << 20))
+    };
+    let vm_memory_bytes = mebibytes("lua-vm-memory")?.unwrap_or(usual.vm_memory_bytes);
+    let asked_bytes = mebibytes("lua-memory")?;
+    let memory_bytes = asked_bytes.unwrap_or(usual.memory_bytes.min(vm_memory_bytes));
+    if memory_bytes > vm_memory_bytes {
+        return Err(Failure::usage(format!(
+            "--lua-memory {}: all requests together have --lua-vm-memory {}; ask for less, or \
+             give more there",
+            memory_bytes >> 20,
+            vm_memory_bytes >> 20
+        )));
+    }
+    Ok(Allowance {
+        cpu_ms: number(low, "lua-cpu")?.unwrap_or(usual.cpu_ms),
+        memory_bytes,
+        vm_memory_bytes,
+        wall_ms: number::<u64>(low, "lua-time")?.map_or(usual.wall_ms, |seconds| seconds * 1000),
+        is_unsafe: low.given("lua-unsafe"),
+        ..usual
+    })
 }
 
 #[cfg(test)]
@@ -85,6 +112,7 @@ mod tests {
             vm_memory_bytes: 3 << 20,
             wall_ms: 4000,
             is_unsafe: true,
+            ..Allowance::default()
         };
         assert_eq!(settings.allowance, expected);
         assert!(settings.shows_errors);
