@@ -1,5 +1,5 @@
-//! How scripts are run: with their errors in pages, on other limits, without the sandbox, and at the
-//! command line.
+//! How scripts are run: with their errors in pages, on other limits, without the sandbox, and at
+//! the command line.
 #![forbid(unsafe_code)]
 
 use pinion_tests::binary::pinion;

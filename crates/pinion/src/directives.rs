@@ -4,8 +4,8 @@
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The tables that keys stand in are those of
-//! [`mod@file`].
+//! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The
+//! tables that keys stand in are those of [`mod@file`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
