@@ -153,5 +153,5 @@ fn a_mistake_in_a_page_ends_the_start_and_no_reload() {
     assert_eq!(server.get("/about/").text(), "<nav>/about/</nav>About");
     server.stop();
     let ended = run(&["check".as_ref(), site.path().as_os_str()]);
-    assert!(ended.stderr.contains("nav.priv.html:2"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("nav.priv.html:2"), "{}", ended.stdout);
 }

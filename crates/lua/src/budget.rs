@@ -9,7 +9,7 @@
 //! no `pcall` swallows it, until the turn is over. Why by a signal and not from the other thread
 //! stands in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
 //!
-//! This is the only module of the room with `unsafe` code: it sets hooks and handles a signal.
+//! It has `unsafe` code because it sets hooks and handles a signal.
 #![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
 
 use std::cell::Cell;

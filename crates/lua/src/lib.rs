@@ -17,8 +17,10 @@
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
+//! | `unconfined` | a VM with everything, where the operator trusts the script |
 //! | [`budget`] | how a script that has had its CPU is stopped |
 //! | [`router`] | which handler a path gets |
+//! | [`allowance`] | what the operator lets scripts take |
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
@@ -26,6 +28,7 @@
 //! wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
+pub mod allowance;
 mod answer;
 pub mod budget;
 mod content;
@@ -49,5 +52,6 @@ mod schedule;
 pub mod scripts;
 mod spool;
 mod task;
+mod unconfined;
 mod upload;
 mod vm;

@@ -47,6 +47,9 @@ pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// How long a request may take in all, whatever it waits for.
 pub const WALL_MAX_MS: u64 = 30_000;
 
+/// What stands for no limit of time: a hundred years, of which nanoseconds fit into 64 bits too.
+pub const ENDLESS_MS: u64 = 100 * 365 * 86_400 * 1000;
+
 /// Coroutines that are kept for the next request: as many as one pass answers at once, mostly.
 pub const IDLE_COROUTINES_MAX: usize = 64;
 

@@ -352,15 +352,25 @@ end
 
 local spawned = host.work(host, pinion, wait)
 
-local function say(...)
-    local texts = {}
-    for at = 1, select("#", ...) do
-        texts[at] = tostring((select(at, ...)))
+local function sayer(write)
+    return function(...)
+        local texts = {}
+        for at = 1, select("#", ...) do
+            texts[at] = tostring((select(at, ...)))
+        end
+        write(concat(texts, "\t"))
     end
-    host.log(concat(texts, "\t"))
 end
 
-pinion.log, print = say, say
+pinion.log = sayer(host.log)
+print = pinion.log
+
+-- A program at the command line.
+if host.alone then
+    print = sayer(host.alone.print)
+    pinion.exit = host.alone.exit
+    arg = host.alone.arguments
+end
 
 -- One request after the other, in the same coroutine.
 local function answer(id, route, more)

@@ -1,5 +1,6 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
+use crate::allowance::Allowance;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub struct Program {
     code: Arc<Files>,
     pages: Arc<[Page]>,
     key: Option<LinkKey>,
+    allowance: Allowance,
+    arguments: Option<Arc<[Vec<u8>]>>,
 }
 
 /// Where the main script of a site stands: beside the content, or else in it.
@@ -24,7 +27,8 @@ impl Program {
         // Lua takes names as C does.
         let name = name.replace('\0', "").into();
         let main = Some(without_shebang(main).into());
-        Self { name, main, code: Arc::default(), pages: Arc::default(), key: None }
+        let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
+        Self { name, main, code, pages, key: None, allowance, arguments: None }
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -53,7 +57,8 @@ impl Program {
         let main = main.map(|main| (name, without_shebang(main))).or_else(of_site);
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
-        Ok(Self { name, main, code: Arc::new(files), pages: pages.into(), key: None })
+        let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
+        Ok(Self { name, main, code, pages, key: None, allowance, arguments: None })
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -64,6 +69,19 @@ impl Program {
     pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, Problem> {
         self.key = Some(LinkKey::of_master(key).map_err(|why| Problem::of_text(&why))?);
         Ok(self)
+    }
+
+    /// With other limits than the usual ones, or without a sandbox.
+    #[must_use]
+    pub fn allowed(self, allowance: Allowance) -> Self {
+        Self { allowance, ..self }
+    }
+
+    /// As a program at the command line, with these arguments, for
+    /// [`Scripts::run_alone`](crate::scripts::Scripts::run_alone).
+    #[must_use]
+    pub fn with_arguments(self, arguments: Vec<Vec<u8>>) -> Self {
+        Self { arguments: Some(arguments.into()), ..self }
     }
 
     /// Whether there is nothing in it that could answer: neither a main script nor a page.
@@ -88,6 +106,15 @@ impl Program {
 
     pub(crate) fn pages(&self) -> &Arc<[Page]> {
         &self.pages
+    }
+
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    /// Of a program at the command line.
+    pub(crate) fn arguments(&self) -> Option<&[Vec<u8>]> {
+        self.arguments.as_deref()
     }
 
     pub(crate) fn key(&self) -> Option<&LinkKey> {

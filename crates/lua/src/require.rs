@@ -1,5 +1,5 @@
-//! `require`: the Lua files of a site as modules. There is no other way to one: no search path, no
-//! loader, no bytecode.
+//! `require`: the Lua files of a site as modules. In the sandbox there is no other way to one: no
+//! search path, no loader, no bytecode.
 
 use crate::pages::Files;
 use crate::problem::Problem;
@@ -11,18 +11,28 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn install(lua: &Lua, code: &Arc<Files>) -> Result<()> {
+pub(crate) fn install(lua: &Lua, files: &Arc<Files>) -> Result<()> {
     let host = lua.create_table()?;
-    let code = Arc::clone(code);
+    let code = Arc::clone(files);
     let find = move |lua: &Lua, name: LuaString| Ok(found(lua, &code, &name.to_string_lossy()));
     host.raw_set("code", lua.create_function(find)?)?;
+    let code = Arc::clone(files);
+    let is_missing = move |_: &Lua, name: LuaString| {
+        Ok(places(&name.to_string_lossy()).iter().all(|place| !code.contains_key(place)))
+    };
+    host.raw_set("is_missing", lua.create_function(is_missing)?)?;
     lua.load(include_str!("require.lua")).set_name("=pinion").call(host)
+}
+
+/// Where a module can stand, the first one first.
+fn places(name: &str) -> [String; 2] {
+    let path = name.replace('.', "/");
+    [format!("//{path}.lua"), format!("/{path}.lua")]
 }
 
 /// The chunk of a module; nil and why.
 fn found(lua: &Lua, code: &Files, name: &str) -> (Option<Function>, Option<String>) {
-    let path = name.replace('.', "/");
-    let places = [format!("//{path}.lua"), format!("/{path}.lua")];
+    let places = places(name);
     let Some((place, text)) = places.iter().find_map(|place| code.get_key_value(place)) else {
         let [beside, within] = places;
         let why = format!("require: there is no module {name:?}: neither {beside} nor {within}");

@@ -1,6 +1,7 @@
 //! What a worker does with the requests that scripts answer: events of the engine in, actions on
 //! the exchange out.
 
+mod alone;
 mod background;
 mod fields;
 mod requests;
@@ -28,6 +29,7 @@ use crate::request;
 use crate::router::{Found, Match};
 use crate::task::TaskId;
 use crate::vm::{Fault, Handler, Step, Vm};
+use alone::Alone;
 use background::Background;
 
 /// What all workers share for their scripts.
@@ -56,6 +58,8 @@ pub struct Scripts {
     /// From the first script on.
     budget: Option<Budget>,
     background: Background,
+    /// The program that runs here without requests.
+    alone: Option<Alone>,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
     /// Room for a decoded path, and for the lines of a head.
@@ -148,6 +152,7 @@ impl Scripts {
             poster,
             budget: None,
             background: Background::default(),
+            alone: None,
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),

@@ -1,13 +1,11 @@
 //! What scripts do at the same time: requests that are being answered, and work beside them, each
 //! under a number that no later one has.
 
+use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::job::Finished;
-use crate::limits::{
-    BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX,
-};
-use crate::pattern::limits::DEFAULT_STEPS;
+use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
 use crate::request::Request;
 use mlua::Thread as Coroutine;
 use pinion_engine::address::Address;
@@ -96,25 +94,33 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Of work beside requests.
-    pub(crate) fn background() -> Self {
-        Self { cpu: Duration::from_millis(BACKGROUND_CPU_MAX_MS), ..Self::default() }
+    /// Of a request.
+    pub(crate) fn of(allowance: &Allowance) -> Self {
+        Self {
+            cpu: Duration::from_millis(allowance.cpu_ms),
+            memory_bytes: allowance.memory_bytes,
+            steps: allowance.steps,
+        }
+    }
+
+    /// Of work beside requests, which has at least what a request has.
+    pub(crate) fn background(allowance: &Allowance) -> Self {
+        let cpu_ms = allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS);
+        Self { cpu: Duration::from_millis(cpu_ms), ..Self::of(allowance) }
     }
 }
 
 impl Default for Left {
     fn default() -> Self {
-        Self {
-            cpu: Duration::from_millis(CPU_MAX_MS),
-            memory_bytes: MEMORY_MAX_BYTES,
-            steps: DEFAULT_STEPS,
-        }
+        Self::of(&Allowance::default())
     }
 }
 
 /// All that live in a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
+    /// What each may take.
+    pub(crate) allowance: Allowance,
     places: Vec<Task>,
     free: Vec<usize>,
     /// How many live that are none of requests.
@@ -156,9 +162,9 @@ impl Tasks {
         task.is_live = true;
         task.answer.clear();
         task.waits = Waits::No;
-        task.left = Left::default();
+        task.left = Left::of(&self.allowance);
         (task.address, task.account, task.deadline_ms) = (None, None, 0);
-        (task.is_woken, task.result, task.spawns_left) = (false, None, SPAWNED_MAX);
+        (task.is_woken, task.result, task.spawns_left) = (false, None, self.allowance.spawned_max);
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
@@ -182,8 +188,9 @@ impl Tasks {
         let id = self.begin()?;
         self.background += 1;
         let account = self.get(by).map(|by| by.account);
+        let left = Left::background(&self.allowance);
         let task = self.get(id)?;
-        (task.coroutine, task.left) = (Some(coroutine), Left::background());
+        (task.coroutine, task.left) = (Some(coroutine), left);
         task.is_background = true;
         if bond == Bond::Child {
             task.account = account.map(|account| account.unwrap_or(by));
@@ -195,6 +202,11 @@ impl Tasks {
             _ => {}
         }
         Some(id)
+    }
+
+    /// Whether any work lives that belongs to no request.
+    pub(crate) fn has_background(&self) -> bool {
+        self.background > 0
     }
 
     /// `watcher` is to hear when a task has ended; false if it has.

@@ -1,5 +1,6 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
+mod alone;
 mod content;
 mod host;
 mod jobs;
@@ -10,11 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
 
+use crate::allowance::Allowance;
 use crate::budget::{Budget, OVER_BUDGET};
 use crate::kept::Kept;
-use crate::limits::{IDLE_COROUTINES_MAX, MEMORY_MAX_BYTES, START_CPU_MAX_MS, VM_MEMORY_MAX_BYTES};
+use crate::limits::{IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
@@ -24,6 +27,7 @@ use crate::require;
 use crate::router::Router;
 use crate::sandbox;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
+use crate::unconfined;
 pub(crate) use host::{Handler, Host, relaxed};
 
 /// See the module's head.
@@ -40,6 +44,7 @@ pub(crate) struct Vm {
     steps: StepsLeft,
     /// By which errors are told by the lines of templates.
     pages: Arc<[Page]>,
+    allowance: Allowance,
 }
 
 /// What compiled Lua begins with, whichever Lua it is of.
@@ -118,12 +123,18 @@ impl Vm {
         kept: Rc<RefCell<Kept>>,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
-        let lua = sandbox::open().map_err(trouble)?;
+        let allowance = *program.allowance();
+        let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
+        let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::default());
+        host.tasks.borrow_mut().allowance = allowance;
         host.work.kept.replace(kept);
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
-        let (strand, parts) = host::install(&lua, &host).map_err(trouble)?;
+        let extras =
+            program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
+        let extras = extras.transpose().map_err(trouble)?;
+        let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program.code()).map_err(trouble)?;
         let pages = Arc::clone(program.pages());
         let maker = match pages.is_empty() {
@@ -132,7 +143,11 @@ impl Vm {
         };
         let name = program.name().into();
         let (is_ended, idle) = (Cell::new(false), RefCell::default());
-        let vm = Self { name, is_ended, lua, strand, idle, host, steps, pages };
+        let vm = Self { name, is_ended, lua, strand, idle, host, steps, pages, allowance };
+        if program.arguments().is_some() {
+            // Its main script is a task.
+            return Ok(vm);
+        }
         if let Some(main) = program.main() {
             vm.run_main(program.name(), main, budget)?;
         }
@@ -144,15 +159,11 @@ impl Vm {
     }
 
     fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
-        let trouble = |error: Error| Problem::new(&error);
-        if main.starts_with(BYTECODE) {
-            return Err(Problem::bytecode(name));
-        }
-        let chunk = self.lua.load(main).set_name(format!("@{name}"));
-        let main = chunk.set_mode(mlua::chunk::ChunkMode::Text).into_function().map_err(trouble)?;
-        let coroutine = self.lua.create_thread(main).map_err(trouble)?;
-        let cpu = Duration::from_millis(START_CPU_MAX_MS);
-        let mut left = Left { cpu, memory_bytes: VM_MEMORY_MAX_BYTES, ..Left::default() };
+        let main = self.loaded(name, main)?;
+        let coroutine = self.lua.create_thread(main).map_err(|error| Problem::new(&error))?;
+        let cpu = Duration::from_millis(START_CPU_MAX_MS.max(self.allowance.cpu_ms));
+        let memory_bytes = self.allowance.vm_memory_bytes;
+        let mut left = Left { cpu, memory_bytes, ..Left::default() };
         match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
             Step::Done(_) => Ok(()),
             Step::Waits(_) => Err(Problem::waits_at_start(name)),
@@ -160,6 +171,17 @@ impl Vm {
                 Err(Problem::of_text(&text))
             }
         }
+    }
+
+    /// The main script as a function.
+    fn loaded(&self, name: &str, main: &[u8]) -> Result<Function, Problem> {
+        let mode = match main.starts_with(BYTECODE) {
+            false => ChunkMode::Text,
+            true if self.allowance.is_unsafe => ChunkMode::Binary,
+            true => return Err(Problem::bytecode(name)),
+        };
+        let chunk = self.lua.load(main).set_name(format!("@{name}"));
+        chunk.set_mode(mode).into_function().map_err(|error| Problem::new(&error))
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -173,6 +195,10 @@ impl Vm {
 
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.get()
+    }
+
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -223,7 +249,7 @@ impl Vm {
         left: &mut Left,
     ) -> Step {
         let before = self.lua.used_memory();
-        let limit = before.saturating_add(left.memory_bytes).min(VM_MEMORY_MAX_BYTES);
+        let limit = before.saturating_add(left.memory_bytes).min(self.allowance.vm_memory_bytes);
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
         self.host.work.current.set(id);
@@ -249,7 +275,7 @@ impl Vm {
                 let _collected = self.lua.gc_collect();
                 Step::Failed(Fault::OverBudget(format!(
                     "the request has used up its memory ({} MiB)",
-                    MEMORY_MAX_BYTES >> 20
+                    self.allowance.memory_bytes >> 20
                 )))
             }
             Err(error) => Step::Failed(Fault::of(&error, &self.pages)),

@@ -96,7 +96,10 @@ fn verb_command(verb: &VerbRow) -> Command {
         command = command.long_about(format!("{}.\n\n{}", verb.brief, verb.long));
     }
     for operand in verb.operands {
-        let argument = Arg::new(operand.name).help(operand.brief).required(operand.required);
+        let mut argument = Arg::new(operand.name).help(operand.brief).required(operand.required);
+        if operand.name == verbs::REST {
+            argument = argument.num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+        }
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }
     directives::of(verb.verb).fold(command, |command, row| command.arg(flag(row)))

@@ -3,13 +3,14 @@
 //! these rows, so a directive is described in exactly one place.
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
-//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`tls`] (how it is
-//! encrypted) and [`site`] (which sites a server has). The tables that keys stand in are those of
-//! [`mod@file`].
+//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
+//! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The
+//! tables that keys stand in are those of [`mod@file`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
 pub(crate) mod file;
+pub(crate) mod lua;
 #[cfg(test)]
 mod reference;
 pub(crate) mod serve;
@@ -137,7 +138,7 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    let served = site::ROWS.iter().chain(serve::ROWS).chain(tls::ROWS);
+    let served = site::ROWS.iter().chain(serve::ROWS).chain(lua::ROWS).chain(tls::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS)
 }
 

@@ -45,6 +45,7 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
         Settings::Publish(publish) => verbs::publish::run(&publish),
         Settings::Releases(releases) => verbs::releases::run(&releases),
         Settings::Rollback(rollback) => verbs::rollback::run(&rollback),
+        Settings::Run(run) => verbs::run::run(run),
         Settings::Serve(serve) => verbs::serve::run(*serve),
         Settings::Verify(look) => verbs::verify::run(&look),
         Settings::Version { sbom, json } => verbs::version::run(sbom, json),

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
+use pinion_lua::allowance::Allowance;
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
 use std::path::Path;
@@ -16,17 +17,25 @@ const SCRIPT_MAX_MIB: u64 = 8;
 /// The paths in an archive at which a program begins; the first one that is there counts.
 const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 
-/// Reads a script and runs it once, as every worker will.
+/// Reads a script and runs it once, as every worker will, on what it is allowed.
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
-pub(crate) fn proven(path: &Path) -> Result<Program, Failure> {
+pub(crate) fn proven(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
+    let program = alone(path, allowance)?;
+    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
+    Ok(program)
+}
+
+/// Reads a script as a program at the command line, and runs nothing of it.
+///
+/// # Errors
+/// [`Failure::Failed`]: one line with the file.
+pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
     let shown = path.display();
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
-    let program = Program::new(&path.to_string_lossy(), text);
-    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
-    Ok(program)
+    Ok(Program::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
 /// The program of an archive, run once, as every worker will; none of a static site. `site` is the
@@ -34,10 +43,14 @@ pub(crate) fn proven(path: &Path) -> Result<Program, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: damage of the archive, or a mistake with file and line.
-pub(crate) fn of_archive(archive: &Archive<'_>, site: &Path) -> Result<Option<Program>, Failure> {
+pub(crate) fn of_archive(
+    archive: &Archive<'_>,
+    site: &Path,
+    allowance: Allowance,
+) -> Result<Option<Program>, Failure> {
     let code = archive.code();
     let code = code.map_err(|damage| anyhow!("{}: {damage}", site.display()))?;
-    of_code(site, code.iter())
+    of_code(site, code.iter(), allowance)
 }
 
 /// The program of some code, paths and contents, as [`of_archive`].
@@ -47,9 +60,11 @@ pub(crate) fn of_archive(archive: &Archive<'_>, site: &Path) -> Result<Option<Pr
 pub(crate) fn of_code<'c>(
     site: &Path,
     code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
+    allowance: Allowance,
 ) -> Result<Option<Program>, Failure> {
     let program = program(site, &code.collect::<Vec<_>>())?;
     let Some(program) = program.map(with_key).transpose()? else { return Ok(None) };
+    let program = program.allowed(allowance);
     scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program))
 }
@@ -133,7 +148,9 @@ mod tests {
     #[test]
     fn a_mistake_is_told_with_its_line() {
         let code: [(&[u8], &[u8]); 1] = [(b"/main.lua", b"local x\nif x\n")];
-        let failure = of_code(Path::new("site"), code.into_iter()).err().and_then(|f| f.reason());
+        let failure = of_code(Path::new("site"), code.into_iter(), Allowance::default())
+            .err()
+            .and_then(|f| f.reason());
         let reason = failure.expect("a mistake");
         assert!(reason.starts_with("site/main.lua:"), "{reason}");
     }

@@ -1,6 +1,7 @@
 //! What was written, as meant: every value read, checked and typed, with defaults in place.
 
 mod archives;
+mod lua;
 mod releases;
 mod serve;
 mod tls;
@@ -17,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
+pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
@@ -59,6 +61,8 @@ pub(crate) enum Settings {
     Releases(Releases),
     /// `pinion rollback`
     Rollback(Rollback),
+    /// `pinion run`
+    Run(Run),
     /// `pinion serve`
     Serve(Box<Serve>),
     /// `pinion verify`
@@ -189,6 +193,7 @@ impl Settings {
             Verb::Publish => Self::Publish(releases::publish(low)?),
             Verb::Releases => Self::Releases(releases::releases(low)?),
             Verb::Rollback => Self::Rollback(releases::rollback(low)?),
+            Verb::Run => Self::Run(lua::run(low)?),
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Version => Self::Version { sbom: low.given("sbom"), json: low.given("json") },

@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod publish;
 pub(crate) mod releases;
 pub(crate) mod rollback;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod verify;
 pub(crate) mod version;

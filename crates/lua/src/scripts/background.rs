@@ -11,6 +11,7 @@ use pinion_engine::address::Address;
 use pinion_engine::app::Message;
 use pinion_engine::clock::Now;
 
+use super::alone::NothingBefore;
 use super::{Scripts, tell};
 use crate::job::{Done, Finished, Job};
 use crate::kept::Kept;
@@ -119,13 +120,18 @@ impl Scripts {
     /// A VM answers from now on: its schedules begin.
     pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
-        for (rank, schedule) in vm.host().work.schedules.borrow().iter().enumerate() {
+        self.begin_schedules(vm, 0, now);
+        self.settle(vm);
+    }
+
+    /// Schedules begin, those from a rank on.
+    pub(super) fn begin_schedules(&mut self, vm: &Rc<Vm>, first: usize, now: Now) {
+        for (rank, schedule) in vm.host().work.schedules.borrow().iter().enumerate().skip(first) {
             let is_here = schedule.is_everywhere || self.worker == 0;
             if let (true, Some(at_ms)) = (is_here, schedule.next_ms(now)) {
                 self.background.at(at_ms, vm, Due::Schedule(rank));
             }
         }
-        self.settle(vm);
     }
 
     /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
@@ -176,7 +182,7 @@ impl Scripts {
             return;
         };
         if now.monotonic_ms >= deadline_ms {
-            let why = format!("it has taken {} s", BACKGROUND_WALL_MAX_MS / 1000);
+            let why = format!("it has taken {} s", wall_ms(vm) / 1000);
             return self.fail_beside(vm, id, &Fault::OverTime(why));
         }
         if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
@@ -227,7 +233,7 @@ impl Scripts {
             }
             let Some(coroutine) = task.coroutine.take() else { return };
             if is_new {
-                task.deadline_ms = now.monotonic_ms + BACKGROUND_WALL_MAX_MS;
+                task.deadline_ms = now.monotonic_ms + wall_ms(vm);
             }
             (task.waits, task.is_woken) = (Waits::No, false);
             (coroutine, resumed(vm, task.result.take(), is_new), is_new)
@@ -299,7 +305,9 @@ impl Scripts {
     /// A task without a request has not come to an end of its own.
     fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &Fault) {
         let (Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) = fault;
-        self.tell_of(text);
+        if !self.has_failed_alone(id, text) {
+            self.tell_of(text);
+        }
         self.end_of(vm, id);
     }
 
@@ -359,6 +367,9 @@ impl Scripts {
             Ok(done) => return self.job_is_done(*done),
             Err(other) => other,
         };
+        if message.is::<NothingBefore>() {
+            return self.is_quiet();
+        }
         let Ok(sent) = message.downcast::<Sent>() else { return };
         let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| *vm.name() == sent.program);
         let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
@@ -390,6 +401,11 @@ impl Scripts {
         }
         self.tell_woken();
     }
+}
+
+/// How long work beside requests may take: at least as long as a request.
+fn wall_ms(vm: &Vm) -> u64 {
+    vm.allowance().wall_ms.max(BACKGROUND_WALL_MAX_MS)
 }
 
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for.

@@ -14,7 +14,7 @@ use pinion_http::request::RequestHead;
 use super::background::resumed;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
 use crate::content;
-use crate::limits::{FAILING_CPU_MAX_MS, WALL_MAX_MS};
+use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
 use crate::task::{Task, TaskId, Waits};
@@ -43,7 +43,7 @@ impl Scripts {
             task.answer.status = status;
             task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));
-            task.deadline_ms = exchange.now().monotonic_ms + WALL_MAX_MS;
+            task.deadline_ms = exchange.now().monotonic_ms + vm.allowance().wall_ms;
             // Made here, under no limit of memory yet, which makes everything dearer. Without
             // memory for them the script hears of that when it asks for them.
             let start = match task.request.route() {
@@ -99,7 +99,7 @@ impl Scripts {
                 };
             }
             Event::Deadline if now_ms >= deadline_ms => {
-                let why = format!("the request has taken {} s", WALL_MAX_MS / 1000);
+                let why = format!("the request has taken {} s", vm.allowance().wall_ms / 1000);
                 return self.fail(&vm, id, &Fault::OverTime(why), outlet);
             }
             Event::Deadline if matches!(waits, Waits::Until(time) if now_ms >= time) => {
@@ -314,7 +314,7 @@ fn begin(
     let task = tasks.get(id)?;
     match operation {
         Operation::Sleep(seconds) => {
-            let ms = (seconds * 1000.0).min(WALL_MAX_MS as f64 * 2.0) as u64;
+            let ms = (seconds * 1000.0).min(vm.allowance().wall_ms as f64 * 2.0) as u64;
             Some(Waits::Until(outlet.exchange.now().monotonic_ms + ms.max(1)))
         }
         Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),

@@ -7,7 +7,7 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use super::host::{Host, OVER};
 use crate::content::{Content, Taken};
 use crate::form;
-use crate::limits::{CONTENT_PIECE_MAX_BYTES, MEMORY_MAX_BYTES};
+use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
 use crate::upload::{self, Upload};
 
@@ -78,6 +78,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     type Part = (TaskId, usize, Option<u64>, Option<f64>);
     let read = move |lua: &Lua, (id, number, at, bytes): Part| -> Result<_> {
         let mut tasks = of.tasks.borrow_mut();
+        let memory_bytes = tasks.allowance.memory_bytes as u64;
         let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
         let found = task.content.upload().and_then(|upload| Some((upload, upload.file(number)?)));
         let Some((upload, file)) = found else {
@@ -90,7 +91,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             return Ok((None, Some(why.to_owned())));
         };
         // It is in memory twice for a moment, and only one of them is the script's.
-        if bytes.min(file.bytes) > MEMORY_MAX_BYTES as u64 {
+        if bytes.min(file.bytes) > memory_bytes {
             let why = "the file is larger than the memory of a request: read it in pieces";
             return Ok((None, Some(why.to_owned())));
         }

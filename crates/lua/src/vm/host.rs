@@ -130,13 +130,18 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
 
 /// Puts the runtime into a VM: the body of the coroutines that answer requests, and the functions
 /// that other parts written in Lua stand on.
-pub(super) fn install(lua: &Lua, host: &Rc<Host>) -> Result<(Function, Table)> {
+pub(super) fn install(
+    lua: &Lua,
+    host: &Rc<Host>,
+    alone: Option<&Table>,
+) -> Result<(Function, Table)> {
     *host.router.borrow_mut() = Router::new();
     let table = lua.create_table()?;
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     table.raw_set("libraries", libraries(lua)?)?;
+    table.raw_set("alone", alone)?;
     requests(lua, host, &table)?;
     super::content::install(lua, host, &table)?;
     answers(lua, host, &table)?;

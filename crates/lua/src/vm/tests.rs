@@ -1,5 +1,6 @@
 use super::*;
 use crate::budget::Guard;
+use crate::limits::MEMORY_MAX_BYTES;
 
 /// Little, so that the tests are short.
 const CPU: Duration = Duration::from_millis(30);

@@ -14,6 +14,7 @@ use crate::script_file;
 use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
 use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Examined, Names, Options, Problem, RuleError, Warning};
+use pinion_lua::allowance::Allowance;
 use std::fs;
 use std::path::Path;
 
@@ -75,18 +76,22 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
 }
 
 /// What is wrong with an archive, or with the code in it.
-pub(crate) fn examine_archive(path: &Path) -> Result<(), Failure> {
+pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<(), Failure> {
     let file = ArchiveFile::open(path)?;
-    script_file::of_archive(&file.view(), path).map(drop)
+    script_file::of_archive(&file.view(), path, allowance).map(drop)
 }
 
 /// What is wrong with the files of a folder; without any, what in its rules does nothing.
-pub(crate) fn examine_folder(folder: &Path, options: &Options) -> Result<Vec<String>, Vec<Fault>> {
+pub(crate) fn examine_folder(
+    folder: &Path,
+    options: &Options,
+    allowance: Allowance,
+) -> Result<Vec<String>, Vec<Fault>> {
     let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
         Ok(Examined { warnings, code }) => {
             let code = code.iter().map(|(path, content)| (&**path, &**content));
-            if let Err(failure) = script_file::of_code(folder, code) {
+            if let Err(failure) = script_file::of_code(folder, code, allowance) {
                 return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
             }
             let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
@@ -128,16 +133,17 @@ fn examine_site(
     let LoadedSite { planned, section } = site;
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
+    let allowance = planned.settings.lua.allowance;
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
-            if let Err(failure) = examine_archive(&archive) {
+            if let Err(failure) = examine_archive(&archive, allowance) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
             return Ok(Vec::new());
         }
         Source::Script(script) => {
-            if let Err(failure) = script_file::proven(script) {
+            if let Err(failure) = script_file::proven(script, allowance) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
             return Ok(Vec::new());
@@ -172,7 +178,7 @@ fn examine_site(
         }
     }
     match build_options::options(content, Options::serving) {
-        Ok(options) if keys_are_right => examine_folder(folder, &options),
+        Ok(options) if keys_are_right => examine_folder(folder, &options, allowance),
         Ok(_) => Ok(Vec::new()),
         Err(failure) => {
             add(section.place, reason(failure));

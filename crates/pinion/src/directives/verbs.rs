@@ -29,6 +29,8 @@ pub(crate) enum Verb {
     Releases,
     /// An earlier archive becomes the one that is served.
     Rollback,
+    /// A script runs to its end.
+    Run,
     /// Answer requests.
     Serve,
     /// Check every hash of an archive.
@@ -70,6 +72,9 @@ const RELEASE_FOLDER: Operand = Operand {
     brief: "A release folder, here or at ssh://[user@]host[:port]/DIR",
 };
 
+/// The operand that takes all words behind the others, whatever they begin with.
+pub(crate) const REST: &str = "ARGS";
+
 /// Every verb, in the order of the help.
 pub(crate) const ALL: &[VerbRow] = &[
     VerbRow {
@@ -95,6 +100,23 @@ pub(crate) const ALL: &[VerbRow] = &[
                above what the file says. SIGHUP reads the file again, takes up new archives, \
                rebuilds folders and reopens the access log; SIGTERM and SIGINT finish what is \
                running and stop.",
+    },
+    VerbRow {
+        verb: Verb::Run,
+        name: "run",
+        operands: &[
+            Operand { name: "SCRIPT", required: true, brief: "A Lua file" },
+            Operand {
+                name: REST,
+                required: false,
+                brief: "What the script finds in `arg`; flags go before SCRIPT",
+            },
+        ],
+        brief: "Run a Lua script to its end",
+        long: "Nothing listens; the script has what scripts of a site have, and may wait anywhere. \
+               What it prints goes to stdout. It ends when nothing of it is left to do: \
+               `pinion.every` and `pinion.cron` keep it until it is interrupted or calls \
+               `pinion.exit(code)`. The exit code is 1 when something has failed.",
     },
     VerbRow {
         verb: Verb::Publish,

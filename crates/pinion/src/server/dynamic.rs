@@ -125,7 +125,8 @@ impl Dynamic {
             }
             Outcome::Failed(failure) => {
                 let page = error_page(failure.status, prefers_text, archive);
-                let body_bytes = failed(&failure, &page, exchange);
+                let shows_errors = scripted.generation.shows_errors();
+                let body_bytes = failed(&failure, &page, shows_errors, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone => {}
@@ -156,7 +157,8 @@ impl Dynamic {
             Outcome::Failed(failure) => {
                 let archive = waiting.scripted.generation.archive();
                 let page = error_page(failure.status, waiting.prefers_text, &archive);
-                let body_bytes = failed(&failure, &page, exchange);
+                let shows_errors = waiting.scripted.generation.shows_errors();
+                let body_bytes = failed(&failure, &page, shows_errors, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone | Outcome::Waits => {}
@@ -209,12 +211,20 @@ impl Dynamic {
 }
 
 /// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
-/// the page has a name to find it there.
+/// the page has a name to find it there, and only where that was asked for the report itself.
 #[cold]
-fn failed(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
+fn failed(
+    failure: &Failure,
+    page: &Prepared<'_>,
+    shows_errors: bool,
+    exchange: &mut Exchange<'_>,
+) -> u64 {
     let lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+    let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
+    let report = shows_errors.then_some(failure.report.as_str());
     let body = match page.body {
-        PreparedBody::Bytes(body) => with_id(body, &failure.id),
+        PreparedBody::Bytes(body) if is_text => with_text(body, &failure.id, report),
+        PreparedBody::Bytes(body) => with_html(body, &failure.id, report),
         _ => Vec::new(),
     };
     let answer = Prepared {
@@ -227,17 +237,34 @@ fn failed(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -
     if exchange.is_head_only() { 0 } else { body.len() as u64 }
 }
 
-/// The page with the name of the failure at its end.
-fn with_id(page: &[u8], id: &str) -> Vec<u8> {
+/// A page of text with the name of the failure at its end, and what it was.
+fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
+    let mut text = [page, format!("Error {id}\n").as_bytes()].concat();
+    if let Some(report) = report {
+        text.extend_from_slice(format!("\n{report}\n").as_bytes());
+    }
+    text
+}
+
+/// A page of HTML with the same.
+fn with_html(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     const END: &[u8] = b"</body>";
     let is_end = |window: &[u8]| window == END;
-    match page.windows(END.len()).rposition(is_end) {
-        Some(at) => {
-            let line = format!("<p><small>Error {id}</small></p>\n");
-            [&page[..at], line.as_bytes(), &page[at..]].concat()
+    let at = page.windows(END.len()).rposition(is_end).unwrap_or(page.len());
+    let mut lines = format!("<p><small>Error {id}</small></p>\n");
+    if let Some(report) = report {
+        lines.push_str("<pre style=\"white-space:pre-wrap\">");
+        for c in report.chars() {
+            match c {
+                '<' => lines.push_str("&lt;"),
+                '>' => lines.push_str("&gt;"),
+                '&' => lines.push_str("&amp;"),
+                c => lines.push(c),
+            }
         }
-        None => [page, format!("Error {id}\n").as_bytes()].concat(),
+        lines.push_str("</pre>\n");
     }
+    [&page[..at], lines.as_bytes(), &page[at..]].concat()
 }
 
 /// The fields that every answer of a site has, but for those that say how long it may be kept:
@@ -246,4 +273,26 @@ fn defaults(archive: &Archive<'_>) -> Vec<u8> {
     let lines = generated_fields(archive).h1.split_inclusive(|&byte| byte == b'\n');
     let is_kept = |line: &&[u8]| !line.to_ascii_lowercase().starts_with(b"cache-control:");
     lines.filter(is_kept).collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_shown_only_where_it_is_wanted_and_as_text() {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let page = b"<html><body><h1>500</h1></body></html>";
+        let without = text(with_html(page, "abc", None));
+        let at_the_end = "<p><small>Error abc</small></p>\n";
+        assert_eq!(without, format!("<html><body><h1>500</h1>{at_the_end}</body></html>"));
+        let shown = text(with_html(page, "abc", Some("<script>&</script>")));
+        assert!(shown.contains(">&lt;script&gt;&amp;&lt;/script&gt;</pre>"), "{shown}");
+        assert!(!shown.contains("<script>"), "{shown}");
+        // A page of a site that does not say where its body ends.
+        let shown = text(with_html(b"<p>broken", "abc", Some("</pre><script>")));
+        assert!(shown.starts_with("<p>broken<p>") && !shown.contains("<script>"), "{shown}");
+        assert_eq!(text(with_text(b"500\n", "abc", None)), "500\nError abc\n");
+        assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
+    }
 }

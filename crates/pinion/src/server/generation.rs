@@ -16,6 +16,7 @@ pub(crate) struct Generation {
     report: DamageReport,
     /// What answers where the archive need not.
     program: Option<Program>,
+    shows_errors: bool,
     /// Open, so that its mark stays ([`crate::releases::served`]).
     _held: Option<File>,
 }
@@ -32,6 +33,7 @@ impl Generation {
             layout,
             report: DamageReport::default(),
             program: None,
+            shows_errors: false,
             _held: None,
         })
     }
@@ -44,6 +46,16 @@ impl Generation {
     /// With a script.
     pub(crate) fn running(self, program: Option<Program>) -> Self {
         Self { program, ..self }
+    }
+
+    /// With pages that show the errors of its script, or without.
+    pub(crate) fn showing_errors(self, shows_errors: bool) -> Self {
+        Self { shows_errors, ..self }
+    }
+
+    /// Whether its pages show the errors of its script.
+    pub(crate) fn shows_errors(&self) -> bool {
+        self.shows_errors
     }
 
     /// Its script.

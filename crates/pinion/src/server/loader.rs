@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
 use crate::script_file;
-use crate::settings::{Content, Memory, SiteSettings};
+use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{Options, Progress};
@@ -25,6 +25,7 @@ pub(crate) struct Loader {
     source: Source,
     memory: Memory,
     content: Content,
+    lua: LuaSettings,
     links: Option<LinkTeller>,
 }
 
@@ -32,7 +33,8 @@ impl Loader {
     /// For a source and the settings it is served with. The links that a build meets are told to
     /// `links`.
     pub(crate) fn new(source: Source, settings: &SiteSettings, links: Option<LinkTeller>) -> Self {
-        Self { source, memory: settings.memory, content: settings.content.clone(), links }
+        let (memory, content) = (settings.memory, settings.content.clone());
+        Self { source, memory, content, lua: settings.lua, links }
     }
 
     /// What is loaded.
@@ -65,7 +67,7 @@ impl Loader {
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
             Source::Script(path) => {
-                program = Some(script_file::proven(path)?);
+                program = Some(script_file::proven(path, self.lua.allowance)?);
                 self.map_nothing()?
             }
         };
@@ -75,9 +77,10 @@ impl Loader {
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
         if program.is_none() {
-            program = script_file::of_archive(&generation.archive(), self.source.path())?;
+            let (archive, path) = (generation.archive(), self.source.path());
+            program = script_file::of_archive(&archive, path, self.lua.allowance)?;
         }
-        Ok(generation.holding(held).running(program))
+        Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
     }
 
     /// The current release of a release folder, which is held as long as it is served.

@@ -42,6 +42,7 @@ impl UnloadedSite {
     /// A pattern of what is left out is none.
     pub(crate) fn new(planned: PlannedSite) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
+        tell_trust(&source, &settings);
         let watched = settings.watch || source.is_watched();
         let watch = watched.then(|| Watch::new(&source, &settings.content));
         let watch = watch.transpose()?;
@@ -57,6 +58,22 @@ impl UnloadedSite {
         let Self { settings, loader, watch } = self;
         let first = loader.load()?;
         Ok(LoadedSite { first, settings, loader, watch })
+    }
+}
+
+/// What nobody should have to find out: what a site is served with that the public must not have.
+fn tell_trust(source: &Source, settings: &SiteSettings) {
+    let shown = source.path().display();
+    if settings.lua.shows_errors {
+        stderr::line(format_args!(
+            "pinion: {shown} is served with --dev: every client sees the errors of its scripts"
+        ));
+    }
+    if settings.lua.allowance.is_unsafe {
+        stderr::line(format_args!(
+            "pinion: {shown} is served with --lua-unsafe: its scripts can do all that this process \
+             can"
+        ));
     }
 }
 

@@ -1,8 +1,8 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, TlsSettings, choice, content, field_value, number,
-    optional, path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, TlsSettings, choice, content,
+    field_value, number, optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::values;
@@ -61,6 +61,8 @@ pub(crate) struct SiteSettings {
     pub(crate) memory: Memory,
     /// Take up changes by itself.
     pub(crate) watch: bool,
+    /// How its scripts are run.
+    pub(crate) lua: LuaSettings,
 }
 
 /// `--io`.
@@ -191,7 +193,8 @@ impl SiteSettings {
                 "preload" => Memory::Preload,
                 _ => Memory::Map,
             },
-            watch: low.given("watch"),
+            watch: low.given("watch") || low.given("dev"),
+            lua: LuaSettings::from_low(low)?,
         })
     }
 
@@ -227,6 +230,10 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
     Ok(dummy_flag(low).map(|_| dummy))
 }
 
+/// Those about scripts.
+const LUA_FLAGS: &[&str] =
+    &["dev", "lua-cpu", "lua-memory", "lua-vm-memory", "lua-time", "lua-unsafe"];
+
 /// Flags that would be taken in silence and do nothing.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
     let Some(dummy) = dummy_flag(low) else {
@@ -249,7 +256,7 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
         )));
     }
     let mut about_a_site =
-        ["watch", "memory", "health", "redirect-http"].iter().chain(CONTENT_FLAGS);
+        ["watch", "memory", "health", "redirect-http"].iter().chain(LUA_FLAGS).chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"

@@ -13,6 +13,7 @@ use crate::terminal::{Style, counted};
 use crate::written::Low;
 use pinion_build::Options;
 use pinion_engine::stderr;
+use pinion_lua::allowance::Allowance;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -63,17 +64,18 @@ fn configuration(path: &Path) -> Checked<'_> {
 /// A folder, an archive or a script, as it is served without any flag.
 fn site(path: &Path) -> Result<Checked<'_>, Failure> {
     let source = source::recognise(path)?;
+    let allowance = Allowance::default();
     if let Some(file) = source.file() {
         let opened = match source {
-            Source::Script(_) => script_file::proven(&file).map(drop),
-            _ => config::examine_archive(&file),
+            Source::Script(_) => script_file::proven(&file, allowance).map(drop),
+            _ => config::examine_archive(&file, allowance),
         };
         let wrong = opened.err().and_then(|failure| failure.reason());
         let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings: Vec::new() });
     }
     let options = build_options::options(&Content::default(), Options::serving)?;
-    let (warnings, faults) = match config::examine_folder(path, &options) {
+    let (warnings, faults) = match config::examine_folder(path, &options, allowance) {
         Ok(warnings) => (warnings, Vec::new()),
         Err(faults) => (Vec::new(), faults),
     };

@@ -1,0 +1,100 @@
+//! A program at the command line: one script that runs to its end, and no requests.
+
+use std::rc::Rc;
+
+use pinion_engine::clock::Now;
+use pinion_engine::stderr;
+
+use super::{Script, Scripts};
+use crate::problem::Problem;
+use crate::program::Program;
+use crate::task::TaskId;
+use crate::vm::Vm;
+
+/// A program that runs.
+pub(super) struct Alone {
+    vm: Rc<Vm>,
+    main: TaskId,
+    /// How many of its schedules have begun.
+    schedules: usize,
+    has_failed: bool,
+    /// Its main script has failed: nothing else counts any more.
+    is_lost: bool,
+    quiet: Quiet,
+}
+
+/// Whether messages may be on their way that begin something.
+#[derive(PartialEq)]
+enum Quiet {
+    /// Nobody has looked.
+    Unknown,
+    /// A message to this worker itself is behind all of them.
+    Asked,
+    /// It has come.
+    Known,
+}
+
+/// The message of [`Quiet::Asked`].
+pub(super) struct NothingBefore;
+
+impl Scripts {
+    /// Begins a program [with arguments](Program::with_arguments). It runs in [`Self::pass`]; look
+    /// behind each, and behind [`Self::posted`], whether it [has ended](Self::ending).
+    ///
+    /// # Errors
+    /// What is wrong with the script, or that there is no thread to watch it.
+    pub fn run_alone(&mut self, program: &Program, now: Now) -> Result<(), Problem> {
+        let Script(vm) = self.start(program, now)?;
+        let main = vm.begin_main(program)?;
+        self.settle(&vm);
+        let (schedules, quiet) = (0, Quiet::Unknown);
+        let (has_failed, is_lost) = (false, false);
+        self.alone = Some(Alone { vm, main, schedules, has_failed, is_lost, quiet });
+        Ok(())
+    }
+
+    /// Whether the program has ended, and if so whether all of it went well.
+    pub fn ending(&mut self, now: Now) -> Option<bool> {
+        let alone = self.alone.as_mut()?;
+        if alone.is_lost {
+            return Some(false);
+        }
+        let vm = Rc::clone(&alone.vm);
+        let begun =
+            std::mem::replace(&mut alone.schedules, vm.host().work.schedules.borrow().len());
+        self.begin_schedules(&vm, begun, now);
+        let alone = self.alone.as_mut()?;
+        if alone.schedules > 0 || vm.tasks().has_background() {
+            if alone.quiet == Quiet::Known {
+                alone.quiet = Quiet::Unknown;
+            }
+            return None;
+        }
+        match alone.quiet {
+            Quiet::Known => Some(!alone.has_failed),
+            Quiet::Asked => None,
+            Quiet::Unknown => {
+                alone.quiet = Quiet::Asked;
+                let posted = self.poster.post_to_app(self.worker, Box::new(NothingBefore));
+                posted.is_err().then_some(!alone.has_failed)
+            }
+        }
+    }
+
+    /// All messages that were on their way have come.
+    pub(super) fn is_quiet(&mut self) {
+        if let Some(alone) = &mut self.alone {
+            alone.quiet = Quiet::Known;
+        }
+    }
+
+    /// A task of the program has failed; false if there is no program. What happened is for
+    /// whoever has started it.
+    pub(super) fn has_failed_alone(&mut self, id: TaskId, text: &str) -> bool {
+        let Some(alone) = &mut self.alone else { return false };
+        alone.has_failed = true;
+        alone.is_lost |= id == alone.main;
+        stderr::line(format_args!("pinion: {text}"));
+        true
+    }
+}

@@ -1,0 +1,120 @@
+//! `pinion run SCRIPT [ARGS]`: a Lua script runs to its end, on one worker of a server that listens
+//! nowhere. Signals do what they do to any program.
+
+use crate::failure::Failure;
+use crate::script_file;
+use crate::settings::Run;
+use anyhow::{Context as _, anyhow};
+use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::backend::probe_uring;
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::mapping::Mappings;
+use pinion_engine::raw::RawStream;
+use pinion_engine::server::{Io, Kit, Server};
+use pinion_engine::settings::Settings;
+use pinion_engine::stderr;
+use pinion_lua::program::Program;
+use pinion_lua::scripts::{Scripts, Shared};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, PoisonError};
+
+/// Runs the script.
+pub(crate) fn run(run: Run) -> Result<(), Failure> {
+    let program = script_file::alone(&run.script, run.allowance)?;
+    let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
+    let program = program.with_arguments(arguments.collect());
+    if run.allowance.is_unsafe {
+        let shown = run.script.display();
+        stderr::line(format_args!("pinion: {shown} runs with --lua-unsafe"));
+    }
+    let kit = Kit {
+        listeners: Vec::new(),
+        quic: Vec::new(),
+        settings: Settings { connections: 1, ..Settings::default() },
+        workers: 1,
+        io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
+    };
+    let shared = Shared::new(1);
+    let (tell, ended) = mpsc::channel();
+    // A worker that dies is started again; the script is not.
+    let once = Mutex::new(Some((program, tell)));
+    let make_app = move |worker, poster| {
+        let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let scripts = Scripts::new(&shared, worker, poster);
+        Alone::start(scripts, taken)
+    };
+    let server = Server::start(kit, make_app).context("cannot start a worker")?;
+    let ending = ended.recv();
+    server.control().stop();
+    server.join();
+    match ending {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Failure::Told),
+        Ok(Err(why)) => Err(anyhow!("{why}").into()),
+        Err(_) => Err(anyhow!("{} was lost with its worker", run.script.display()).into()),
+    }
+}
+
+/// How the program has ended: whether all went well, or why it could not begin.
+type Ending = Result<bool, String>;
+
+/// What the worker does: nothing but the program.
+struct Alone {
+    scripts: Scripts,
+    /// Where its end is told; none when it was.
+    tell: Option<Sender<Ending>>,
+}
+
+impl Alone {
+    fn start(mut scripts: Scripts, taken: Option<(Program, Sender<Ending>)>) -> Self {
+        let Some((program, tell)) = taken else { return Self { scripts, tell: None } };
+        let begun = scripts.run_alone(&program, Now::read());
+        let mut this = Self { scripts, tell: Some(tell) };
+        if let Err(problem) = begun {
+            this.end(Err(problem.to_string()));
+        }
+        this
+    }
+
+    fn look(&mut self, now: Now) {
+        if let Some(is_well) = self.scripts.ending(now) {
+            self.end(Ok(is_well));
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if let Some(tell) = self.tell.take() {
+            // Whoever started it waits for this.
+            let _heard = tell.send(ending);
+        }
+    }
+}
+
+impl App for Alone {
+    fn exchange(&mut self, _event: Event<'_>, exchange: &mut Exchange<'_>) {
+        exchange.abort();
+    }
+
+    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        stream.close();
+    }
+
+    fn pass(&mut self, now: Now, _mappings: &mut Mappings) {
+        // With its end told, what is left does not run any more.
+        if self.tell.is_some() {
+            self.scripts.pass(now);
+            self.look(now);
+        }
+    }
+
+    fn alarm_ms(&self) -> Option<u64> {
+        self.tell.as_ref().and_then(|_| self.scripts.alarm_ms())
+    }
+
+    fn posted(&mut self, message: Message) {
+        self.scripts.posted(message);
+        self.look(Now::read());
+    }
+}
