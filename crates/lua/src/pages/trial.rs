@@ -1,16 +1,16 @@
 //! A site whose pages are asked for without a server, for tests.
 
 use crate::budget::{Budget, Guard};
+use crate::content::Content;
 use crate::program::Program;
 use crate::request;
 use crate::router::Found;
 use crate::task::Left;
-use crate::content::Content;
 use crate::vm::{Fault, Operation, Step, Vm};
 use mlua::Value;
-use std::rc::Rc;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
+use std::rc::Rc;
 
 /// A site, started.
 pub(crate) struct Site {
@@ -37,7 +37,8 @@ pub(crate) fn program(files: &[(&str, &str)]) -> Result<Program, String> {
 impl Site {
     pub(crate) fn of(program: &Program) -> Result<Self, String> {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let vm = Vm::start(program, &mut budget, Rc::default()).map_err(|problem| problem.to_string())?;
+        let vm = Vm::start(program, &mut budget, Rc::default())
+            .map_err(|problem| problem.to_string())?;
         Ok(Self { vm, budget })
     }
 
@@ -99,7 +100,8 @@ impl Site {
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let (mut left, mut shown) = (Left::default(), Vec::new());
         let mut sent = Vec::new();
-        let mut step = self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
+        let mut step =
+            self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
         loop {
             let value = match step {
                 Step::Done(text) => {
