@@ -30,7 +30,7 @@ fn check(rows: &[(&str, End)]) {
 /// What does not hold when code runs in a VM of its own; some of it breaks that.
 fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
     // Shown when a row never ends.
-    eprintln!("{code}");
+    println!("{code}");
     let program = Program::new("site.lua", Vec::new());
     let vm = Vm::start(&program, &mut other.budget, Rc::default()).expect("started");
     let before = vm.lua.used_memory();
@@ -135,7 +135,7 @@ fn errors_are_no_way_out() {
         ("error(setmetatable({}, { __tostring = function() return {} end }))", Error),
         ("error(nil)", Error),
         ("error(coroutine.create(print))", Error),
-        ("error(('x'):rep(2^24))", Error),
+        ("error(('x'):rep(2^24))", Stopped),
         ("xpcall(error, function() while true do end end)", Over),
         ("xpcall(function() while true do end end, function() while true do end end)", Over),
         ("while true do xpcall(error, function() error() end) end", Over),
@@ -312,8 +312,6 @@ fn what_is_new_is_on_the_budget() {
             coroutine.yield() end);
             coroutine.resume(c); coroutine.close(c)", Over),
         ("local x <close> = setmetatable({}, { __close = function() while true do end end })", Over),
-        ("local x <close> = setmetatable({}, { __close = function() while true do end end });
-            while true do end", Over),
         ("for _ in next, {}, nil, setmetatable({}, { __close = function() while true do end end })
             do end", Over),
     ]);
