@@ -32,7 +32,7 @@ pub const OVER_BUDGET: &str = "the request has used up its CPU time";
 /// Interrupts a worker: nobody sends it, and whoever does harms nothing.
 const SIGNAL: c_int = libc::SIGURG;
 
-/// When the hook runs. Functions of C that call others run no instructions; the hook sees the calls.
+/// When the hook runs. Functions of C that call others run no instructions, so it sees calls too.
 const MASK: c_int = ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL;
 
 /// What the watching thread and one worker know of each other.

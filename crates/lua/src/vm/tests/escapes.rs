@@ -117,7 +117,8 @@ fn neither_bytecode_nor_environments_lead_out() {
         ("assert(load(('('):rep(2^18)) == nil)", Well),
         ("assert(load(('a.b='):rep(2^17) .. '1') == nil)", Well),
         ("for _, name in ipairs({ 'getinfo', 'getlocal', 'getregistry', 'sethook', 'getupvalue',
-            'setmetatable', 'upvalueid', 'setuservalue' }) do assert(debug[name] == nil) end", Well),
+            'setmetatable', 'upvalueid', 'setuservalue' }) do assert(debug[name] == nil) end",
+            Well),
         ("assert(require == nil or not pcall(require, 'ffi'))", Well),
         ("assert(not pcall(require, 'debug') and not pcall(require, 'jit.util'))", Well),
         ("for name in pairs(os) do assert(('clock date difftime time'):find(name)) end", Well),
@@ -144,7 +145,8 @@ fn errors_are_no_way_out() {
         ("local function f(n) return n + f(n + 1) end; f(1)", Stopped),
         ("local t = setmetatable({}, {}); getmetatable(t).__index = t; return t.x", Error),
         (
-            "local t = {}; for n = 1, 2^17 do t = setmetatable({}, { __index = t }) end; return t.x",
+            "local t = {}; for n = 1, 2^17 do t = setmetatable({}, { __index = t }) end;
+            return t.x",
             Stopped,
         ),
         // Errors of the host are values with a metatable: it is not for scripts.
@@ -199,7 +201,8 @@ fn functions_that_the_host_calls_are_on_the_budget() {
         ("pinion.json.decode(('['):rep(2^20))", Well),
         ("pinion.json.decode('[' .. ('{},'):rep(2^22) .. '1]')", Over),
         (
-            "pinion.send('channel', setmetatable({}, { __pairs = function() while true do end end }))",
+            "pinion.send('channel', setmetatable({},
+            { __pairs = function() while true do end end }))",
             Well,
         ),
         ("local text = ('x'):rep(2^19); while true do pinion.send('channel', text) end", Error),
@@ -276,7 +279,8 @@ fn no_function_of_the_library_loops_without_an_end() {
             Over,
         ),
         (
-            "table.concat(setmetatable({}, { __index = function() return '' end }), '', 1, 2^31 - 2)",
+            "table.concat(setmetatable({}, { __index = function() return '' end }), '', 1,
+            2^31 - 2)",
             Stopped,
         ),
     ]);
@@ -311,7 +315,8 @@ fn what_is_new_is_on_the_budget() {
             local x <close> = setmetatable({}, { __close = function() while true do end end });
             coroutine.yield() end);
             coroutine.resume(c); coroutine.close(c)", Over),
-        ("local x <close> = setmetatable({}, { __close = function() while true do end end })", Over),
+        ("local x <close> = setmetatable({}, { __close = function() while true do end end })",
+            Over),
         ("for _ in next, {}, nil, setmetatable({}, { __close = function() while true do end end })
             do end", Over),
     ]);
