@@ -32,6 +32,9 @@ pub const OVER_BUDGET: &str = "the request has used up its CPU time";
 /// Interrupts a worker: nobody sends it, and whoever does harms nothing.
 const SIGNAL: c_int = libc::SIGURG;
 
+/// When the hook runs. Functions of C that call others run no instructions, so it sees calls too.
+const MASK: c_int = ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL;
+
 /// What the watching thread and one worker know of each other.
 #[repr(align(64))]
 #[derive(Default)]
@@ -48,6 +51,8 @@ struct Slot {
     doomed: AtomicU64,
     /// The coroutine whose instructions run, or for LuaJIT, whose hook is for all, any of the VM.
     lua: AtomicPtr<ffi::lua_State>,
+    /// Where errors of a coroutine that has ended become texts, which scripts can have a say in.
+    main: AtomicPtr<ffi::lua_State>,
     /// The worker's thread; 0 without one.
     thread: AtomicI32,
     /// What tells how much CPU that thread has had.
@@ -240,11 +245,12 @@ extern "C" fn interrupted(_signal: c_int) {
     let slot = SLOT.get();
     // SAFETY: null, or the slot of this thread, which stays where it is until it is taken off.
     let Some(slot) = (unsafe { slot.as_ref() }) else { return };
-    let lua = slot.lua.load(Ordering::Relaxed);
-    if slot.is_doomed() && !lua.is_null() {
-        // SAFETY: the state belongs to this thread, and lives as long as its turn. Setting a hook
-        // is what Lua lets a signal handler do.
-        unsafe { ffi::lua_sethook(lua, Some(stop), ffi::LUA_MASKCOUNT, 1) };
+    for lua in [&slot.lua, &slot.main].map(|lua| lua.load(Ordering::Relaxed)) {
+        if slot.is_doomed() && !lua.is_null() {
+            // SAFETY: the state belongs to this thread, and lives as long as its turn. Setting a
+            // hook is what Lua lets a signal handler do.
+            unsafe { ffi::lua_sethook(lua, Some(stop), MASK, 1) };
+        }
     }
 }
 
@@ -299,6 +305,7 @@ impl Budget {
         slot.left_ns.store(left_ns, Ordering::Relaxed);
         slot.seen_ns.store(0, Ordering::Relaxed);
         slot.lua.store(coroutine.state(), Ordering::Relaxed);
+        slot.main.store(main_of(coroutine), Ordering::Relaxed);
         // With the look at the sleeper, see `Shared::watch`.
         slot.running.swap(self.next, Ordering::SeqCst);
         let shared = &self.watch.shared;
@@ -317,10 +324,12 @@ impl Budget {
         let slot = self.slot();
         let running = slot.running.swap(0, Ordering::SeqCst);
         let is_over = running != 0 && slot.doomed.load(Ordering::SeqCst) == running;
-        let lua = slot.lua.swap(ptr::null_mut(), Ordering::Relaxed);
-        if is_over && !lua.is_null() {
-            // SAFETY: `begin` asks for it to be there.
-            unsafe { ffi::lua_sethook(lua, None, 0, 0) };
+        for lua in [&slot.lua, &slot.main] {
+            let lua = lua.swap(ptr::null_mut(), Ordering::Relaxed);
+            if is_over && !lua.is_null() {
+                // SAFETY: `begin` asks for it to be there.
+                unsafe { ffi::lua_sethook(lua, None, 0, 0) };
+            }
         }
         // Short turns are taken for what they lasted; what a longer one did not run, because others
         // had the processor, is not charged.
@@ -345,6 +354,35 @@ impl Drop for Budget {
     }
 }
 
+/// The state that a VM began with. In LuaJIT the hook of a coroutine is that of all.
+#[cfg(feature = "luajit")]
+fn main_of(_: &Coroutine) -> *mut ffi::lua_State {
+    ptr::null_mut()
+}
+
+/// The state that a VM began with.
+#[cfg(not(feature = "luajit"))]
+fn main_of(coroutine: &Coroutine) -> *mut ffi::lua_State {
+    let lua = coroutine.state();
+    // SAFETY: the coroutine is there, of this thread and does not run; the stack of one that has
+    // been resumed or made has room for a value.
+    unsafe {
+        if ffi::lua_checkstack(lua, 1) == 0 {
+            return ptr::null_mut();
+        }
+        ffi::lua_rawgeti(lua, ffi::LUA_REGISTRYINDEX, ffi::LUA_RIDX_MAINTHREAD);
+        let main = ffi::lua_tothread(lua, -1);
+        ffi::lua_pop(lua, 1);
+        main
+    }
+}
+
+/// Whether the turn that this thread runs has used up its budget.
+pub(crate) fn is_over() -> bool {
+    // SAFETY: as in the handler.
+    unsafe { SLOT.get().as_ref() }.is_some_and(Slot::is_doomed)
+}
+
 /// In this thread, `coroutine` is what runs now, inside of another one or again behind it. Where
 /// hooks belong to a coroutine and not to the VM (Lua 5.4), this is how a turn is stopped wherever
 /// it is.
@@ -355,7 +393,7 @@ pub(crate) fn switch(coroutine: &Coroutine) {
     slot.lua.store(coroutine.state(), Ordering::Relaxed);
     if slot.is_doomed() {
         // SAFETY: the coroutine is there, and of this thread.
-        unsafe { ffi::lua_sethook(coroutine.state(), Some(stop), ffi::LUA_MASKCOUNT, 1) };
+        unsafe { ffi::lua_sethook(coroutine.state(), Some(stop), MASK, 1) };
     }
 }
 

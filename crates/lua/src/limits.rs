@@ -41,6 +41,19 @@ pub const START_CPU_MAX_MS: u64 = 2_000;
 /// Memory that a request may take, beside what the VM had before.
 pub const MEMORY_MAX_BYTES: usize = 32 * 1024 * 1024;
 
+/// Most bytes of source that a script compiles by `load`: it stands outside of the memory of the VM
+/// and no hook runs while it is compiled, some ten milliseconds for so much.
+pub const SOURCE_MAX_BYTES: usize = 1024 * 1024;
+
+/// Most coroutines within each other: each takes some of the stack of its worker.
+pub const COROUTINES_DEPTH_MAX: u32 = 100;
+
+/// Most messages of one turn of a script, and most bytes of all of them: they stand outside of the
+/// memory of its VM until the turn is over.
+pub const SENT_MAX: usize = 1000;
+/// See [`SENT_MAX`].
+pub const SENT_MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Memory that one VM may take, for all its requests and what its script keeps.
 pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 

@@ -26,28 +26,54 @@ local function wait(operation, ...)
     return outcome(yield(WAIT, operation, ...))
 end
 
+-- How many coroutines each of them runs in. It is looked up, not counted: an error may end the
+-- runtime's own functions anywhere.
+local depths = setmetatable({}, { __mode = "k" })
+local enter
+
 -- Coroutines of the script's own: what they yield to the host passes through whoever resumes them.
 local function through(inner, is_well, first, ...)
     switch(running())
     if is_well and first == WAIT then
-        local function again(...)
-            switch(inner)
-            return through(inner, resume(inner, ...))
-        end
-        return again(yield(WAIT, ...))
+        return enter(inner, yield(WAIT, ...))
     end
     return is_well, first, ...
+end
+
+function enter(inner, ...)
+    local depth = (depths[running()] or 0) + 1
+    if depth > host.COROUTINES_DEPTH_MAX then
+        return false, "too many coroutines within each other"
+    end
+    depths[inner] = depth
+    switch(inner)
+    return through(inner, resume(inner, ...))
 end
 
 local function resume_through(inner, ...)
     if type(inner) ~= "thread" then
         error("a coroutine is needed, not a " .. type(inner), 2)
     end
-    switch(inner)
-    return through(inner, resume(inner, ...))
+    return enter(inner, ...)
 end
 
 coroutine.resume = resume_through
+
+-- What is to be closed in it runs in it.
+local close = coroutine.close
+if close then
+    local function closed(...)
+        switch(running())
+        return ...
+    end
+    function coroutine.close(inner)
+        if type(inner) ~= "thread" then
+            error("a coroutine is needed, not a " .. type(inner), 2)
+        end
+        switch(inner)
+        return closed(close(inner))
+    end
+end
 
 function coroutine.wrap(body)
     local inner = create(body)

@@ -5,7 +5,8 @@
 //! variable of the environment, foreign function or bytecode. What it may do beyond computing, the
 //! server lends it.
 
-use mlua::{Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
+use crate::limits::SOURCE_MAX_BYTES;
+use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
 const BASE: &[&str] = &[
@@ -172,7 +173,10 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     globals.raw_set("collectgarbage", lua.create_function(collectgarbage)?)?;
     let debug = lua.create_table()?;
     debug.raw_set("traceback", lua.create_function(traceback)?)?;
-    globals.raw_set("debug", debug)
+    globals.raw_set("debug", debug)?;
+    let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
+    let bounded = lua.load(include_str!("bounded.lua")).set_name("=pinion");
+    bounded.call((is_over, !cfg!(feature = "luajit")))
 }
 
 /// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything.
@@ -181,6 +185,10 @@ fn load(
     (chunk, name, _mode, environment): (Value, Option<mlua::LuaString>, Value, Option<Table>),
 ) -> Result<MultiValue> {
     let source = match chunk {
+        Value::String(text) if text.as_bytes().len() > SOURCE_MAX_BYTES => {
+            let kib = SOURCE_MAX_BYTES >> 10;
+            return failed(lua, &format!("load: more than {kib} KiB of source"));
+        }
         Value::String(text) => text.as_bytes().to_vec(),
         Value::Function(reader) => read_all(&reader)?,
         other => {
@@ -217,6 +225,10 @@ fn read_all(reader: &Function) -> Result<Vec<u8>> {
     while let Some(piece) = reader.call::<Option<mlua::LuaString>>(())? {
         if piece.as_bytes().is_empty() {
             break;
+        }
+        if source.len() + piece.as_bytes().len() > SOURCE_MAX_BYTES {
+            let why = format!("load: more than {} KiB of source", SOURCE_MAX_BYTES >> 10);
+            return Err(Error::runtime(why));
         }
         source.extend_from_slice(&piece.as_bytes());
     }

@@ -12,7 +12,7 @@ use mlua::{
 use super::jobs;
 use super::work::{self, Work};
 use super::{Fault, Operation, Step};
-use crate::limits::ANSWER_BUFFER_BYTES;
+use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX};
 use crate::router::Router;
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
@@ -140,6 +140,7 @@ pub(super) fn install(
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
     table.raw_set("libraries", libraries(lua)?)?;
     table.raw_set("alone", alone)?;
     requests(lua, host, &table)?;

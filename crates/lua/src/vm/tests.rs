@@ -1,3 +1,5 @@
+mod escapes;
+
 use super::*;
 use crate::budget::Guard;
 use crate::limits::MEMORY_MAX_BYTES;
@@ -20,14 +22,19 @@ impl Room {
 
     /// How code ends that is given so much.
     fn ends(&mut self, code: &str, memory_bytes: usize) -> Result<(), Fault> {
-        let function = self.vm.lua.load(code).set_name("=code").into_function().expect(code);
-        let coroutine = self.vm.lua.create_thread(function).expect("a coroutine");
-        let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
-        match self.vm.resume(NOBODY, &coroutine, (), &mut self.budget, &mut left) {
-            Step::Done(_) => Ok(()),
-            Step::Waits(_) => panic!("{code}: it waits"),
-            Step::Failed(fault) => Err(fault),
-        }
+        ends(&self.vm, &mut self.budget, code, memory_bytes)
+    }
+}
+
+/// How code ends in a VM that is given so much memory.
+fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), Fault> {
+    let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
+    let coroutine = vm.lua.create_thread(function).expect("a coroutine");
+    let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
+    match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
+        Step::Done(_) => Ok(()),
+        Step::Waits(_) => panic!("{code}: it waits"),
+        Step::Failed(fault) => Err(fault),
     }
 }
 

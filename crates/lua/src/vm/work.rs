@@ -12,7 +12,9 @@ use pinion_engine::clock::Now;
 use super::host::{Host, Outcome, or_why};
 use crate::job::Job;
 use crate::kept::Kept;
-use crate::limits::{BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SPAWNED_MAX};
+use crate::limits::{
+    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
+};
 use crate::plain::Plain;
 use crate::schedule::Schedule;
 use crate::task::{Bond, TaskId, Waits};
@@ -30,6 +32,8 @@ pub(crate) struct Work {
     pub(crate) woken: RefCell<Vec<Address>>,
     /// Messages for all workers: channel and value.
     pub(crate) sent: RefCell<Vec<(String, Plain)>>,
+    /// Bytes of these, while there are any.
+    sent_bytes: Cell<usize>,
     /// What is repeated.
     pub(crate) schedules: RefCell<Vec<Schedule>>,
     /// What hears messages, by channel.
@@ -161,7 +165,15 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             Ok(value) => value,
             Err(why) => return Ok(Some(why)),
         };
-        of.work.sent.borrow_mut().push((channel.to_string_lossy(), value));
+        let (channel, mut sent) = (channel.to_string_lossy(), of.work.sent.borrow_mut());
+        let before = if sent.is_empty() { 0 } else { of.work.sent_bytes.get() };
+        let bytes = before + channel.len() + value.bytes();
+        if sent.len() >= SENT_MAX || bytes > SENT_MAX_BYTES {
+            let mib = SENT_MAX_BYTES >> 20;
+            return Ok(Some(format!("more than {SENT_MAX} messages or {mib} MiB at once")));
+        }
+        of.work.sent_bytes.set(bytes);
+        sent.push((channel, value));
         of.work.has_news.set(true);
         Ok(None)
     };

@@ -1,0 +1,116 @@
+-- Functions of Lua's own libraries in which no hook would run for as long as the caller likes, in a
+-- way that lets it run. The chunk gets what tells that the budget is used up.
+
+local is_over, is_new = ...
+
+local error, getmetatable, rawget, select, type = error, getmetatable, rawget, select, type
+local lua_sort, lua_xpcall, lua_setmetatable = table.sort, xpcall, setmetatable
+local lua_insert, lua_remove, lua_date = table.insert, table.remove, os.date
+
+-- Most bytes of a format of `os.date`: each of its signs takes about a microsecond.
+local DATE_MAX_BYTES = 1000
+
+-- A handler of errors runs inside of the hook that has raised the error, where no other hook runs:
+-- the error that ends a request is not for it.
+local function xpcall_on_budget(is_raw, body, handler, ...)
+    if is_raw then
+        return lua_xpcall(body, handler, ...)
+    end
+    return lua_xpcall(body, function(...)
+        if is_over() then
+            return (...)
+        end
+        return handler(...)
+    end, ...)
+end
+
+function xpcall(body, handler, ...)
+    return xpcall_on_budget(type(handler) ~= "function", body, handler, ...)
+end
+
+local function is_less(one, other)
+    return one < other
+end
+
+-- Long texts take long to compare, and many of them are little memory.
+function table.sort(list, is_before)
+    return lua_sort(list, is_before or is_less)
+end
+
+function os.date(format, ...)
+    if type(format) == "string" and #format > DATE_MAX_BYTES then
+        error("bad argument #1 to 'date' (more than " .. DATE_MAX_BYTES .. " bytes)", 2)
+    end
+    return lua_date(format, ...)
+end
+
+if not is_new then
+    return
+end
+
+-- Lua 5.4 alone: no hook runs in finalizers.
+function setmetatable(value, meta)
+    if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
+        error("a metatable of a script has no __gc", 2)
+    end
+    return lua_setmetatable(value, meta)
+end
+
+-- … and a list is as long as its metatable says, whatever is in it.
+local function in_bounds(at, length, name)
+    if type(at) ~= "number" or at < 1 or at > length then
+        error("bad argument #2 to '" .. name .. "' (position out of bounds)", 3)
+    end
+end
+
+function table.insert(list, ...)
+    if getmetatable(list) == nil then
+        return lua_insert(list, ...)
+    end
+    local count, at, value = select("#", ...), ...
+    local length = #list
+    if count == 1 then
+        list[length + 1] = at
+        return
+    elseif count ~= 2 then
+        error("wrong number of arguments to 'insert'", 2)
+    end
+    in_bounds(at, length + 1, "insert")
+    for place = length, at, -1 do
+        list[place + 1] = list[place]
+    end
+    list[at] = value
+end
+
+function table.remove(list, ...)
+    if getmetatable(list) == nil or select("#", ...) == 0 then
+        return lua_remove(list, ...)
+    end
+    local length, at = #list, ...
+    if not (length == 0 and at == 0) and at ~= length then
+        in_bounds(at, length + 1, "remove")
+    end
+    local value = list[at]
+    for place = at, length - 1 do
+        list[place] = list[place + 1]
+    end
+    list[length >= at and length or at] = nil
+    return value
+end
+
+function table.move(from, first, last, to, into)
+    into = into or from
+    if last < first then
+        return into
+    end
+    if to > last or to <= first or into ~= from then
+        for offset = 0, last - first do
+            into[to + offset] = from[first + offset]
+        end
+    else
+        for offset = last - first, 0, -1 do
+            into[to + offset] = from[first + offset]
+        end
+    end
+    return into
+end

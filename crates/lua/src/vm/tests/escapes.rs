@@ -1,0 +1,323 @@
+//! Ways out of a sandbox of Lua that are known, one row each. What a script breaks of its own VM is
+//! its own business; budgets, other VMs and the memory of the server are not.
+
+use super::*;
+
+/// How a row has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Without an error: what was tried has led nowhere, and the code has looked.
+    Well,
+    /// With an error of the script.
+    Error,
+    /// Over its budget of CPU, memory or steps.
+    Over,
+    /// With an error or over its budget, whichever comes first in either Lua.
+    Stopped,
+}
+
+/// What a VM may hold beyond what it began with, when a row is over and its garbage gone: tables of
+/// the VM itself grow with what was once in them.
+const LEFT_BEHIND_MAX_BYTES: usize = 4 << 20;
+
+fn check(rows: &[(&str, End)]) {
+    let mut other = Room::new();
+    let complaints: Vec<_> =
+        rows.iter().filter_map(|&(code, end)| broken(&mut other, code, end)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+/// What does not hold when code runs in a VM of its own; some of it breaks that.
+fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
+    // Shown when a row never ends.
+    println!("{code}");
+    let program = Program::new("site.lua", Vec::new());
+    let vm = Vm::start(&program, &mut other.budget, Rc::default()).expect("started");
+    let before = vm.lua.used_memory();
+    let outcome = ends(&vm, &mut other.budget, code, MEMORY_MAX_BYTES);
+    let is_right = match end {
+        End::Well => outcome.is_ok(),
+        End::Error => matches!(outcome, Err(Fault::Error(_))),
+        End::Over => matches!(outcome, Err(Fault::OverBudget(_))),
+        End::Stopped => outcome.is_err(),
+    };
+    if !is_right {
+        return Some(format!("{code}\nends with {outcome:?} instead of {end:?}"));
+    }
+    // The next one has a budget of its own, and it holds.
+    let next = ends(&vm, &mut other.budget, "local n = 0 for i = 1, 100 do n = n + i end", 1 << 20);
+    if next.is_err() {
+        return Some(format!("{code}\nand the next one ends with {next:?}"));
+    }
+    let endless = ends(&vm, &mut other.budget, "while true do end", 1 << 20);
+    if !matches!(endless, Err(Fault::OverBudget(_))) {
+        return Some(format!("{code}\nand one without an end ends with {endless:?}"));
+    }
+    vm.lua.gc_collect().expect(code);
+    let used = vm.lua.used_memory().saturating_sub(before);
+    if used >= LEFT_BEHIND_MAX_BYTES {
+        return Some(format!("{code}\nleaves {used} bytes behind"));
+    }
+    // Neither has another VM of the worker noticed anything.
+    let usual = other.ends(USUAL, MEMORY_MAX_BYTES);
+    usual.err().map(|fault| format!("{code}\nand another VM has {fault:?}"))
+}
+
+/// What every VM can do, whatever has become of another one.
+const USUAL: &str = r#"
+    assert(("text"):upper() == "TEXT" and ("%d"):format(7) == "7")
+    assert(table.concat({ 1, 2 }, ",") == "1,2" and type(pinion.get) == "function")
+    assert(pinion.json.decode(pinion.json.encode({ 1 }))[1] == 1)
+    assert(getmetatable(_G) == nil and ("x").secret == nil)
+"#;
+
+#[test]
+fn what_scripts_share_is_of_one_vm() {
+    use End::*;
+    check(&[
+        ("getmetatable('').__index = { secret = 1 }; assert(('x').secret == 1)", Well),
+        ("getmetatable('').__index = function() while true do end end; local n = ('').x", Over),
+        ("string.upper, string.format = nil, error", Well),
+        ("local meta = getmetatable(''); meta.__gc, meta.__metatable = error, 1", Well),
+        ("setmetatable(_G, { __index = function() while true do end end }); return nothing", Over),
+        ("setmetatable(_G, { __newindex = error, __metatable = false })", Well),
+        ("pinion.get, pinion.json, pinion.sleep = nil, 1, false", Well),
+        ("pinion = nil; table.concat, tostring = error, error", Well),
+        (
+            "setmetatable(pinion, { __index = function() while true do end end }); return pinion.x",
+            Over,
+        ),
+        ("assert(getmetatable(pinion.keep) == 'keep'); setmetatable(pinion.keep, {})", Error),
+        ("rawset(pinion.keep, 'x', print); assert(pinion.keep.x == print)", Well),
+        ("pinion.get('/late', function() end)", Error),
+    ]);
+}
+
+#[test]
+fn neither_bytecode_nor_environments_lead_out() {
+    use End::*;
+    check(&[
+        ("assert(load('\\27Lua') == nil and load('\\27LJ\\2\\0\\0') == nil)", Well),
+        ("assert(load(function() return '\\27LJ' end) == nil)", Stopped),
+        ("local n = 0; assert(load(function() n = n + 1; return n < 2 and '\\27LJ\\2' or nil end)
+            == nil)", Well),
+        ("assert(load('\\27LJ', 'x', 'b') == nil)", Well),
+        ("assert(string.dump == nil and ('').dump == nil)", Well),
+        ("assert(setfenv == nil and getfenv == nil and newproxy == nil and jit == nil)", Well),
+        ("load('x = 1', 'x', 't', setmetatable({}, { __newindex = function()
+            while true do end end }))()", Over),
+        ("load(function() while true do end end)", Over),
+        ("load(function() error({}) end)", Error),
+        ("load(function() coroutine.yield() end)", Error),
+        ("load(function() return 1 end)", Stopped),
+        // A source without an end is not collected until the machine is out of memory.
+        ("local part = (' '):rep(2^20); while true do
+            assert(load(function() return part end) == nil) end", Stopped),
+        ("local all = {}; for n = 1, 1e9 do all[n] = load('return ' .. n) end", Over),
+        ("assert(load(('('):rep(2^18)) == nil)", Well),
+        ("assert(load(('a.b='):rep(2^17) .. '1') == nil)", Well),
+        ("for _, name in ipairs({ 'getinfo', 'getlocal', 'getregistry', 'sethook', 'getupvalue',
+            'setmetatable', 'upvalueid', 'setuservalue' }) do assert(debug[name] == nil) end",
+            Well),
+        ("assert(require == nil or not pcall(require, 'ffi'))", Well),
+        ("assert(not pcall(require, 'debug') and not pcall(require, 'jit.util'))", Well),
+        ("for name in pairs(os) do assert(('clock date difftime time'):find(name)) end", Well),
+        ("assert(collectgarbage('stop') == 0 and collectgarbage('setpause', 1000) == 0);
+            for n = 1, 2^53 do local t = { n, {} } end", Over),
+    ]);
+}
+
+#[test]
+fn errors_are_no_way_out() {
+    use End::*;
+    check(&[
+        ("error(setmetatable({}, { __tostring = function() while true do end end }))", Stopped),
+        ("error(setmetatable({}, { __tostring = function(t) error(t) end }))", Error),
+        ("error(setmetatable({}, { __tostring = function() return {} end }))", Error),
+        ("error(nil)", Error),
+        ("error(coroutine.create(print))", Error),
+        ("error(('x'):rep(2^24))", Stopped),
+        ("xpcall(error, function() while true do end end)", Over),
+        ("xpcall(function() while true do end end, function() while true do end end)", Over),
+        ("while true do xpcall(error, function() error() end) end", Over),
+        ("local function f() return xpcall(error, f) end; while true do f() end", Over),
+        ("local function f() return pcall(f) end; f(); while true do f() end", Over),
+        ("local function f(n) return n + f(n + 1) end; f(1)", Stopped),
+        ("local t = setmetatable({}, {}); getmetatable(t).__index = t; return t.x", Error),
+        (
+            "local t = {}; for n = 1, 2^17 do t = setmetatable({}, { __index = t }) end;
+            return t.x",
+            Stopped,
+        ),
+        // Errors of the host are values with a metatable: it is not for scripts.
+        (
+            "local _, why = pcall(pinion.json.encode, print);
+            local meta = getmetatable(why); assert(meta == false or type(why) == 'string')",
+            Well,
+        ),
+        (
+            "local _, why = pcall(load, {}, {}, {}, 1);
+            local meta = getmetatable(why); assert(meta == nil or type(meta) ~= 'table'
+                or type(why) == 'string')",
+            Well,
+        ),
+        ("local _, why = pcall(collectgarbage, {}); while true do tostring(why) end", Over),
+        ("local _, why = pcall(collectgarbage, {}); error(why)", Error),
+        ("local _, why = pcall(collectgarbage, {}); why.x = 1", Error),
+    ]);
+}
+
+#[test]
+fn functions_that_the_host_calls_are_on_the_budget() {
+    use End::*;
+    check(&[
+        ("tostring(setmetatable({}, { __tostring = function() while true do end end }))", Over),
+        ("tostring(setmetatable({}, { __tostring = function() coroutine.yield() end }))", Stopped),
+        ("print(setmetatable({}, { __tostring = function() while true do end end }))", Over),
+        (
+            "local t; t = setmetatable({}, { __tostring = function() return tostring(t) end });
+            tostring(t)",
+            Stopped,
+        ),
+        ("return setmetatable({}, { __concat = function() while true do end end }) .. ''", Over),
+        (
+            "local t = setmetatable({}, { __eq = function() while true do end end });
+            return t == setmetatable({}, getmetatable(t))",
+            Over,
+        ),
+        (
+            "pinion.json.encode(setmetatable({}, { __pairs = function() while true do end end,
+            __index = function() while true do end end }))",
+            Well,
+        ),
+        ("pinion.json.encode(setmetatable({}, { __len = function() return 2^31 end }))", Well),
+        ("local t = {}; t.t = t; pinion.json.encode(t)", Error),
+        ("local t = {}; for n = 1, 60 do t = { t, t } end; pinion.json.encode(t)", Stopped),
+        (
+            "local x = ('x'):rep(2^20); local t = {}; for n = 1, 2^15 do t[n] = x end;
+            pinion.json.encode(t)",
+            Stopped,
+        ),
+        ("pinion.json.decode(('['):rep(2^20))", Well),
+        ("pinion.json.decode('[' .. ('{},'):rep(2^22) .. '1]')", Over),
+        (
+            "pinion.send('channel', setmetatable({},
+            { __pairs = function() while true do end end }))",
+            Well,
+        ),
+        ("local text = ('x'):rep(2^19); while true do pinion.send('channel', text) end", Error),
+        ("while true do pinion.send('channel', 1) end", Error),
+        ("table.sort({ 3, 1, 2 }, function() coroutine.yield() end)", Error),
+        ("table.sort({ 3, 1, 2 }, function() error('no order') end)", Error),
+        ("('x'):gsub('x', function() coroutine.yield() end)", Stopped),
+        ("('x'):gsub('x', setmetatable({}, { __index = function() while true do end end }))", Over),
+    ]);
+}
+
+#[test]
+fn coroutines_are_on_the_budget_of_whoever_runs_them() {
+    use End::*;
+    check(&[
+        ("local c; c = coroutine.wrap(function() while true do pcall(c) end end); c()", Over),
+        ("local function f() return coroutine.wrap(f)() end; f()", Stopped),
+        (
+            "local all = {}; while true do all[#all + 1] = coroutine.create(function() end) end",
+            Over,
+        ),
+        ("coroutine.resume(coroutine.running())", Well),
+        ("coroutine.yield()", Stopped),
+        ("coroutine.wrap(function() pinion.sleep({}) end)()", Error),
+        ("local function f() assert(coroutine.resume(coroutine.create(f))) end; f()", Stopped),
+        (
+            "local function deep(n)
+            return n == 0 and 'well' or coroutine.wrap(deep)(n - 1) end;
+            assert(deep(90) == 'well')",
+            Well,
+        ),
+        (
+            "local c = coroutine.create(function() local _ = ('x'):rep(2^20) end);
+            while true do coroutine.resume(c) end",
+            Over,
+        ),
+    ]);
+}
+
+#[test]
+fn much_memory_is_an_error_of_this_request() {
+    use End::*;
+    check(&[
+        ("return ('x'):rep(2^31)", Stopped),
+        ("return ('x'):rep(2^25)", Error),
+        ("return ('x'):rep(2^20, ('y'):rep(2^20))", Stopped),
+        ("assert((''):rep(2^31 - 1) == '')", Well),
+        (
+            "local x = ('x'):rep(2^20); local t = {}; for n = 1, 2^12 do t[n] = x end;
+            return table.concat(t)",
+            Stopped,
+        ),
+        ("return ('x'):rep(2^20):gsub('x', ('y'):rep(2^20))", Stopped),
+        ("return ('x'):rep(2^16):match(('x*'):rep(100) .. 'y')", Over),
+        ("return ('('):rep(2^16):find(('('):rep(2^15))", Error),
+        ("return ('a'):rep(2^16):find(('.-'):rep(2^14) .. 'b')", Stopped),
+        ("return unpack({}, 1, 1e8)", Error),
+        ("return string.char(unpack({}, 1, 1e6))", Error),
+        ("return ('%99d'):rep(1e6):format(1)", Stopped),
+        ("local t = {}; t[2^53] = 1; t[-2^53] = 1; t[1e300] = 1", Well),
+        ("local t = {}; for n = 1, 1e9 do t[n * 1e6] = n end", Over),
+        ("return os.date(('%c'):rep(2^20))", Stopped),
+    ]);
+}
+
+/// Loops of C in which no hook runs would hold the worker for as long as they last.
+#[test]
+fn no_function_of_the_library_loops_without_an_end() {
+    use End::*;
+    check(&[
+        (
+            "local a, b = ('x'):rep(2^23), ('x'):rep(2^23 - 1) .. 'y'; local t = {};
+            for n = 1, 2^14 do t[n] = n % 2 == 0 and a or b end; table.sort(t)",
+            Over,
+        ),
+        (
+            "table.concat(setmetatable({}, { __index = function() return '' end }), '', 1,
+            2^31 - 2)",
+            Stopped,
+        ),
+    ]);
+}
+
+/// What only Lua 5.4 has.
+#[cfg(not(feature = "luajit"))]
+#[test]
+fn what_is_new_is_on_the_budget() {
+    use End::*;
+    check(&[
+        ("assert((''):rep(math.maxinteger) == '' and (''):rep(2^40, '') == '')", Well),
+        ("table.move({}, 1, 2^53, 1)", Over),
+        ("table.move({}, 1, 2^53, 2, {})", Over),
+        ("table.insert(setmetatable({}, { __len = function() return 2^53 end }), 1, nil)", Over),
+        ("table.remove(setmetatable({}, { __len = function() return 2^53 end }), 1)", Over),
+        ("table.concat(setmetatable({}, { __index = table.concat }), '', 1, 2^53)", Over),
+        ("local a, b = ('x'):rep(2^23), ('x'):rep(2^23 - 1) .. 'y'; local t = {};
+            for n = 1, 2^14 do t[n] = n % 2 == 0 and a or b end; table.sort(t)", Over),
+        ("table.sort(setmetatable({}, { __len = function() return 2^31 - 2 end,
+            __index = rawlen, __newindex = rawlen }))", Over),
+        ("table.unpack(setmetatable({}, { __index = rawlen }), 1, 2^53)", Error),
+        ("setmetatable({}, { __gc = function() while true do end end })", Error),
+        ("local t = setmetatable({}, {}); getmetatable(t).__gc = function() while true do end end;
+            t = nil; for n = 1, 1e5 do local t = {} end", Well),
+        ("local list = setmetatable({ 1, 2, 3 }, { __index = table }); list:insert(4);
+            list:insert(1, 0); assert(list:remove(1) == 0 and list:remove() == 4 and #list == 3);
+            assert(list:remove(4) == nil and not pcall(list.remove, list, 5))", Well),
+        ("local list = table.move({ 1, 2, 3 }, 1, 3, 2); assert(table.concat(list) == '1123');
+            assert(table.concat(table.move(list, 2, 4, 1)) == '1233')", Well),
+        ("local c = coroutine.create(function()
+            local x <close> = setmetatable({}, { __close = function() while true do end end });
+            coroutine.yield() end);
+            coroutine.resume(c); coroutine.close(c)", Over),
+        ("local x <close> = setmetatable({}, { __close = function() while true do end end })",
+            Over),
+        ("for _ in next, {}, nil, setmetatable({}, { __close = function() while true do end end })
+            do end", Over),
+    ]);
+}
