@@ -71,7 +71,7 @@ fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> 
     Ok(match value {
         Value::Nil => Plain::Nil,
         Value::Boolean(value) => Plain::Boolean(*value),
-        Value::Integer(value) => Plain::Integer(i64::from(*value)),
+        Value::Integer(value) => Plain::Integer(*value),
         Value::Number(value) => Plain::Number(*value),
         Value::String(text) => {
             let text = text.as_bytes();

@@ -1,5 +1,6 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
+use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ pub struct Program {
     code: Arc<Files>,
     pages: Arc<[Page]>,
     key: Option<LinkKey>,
+    folders: Folders,
 }
 
 /// Where the main script of a site stands: beside the content, or else in it.
@@ -24,7 +26,8 @@ impl Program {
         // Lua takes names as C does.
         let name = name.replace('\0', "").into();
         let main = Some(without_shebang(main).into());
-        Self { name, main, code: Arc::default(), pages: Arc::default(), key: None }
+        let (code, pages, folders) = (Arc::default(), Arc::default(), Folders::default());
+        Self { name, main, code, pages, key: None, folders }
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -53,7 +56,8 @@ impl Program {
         let main = main.map(|main| (name, without_shebang(main))).or_else(of_site);
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
-        Ok(Self { name, main, code: Arc::new(files), pages: pages.into(), key: None })
+        let (code, pages, folders) = (Arc::new(files), pages.into(), Folders::default());
+        Ok(Self { name, main, code, pages, key: None, folders })
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -64,6 +68,12 @@ impl Program {
     pub fn with_master_key(mut self, key: &[u8]) -> Result<Self, Problem> {
         self.key = Some(LinkKey::of_master(key).map_err(|why| Problem::of_text(&why))?);
         Ok(self)
+    }
+
+    /// With folders in which its scripts read and write files.
+    #[must_use]
+    pub fn with_folders(self, folders: Folders) -> Self {
+        Self { folders, ..self }
     }
 
     /// Whether there is nothing in it that could answer: neither a main script nor a page.
@@ -88,6 +98,10 @@ impl Program {
 
     pub(crate) fn pages(&self) -> &Arc<[Page]> {
         &self.pages
+    }
+
+    pub(crate) fn folders(&self) -> &Folders {
+        &self.folders
     }
 
     pub(crate) fn key(&self) -> Option<&LinkKey> {

@@ -3,6 +3,7 @@
 
 mod background;
 mod fields;
+mod files;
 mod requests;
 
 use std::cell::RefCell;

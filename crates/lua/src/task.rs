@@ -3,6 +3,7 @@
 
 use crate::answer::Answer;
 use crate::content::Content;
+use crate::files::sending::Sending;
 use crate::job::Finished;
 use crate::limits::{
     BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, CPU_MAX_MS, MEMORY_MAX_BYTES, SPAWNED_MAX,
@@ -54,6 +55,8 @@ pub(crate) struct Task {
     /// What it waits for.
     pub(crate) waits: Waits,
     pub(crate) content: Content,
+    /// The file it is answered with.
+    pub(crate) sending: Option<Sending>,
     pub(crate) left: Left,
     /// The head has gone out.
     pub(crate) has_begun: bool,
@@ -84,6 +87,10 @@ pub(crate) enum Waits {
     Wake,
     /// Work that is done elsewhere.
     Job,
+    /// The next piece of the file that it is answered with.
+    File,
+    /// Room for that.
+    FileRoom,
 }
 
 /// What a request may still use.
@@ -218,7 +225,7 @@ impl Tasks {
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             task.coroutine = None;
-            task.content = Content::default();
+            (task.content, task.sending) = (Content::default(), None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

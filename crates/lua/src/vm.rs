@@ -1,6 +1,7 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
 
 mod content;
+mod files;
 mod host;
 mod jobs;
 mod work;
@@ -65,6 +66,8 @@ pub(crate) enum Operation {
     Wake,
     /// Work that is done elsewhere.
     Job,
+    /// The file that it has opened to be sent.
+    File,
     /// The text has been taken and there is room for more.
     Write(LuaString),
     /// The same, and it is on its way.
@@ -121,6 +124,7 @@ impl Vm {
         let lua = sandbox::open().map_err(trouble)?;
         let host = Rc::new(Host::default());
         host.work.kept.replace(kept);
+        host.work.folders.replace(program.folders().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host).map_err(trouble)?;

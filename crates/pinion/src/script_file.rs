@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
+use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
 use std::path::Path;
@@ -27,6 +28,15 @@ pub(crate) fn proven(path: &Path) -> Result<Program, Failure> {
     let program = Program::new(&path.to_string_lossy(), text);
     scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
     Ok(program)
+}
+
+/// Opens the folders in which scripts have files.
+///
+/// # Errors
+/// [`Failure::Usage`]: one line with the folder that cannot be opened.
+pub(crate) fn folders(named: &[FolderAt]) -> Result<Folders, Failure> {
+    let opened = Folders::open(named, pinion_build::file_type);
+    opened.map_err(|why| Failure::usage(format!("--lua-folder: {why}")))
 }
 
 /// The program of an archive, run once, as every worker will; none of a static site. `site` is the

@@ -204,6 +204,14 @@ impl Reader<'_> {
         let is_stdout = row.name == "access-log" && text == "-";
         match (row.kind, text.strip_prefix("unix:")) {
             (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
+            (Kind::LuaFolder, _) => match text.split_once('=') {
+                Some((name, path)) => {
+                    let mut folder = OsString::from(format!("{name}="));
+                    folder.push(self.folder.join(path));
+                    folder
+                }
+                None => text.into(),
+            },
             (Kind::Address, Some(path)) => {
                 let mut address = OsString::from("unix:");
                 address.push(self.folder.join(path));
