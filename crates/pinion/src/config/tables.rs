@@ -368,6 +368,7 @@ mod tests {
             Kind::AltSvc => "off",
             Kind::Hsts => "1y,subdomains",
             Kind::Protocols => "h1,h2",
+            Kind::LuaFolder => "data=a/b:ro",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
