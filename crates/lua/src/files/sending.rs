@@ -21,7 +21,8 @@ pub(crate) struct Source {
     file: File,
     size: u64,
     modified: UnixSeconds,
-    modified_nanos: i64,
+    /// What no later state of the file has, unless it changes within one tick.
+    state: String,
 }
 
 /// The file that a request is answered with, and how far it has been sent.
@@ -53,8 +54,10 @@ impl Sending {
             let open = || {
                 let file = folders.regular(&name)?;
                 let found = file.metadata().map_err(|error| error.to_string())?;
-                let (modified, modified_nanos) = (found.mtime(), found.mtime_nsec());
-                Ok(Source { size: found.len(), file, modified, modified_nanos })
+                let parts = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+                let times = parts.map(|part| format!("{part:x}")).join("-");
+                let state = format!("{times}-{:x}-{:x}", found.ino(), found.len());
+                Ok(Source { size: found.len(), file, modified: found.mtime(), state })
             };
             let opened = open().map_err(|why: String| of(&name, &why))?;
             Ok(Plain::Boolean(source.set(opened).is_ok()))
@@ -107,12 +110,14 @@ impl Sending {
         if let Some(download) = said.download {
             answer.field(b"Content-Disposition", &disposition(download), true)?;
         }
-        let tag = source.tag();
-        answer.field(b"ETag", tag.as_bytes(), true)?;
+        let tag = source.tag(now);
+        if let Some(tag) = &tag {
+            answer.field(b"ETag", tag.as_bytes(), true)?;
+        }
         answer.field(b"Last-Modified", &date::format(source.modified), true)?;
         let is_unchanged = answer.status == 200
             && request.only_reads()
-            && is_known(request, &tag, source.modified, now);
+            && is_known(request, tag.as_deref(), source.modified, now);
         if is_unchanged {
             answer.status = 304;
         }
@@ -129,21 +134,29 @@ impl Source {
         Ok(Plain::Bytes(piece))
     }
 
-    /// A weak tag: two changes within one tick of the file system's clock look alike.
-    fn tag(&self) -> String {
-        format!("W/\"{:x}-{:x}-{:x}\"", self.modified, self.modified_nanos, self.size)
+    /// A strong tag. A file that has just changed has none: another change within the same tick of
+    /// the file system's clock would look alike.
+    fn tag(&self, now: UnixSeconds) -> Option<String> {
+        let is_settled = now.saturating_sub(self.modified) >= SETTLED_AFTER_SECONDS;
+        is_settled.then(|| format!("\"{}\"", self.state))
     }
 }
 
+/// Longer than the tick of any file system's clock.
+const SETTLED_AFTER_SECONDS: i64 = 2;
+
 /// Whether the client has the file as it is (RFC 9110 §13.1.2 and §13.1.3).
-fn is_known(request: &Request, tag: &str, modified: UnixSeconds, now: UnixSeconds) -> bool {
+fn is_known(request: &Request, tag: Option<&str>, modified: UnixSeconds, now: UnixSeconds) -> bool {
     let mut is_asked = false;
     for value in request.values_of(b"if-none-match") {
         is_asked = true;
         // Our tags have no commas, so that no part of another one equals one of ours.
         let mut members = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
-        if members.any(|member| member == b"*" || opaque(member) == opaque(tag.as_bytes())) {
+        let is_ours = |member: &[u8]| {
+            let opaque = member.strip_prefix(b"W/").unwrap_or(member);
+            member == b"*" || tag.is_some_and(|tag| tag.as_bytes() == opaque)
+        };
+        if members.any(is_ours) {
             return true;
         }
     }
