@@ -92,6 +92,7 @@ pub use extract::{
     extract,
 };
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
+pub use media::file_type;
 pub use names::{Globs, Names};
 pub use options::Options;
 pub use progress::Progress;

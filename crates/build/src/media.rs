@@ -57,6 +57,14 @@ pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
     by_extension(key).unwrap_or_else(|| sniffed(head))
 }
 
+/// The field value for a file of this name that nobody has read, if its extension says it. Text is
+/// taken for UTF-8.
+#[must_use]
+pub fn file_type(name: &str) -> Option<String> {
+    let essence = by_extension(name.as_bytes())?;
+    Some(MediaType { essence, utf8: has_charset(essence) }.field().into_owned())
+}
+
 /// An extension of files that have this type, parameters aside.
 pub(crate) fn extension(media_type: &[u8]) -> &'static str {
     let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();

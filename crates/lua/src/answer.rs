@@ -46,6 +46,11 @@ impl Answer {
         self.has_type = false;
     }
 
+    /// Whether the script has said what the content is.
+    pub(crate) fn has_type(&self) -> bool {
+        self.has_type
+    }
+
     /// Adds a field, or with `is_only` puts it in the place of those with its name.
     ///
     /// # Errors

@@ -13,6 +13,7 @@
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
+//! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
@@ -24,8 +25,8 @@
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `content.lua` and `work.lua` are the part of it that is written in Lua: what can
-//! wait. `pages/pages.lua` is what pages are lent.
+//! `prelude.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that is written in
+//! Lua: what can wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
 pub mod allowance;
@@ -34,6 +35,7 @@ pub mod budget;
 mod content;
 mod cookie;
 mod file_name;
+pub mod files;
 mod form;
 pub mod job;
 mod kept;

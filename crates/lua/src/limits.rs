@@ -155,3 +155,20 @@ pub const FILE_NAME_MAX_BYTES: usize = 200;
 /// Most bytes of a string that is made under no limit of memory, which is met by what comes next:
 /// little beside the memory of a request.
 pub const RELAXED_MAX_BYTES: usize = 16 * 1024;
+
+/// Most bytes of a file that are read as one string: half of the memory of a request, because they
+/// are there twice for a moment.
+pub const FILE_READ_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What is read at once of a file that is sent, in bytes: a few writes of a socket, and little
+/// enough to have for many requests at once.
+pub const FILE_PIECE_BYTES: u64 = 64 * 1024;
+
+/// Most names of a folder that a script has at once: it holds them all, and sorts them.
+pub const FILES_LISTED_MAX: usize = 10_000;
+
+/// Most bytes of the name by which a script calls a file, folders and all.
+pub const FILE_PATH_MAX_BYTES: usize = 1024;
+
+/// Most bytes of one segment of such a name: file systems take no more.
+pub const FILE_SEGMENT_MAX_BYTES: usize = 255;

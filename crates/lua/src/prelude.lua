@@ -357,6 +357,8 @@ end
 
 group(pinion, "", {})
 
+host.files(host, pinion, response_methods, wait, changes_head)
+
 local function special(name)
     return function(handler)
         if type(handler) ~= "function" then
@@ -409,10 +411,11 @@ local function answer(id, route, more)
     -- With room for some pieces, so that it need not grow.
     local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
     local said = handlers[route](request, response, more)
-    if said ~= nil then
+    -- One that has ended with a file is complete.
+    if said ~= nil and (said ~= true or response.n) then
         response:write(said)
     end
-    local n = response.n
+    local n = response.n or 1
     response.n = nil
     if n == 2 then
         return response[2]

@@ -1,6 +1,7 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
 use crate::allowance::Allowance;
+use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub struct Program {
     key: Option<LinkKey>,
     allowance: Allowance,
     arguments: Option<Arc<[Vec<u8>]>>,
+    folders: Folders,
 }
 
 /// Where the main script of a site stands: beside the content, or else in it.
@@ -28,7 +30,8 @@ impl Program {
         let name = name.replace('\0', "").into();
         let main = Some(without_shebang(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
-        Self { name, main, code, pages, key: None, allowance, arguments: None }
+        let folders = Folders::default();
+        Self { name, main, code, pages, key: None, allowance, arguments: None, folders }
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -58,7 +61,8 @@ impl Program {
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
-        Ok(Self { name, main, code, pages, key: None, allowance, arguments: None })
+        let folders = Folders::default();
+        Ok(Self { name, main, code, pages, key: None, allowance, arguments: None, folders })
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -82,6 +86,12 @@ impl Program {
     #[must_use]
     pub fn with_arguments(self, arguments: Vec<Vec<u8>>) -> Self {
         Self { arguments: Some(arguments.into()), ..self }
+    }
+
+    /// With folders in which its scripts read and write files.
+    #[must_use]
+    pub fn with_folders(self, folders: Folders) -> Self {
+        Self { folders, ..self }
     }
 
     /// Whether there is nothing in it that could answer: neither a main script nor a page.
@@ -115,6 +125,10 @@ impl Program {
     /// Of a program at the command line.
     pub(crate) fn arguments(&self) -> Option<&[Vec<u8>]> {
         self.arguments.as_deref()
+    }
+
+    pub(crate) fn folders(&self) -> &Folders {
+        &self.folders
     }
 
     pub(crate) fn key(&self) -> Option<&LinkKey> {

@@ -79,6 +79,18 @@ impl Request {
         Some(if lines.next().is_none() { self.part(&line[1]) } else { b"" })
     }
 
+    /// The values of all fields of a name.
+    pub(crate) fn values_of(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let lines = self.fields.iter();
+        let lines = lines.filter(move |line| self.part(&line[0]).eq_ignore_ascii_case(name));
+        lines.map(|line| self.part(&line[1]))
+    }
+
+    /// Whether its method is GET or HEAD.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(self.part(&self.method), b"GET" | b"HEAD")
+    }
+
     /// The method and the target, for the log.
     pub(crate) fn shown(&self) -> String {
         let text = |range| String::from_utf8_lossy(self.part(range)).into_owned();

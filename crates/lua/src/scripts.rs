@@ -4,6 +4,7 @@
 mod alone;
 mod background;
 mod fields;
+mod files;
 mod requests;
 
 use std::cell::RefCell;

@@ -4,6 +4,7 @@
 use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
+use crate::files::sending::Sending;
 use crate::job::Finished;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
 use crate::request::Request;
@@ -52,6 +53,8 @@ pub(crate) struct Task {
     /// What it waits for.
     pub(crate) waits: Waits,
     pub(crate) content: Content,
+    /// The file it is answered with.
+    pub(crate) sending: Option<Sending>,
     pub(crate) left: Left,
     /// The head has gone out.
     pub(crate) has_begun: bool,
@@ -82,6 +85,10 @@ pub(crate) enum Waits {
     Wake,
     /// Work that is done elsewhere.
     Job,
+    /// The next piece of the file that it is answered with.
+    File,
+    /// Room for that.
+    FileRoom,
 }
 
 /// What a request may still use.
@@ -230,7 +237,7 @@ impl Tasks {
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             task.coroutine = None;
-            task.content = Content::default();
+            (task.content, task.sending) = (Content::default(), None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

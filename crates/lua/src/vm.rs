@@ -2,6 +2,7 @@
 
 mod alone;
 mod content;
+mod files;
 mod host;
 mod jobs;
 mod work;
@@ -70,6 +71,8 @@ pub(crate) enum Operation {
     Wake,
     /// Work that is done elsewhere.
     Job,
+    /// The file that it has opened to be sent.
+    File,
     /// The text has been taken and there is room for more.
     Write(LuaString),
     /// The same, and it is on its way.
@@ -129,6 +132,7 @@ impl Vm {
         let host = Rc::new(Host::default());
         host.tasks.borrow_mut().allowance = allowance;
         host.work.kept.replace(kept);
+        host.work.folders.replace(program.folders().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =

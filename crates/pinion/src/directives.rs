@@ -93,6 +93,8 @@ pub(crate) enum Kind {
     Host,
     /// How long browsers are to remember something, or `off` (RFC 6797).
     Hsts,
+    /// A name for scripts and the folder it stands for: `data=/srv/data:ro`.
+    LuaFolder,
     /// A whole number within the bounds, which are included.
     Number {
         /// Least value.
@@ -165,6 +167,7 @@ impl Kind {
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
             Self::Hsts => "AGE",
+            Self::LuaFolder => "NAME=PATH",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
@@ -187,6 +190,7 @@ impl Kind {
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),
+            Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
             Self::Path => "a path".to_owned(),

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
 use pinion_lua::allowance::Allowance;
+use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
 use std::path::Path;
@@ -36,6 +37,15 @@ pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failur
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
     Ok(Program::new(&path.to_string_lossy(), text).allowed(allowance))
+}
+
+/// Opens the folders in which scripts have files.
+///
+/// # Errors
+/// [`Failure::Usage`]: one line with the folder that cannot be opened.
+pub(crate) fn folders(named: &[FolderAt]) -> Result<Folders, Failure> {
+    let opened = Folders::open(named, pinion_build::file_type);
+    opened.map_err(|why| Failure::usage(format!("--lua-folder: {why}")))
 }
 
 /// The program of an archive, run once, as every worker will; none of a static site. `site` is the

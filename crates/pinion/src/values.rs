@@ -7,6 +7,7 @@ use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_engine::settings::Protocols;
 use pinion_http::host;
+use pinion_lua::files::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::time::Duration;
 
@@ -140,6 +141,28 @@ pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     Ok(Some(value))
 }
 
+/// Most bytes of the name of a folder: scripts write it again and again.
+const FOLDER_NAME_MAX_BYTES: usize = 64;
+
+/// `data=/srv/data`, or `data=/srv/data:ro` for one that is only read.
+pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
+    let Some((name, path)) = text.split_once('=') else {
+        return Err(format!("{text:?} has no =: {}", Kind::LuaFolder.bounds()));
+    };
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if name.is_empty() || name.len() > FOLDER_NAME_MAX_BYTES || !name.bytes().all(is_fine) {
+        return Err(format!("{name:?} is no name: letters, digits, - and _, at most 64"));
+    }
+    let (path, is_read_only) = match path.strip_suffix(":ro") {
+        Some(path) => (path, true),
+        None => (path, false),
+    };
+    if path.is_empty() || path.contains('\0') {
+        return Err(format!("{text:?} names no folder: {}", Kind::LuaFolder.bounds()));
+    }
+    Ok(FolderAt { name: name.to_owned(), path: path.into(), is_read_only })
+}
+
 /// How long something takes, between `min` and `max`.
 pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
     let Kind::Duration { min, max } = *kind else {
@@ -186,6 +209,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Hsts => hsts(text).map(drop),
         Kind::Protocols => protocols(text).map(drop),
         Kind::UrlPath => url_path(text).map(drop),
+        Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
         Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use mlua::{IntoLuaMulti as _, MultiValue, Thread as Coroutine, Value};
+use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
 use pinion_engine::app::Message;
 use pinion_engine::clock::Now;
@@ -216,7 +216,7 @@ impl Scripts {
 
     /// Lets a task without a request go on.
     fn go_on_beside(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
-        let (coroutine, values, is_new) = {
+        let (coroutine, values) = {
             let mut tasks = vm.tasks();
             let Some(task) = tasks.get(id) else { return };
             let is_new = task.deadline_ms == 0;
@@ -225,7 +225,7 @@ impl Scripts {
                 Waits::Wake => task.is_woken,
                 Waits::Until(at_ms) => at_ms <= now.monotonic_ms,
                 Waits::Job => task.result.is_some(),
-                Waits::Content | Waits::Room => false,
+                Waits::Content | Waits::Room | Waits::File | Waits::FileRoom => false,
             };
             // It may have been called twice.
             if !can_go_on {
@@ -236,12 +236,10 @@ impl Scripts {
                 task.deadline_ms = now.monotonic_ms + wall_ms(vm);
             }
             (task.waits, task.is_woken) = (Waits::No, false);
-            (coroutine, resumed(vm, task.result.take(), is_new), is_new)
+            (coroutine, Resumed { result: task.result.take(), is_new })
         };
-        match values {
-            Ok(values) => self.run_beside(vm, id, coroutine, values, now),
-            Err(error) => self.fail_beside(vm, id, &Fault::Error(error.to_string())),
-        }
+        let is_new = values.is_new;
+        self.run_beside(vm, id, coroutine, values, now);
         let mut tasks = vm.tasks();
         if let (true, Some(task)) = (is_new, tasks.get(id)) {
             let deadline_ms = task.deadline_ms;
@@ -255,7 +253,7 @@ impl Scripts {
         vm: &Rc<Vm>,
         id: TaskId,
         coroutine: Coroutine,
-        values: MultiValue,
+        values: Resumed,
         now: Now,
     ) {
         let mut step = self.resume(vm, id, &coroutine, values);
@@ -408,14 +406,21 @@ fn wall_ms(vm: &Vm) -> u64 {
     vm.allowance().wall_ms.max(BACKGROUND_WALL_MAX_MS)
 }
 
-/// What a coroutine gets when it goes on: its arguments, or what it has waited for.
-pub(super) fn resumed(vm: &Vm, result: Option<Finished>, is_new: bool) -> mlua::Result<MultiValue> {
-    let lua = vm.lua();
-    match (result, is_new) {
-        (None, true) => Ok(MultiValue::new()),
-        (None, false) => true.into_lua_multi(lua),
-        (Some(Ok(value)), true) => value.to_lua(lua)?.into_lua_multi(lua),
-        (Some(Ok(value)), false) => (true, value.to_lua(lua)?).into_lua_multi(lua),
-        (Some(Err(why)), _) => (true, Value::Nil, why).into_lua_multi(lua),
+/// What a coroutine gets when it goes on: its arguments, or what it has waited for. It becomes one
+/// of Lua's values in the coroutine's own turn, which pays for the memory.
+pub(super) struct Resumed {
+    pub(super) result: Option<Finished>,
+    pub(super) is_new: bool,
+}
+
+impl IntoLuaMulti for Resumed {
+    fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
+        match (self.result, self.is_new) {
+            (None, true) => Ok(MultiValue::new()),
+            (None, false) => true.into_lua_multi(lua),
+            (Some(Ok(value)), true) => value.to_lua(lua)?.into_lua_multi(lua),
+            (Some(Ok(value)), false) => (true, value.to_lua(lua)?).into_lua_multi(lua),
+            (Some(Err(why)), _) => (true, Value::Nil, why).into_lua_multi(lua),
+        }
     }
 }

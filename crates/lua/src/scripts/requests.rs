@@ -11,7 +11,7 @@ use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 
-use super::background::resumed;
+use super::background::Resumed;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
 use crate::content;
 use crate::limits::FAILING_CPU_MAX_MS;
@@ -84,6 +84,9 @@ impl Scripts {
             Event::Writable if waits == Waits::Room => {
                 return self.go_on(&vm, id, true, outlet);
             }
+            Event::Writable if waits == Waits::FileRoom => {
+                return self.send_more(&vm, id, outlet);
+            }
             Event::Posted(_) if vm.is_ended() => {
                 let why = "its script was replaced too often since it began".to_owned();
                 return self.fail(&vm, id, &Fault::OverTime(why), outlet);
@@ -93,10 +96,10 @@ impl Scripts {
             }
             Event::Posted(_) if waits == Waits::Job && is_done => {
                 let result = vm.tasks().get(id).and_then(|task| task.result.take());
-                return match resumed(&vm, result, false) {
-                    Ok(values) => self.go_on(&vm, id, values, outlet),
-                    Err(error) => self.fail(&vm, id, &Fault::OverBudget(error.to_string()), outlet),
-                };
+                return self.go_on(&vm, id, Resumed { result, is_new: false }, outlet);
+            }
+            Event::Posted(_) if waits == Waits::File && is_done => {
+                return self.send_piece(&vm, id, outlet);
             }
             Event::Deadline if now_ms >= deadline_ms => {
                 let why = format!("the request has taken {} s", vm.allowance().wall_ms / 1000);
@@ -127,7 +130,7 @@ impl Scripts {
     }
 
     /// What a coroutine has waited for is here.
-    fn go_on(
+    pub(super) fn go_on(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
@@ -145,7 +148,7 @@ impl Scripts {
     }
 
     /// Lets a coroutine run until it is through or has to wait.
-    fn run(
+    pub(super) fn run(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
@@ -165,6 +168,7 @@ impl Scripts {
                     Ok(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
                     Err(why) => step = self.resume(vm, id, &coroutine, (true, Value::Nil, why)),
                 },
+                Step::Waits(Operation::File) => return self.send_file(vm, id, coroutine, outlet),
                 Step::Waits(operation) => {
                     match begin(vm, id, &operation, outlet, &mut self.lines) {
                         Some(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
@@ -176,7 +180,7 @@ impl Scripts {
     }
 
     /// Keeps a coroutine until what it waits for is here.
-    fn suspend(
+    pub(super) fn suspend(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
@@ -230,7 +234,7 @@ impl Scripts {
     }
 
     /// A handler has not come to an end of its own.
-    fn fail(
+    pub(super) fn fail(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
@@ -319,7 +323,7 @@ fn begin(
         }
         Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // Handed on by the caller, which knows the threads.
-        Operation::Job => Some(Waits::Job),
+        Operation::Job | Operation::File => Some(Waits::Job),
         Operation::Content => content::begin(task, outlet.exchange),
         Operation::Write(text) | Operation::Flush(text) => {
             let text = text.as_bytes();
@@ -340,7 +344,12 @@ fn begin(
 }
 
 /// The head of an answer goes out; content follows.
-fn head(task: &mut Task, length: Option<u64>, outlet: &mut Outlet<'_, '_>, lines: &mut Vec<u8>) {
+pub(super) fn head(
+    task: &mut Task,
+    length: Option<u64>,
+    outlet: &mut Outlet<'_, '_>,
+    lines: &mut Vec<u8>,
+) {
     task.has_begun = true;
     task.answer.head_lines(outlet.defaults, lines);
     if let (true, Some(coding)) = (task.is_compressed, task.coding) {
@@ -350,7 +359,7 @@ fn head(task: &mut Task, length: Option<u64>, outlet: &mut Outlet<'_, '_>, lines
 }
 
 /// Keeps an exchange open until what is waited for is here, or its time is over.
-fn wait(waits: Waits, deadline_ms: u64, exchange: &mut Exchange<'_>) {
+pub(super) fn wait(waits: Waits, deadline_ms: u64, exchange: &mut Exchange<'_>) {
     let now_ms = exchange.now().monotonic_ms;
     let until_ms = match waits {
         Waits::Until(time) => time.min(deadline_ms),

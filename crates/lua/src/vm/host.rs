@@ -9,9 +9,9 @@ use mlua::{
     Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
 };
 
-use super::jobs;
 use super::work::{self, Work};
 use super::{Fault, Operation, Step};
+use super::{files, jobs};
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX};
 use crate::router::Router;
 use crate::task::{TaskId, Tasks};
@@ -122,6 +122,7 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
         (b"content", _) => Some(Operation::Content),
         (b"wake", _) => Some(Operation::Wake),
         (b"job", _) => Some(Operation::Job),
+        (b"file", _) => Some(Operation::File),
         (b"write", Value::String(text)) => Some(Operation::Write(text)),
         (b"flush", Value::String(text)) => Some(Operation::Flush(text)),
         _ => None,
@@ -149,6 +150,7 @@ pub(super) fn install(
     registering(lua, host, &table)?;
     work::install(lua, host, &table)?;
     jobs::install(lua, host, &table)?;
+    files::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     table.raw_set(
         "switch",

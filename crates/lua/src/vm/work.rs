@@ -10,6 +10,7 @@ use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
 
 use super::host::{Host, Outcome, or_why};
+use crate::files::Folders;
 use crate::job::Job;
 use crate::kept::Kept;
 use crate::limits::{
@@ -40,6 +41,8 @@ pub(crate) struct Work {
     pub(crate) channels: RefCell<HashMap<String, Function>>,
     /// What the next operation does outside of the worker.
     pub(crate) job: RefCell<Option<Job>>,
+    /// Where its files are.
+    pub(crate) folders: RefCell<Folders>,
     /// What outlives the script.
     pub(crate) kept: RefCell<Rc<RefCell<Kept>>>,
 }

@@ -134,6 +134,12 @@ fn examine_site(
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
     let allowance = planned.settings.lua.allowance;
+    for (folder, place) in planned.settings.lua_folders.iter().zip(section.places_of("lua-folder"))
+    {
+        if let Err(failure) = script_file::folders(std::slice::from_ref(folder)) {
+            add(place, reason(failure));
+        }
+    }
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();

@@ -204,6 +204,14 @@ impl Reader<'_> {
         let is_stdout = row.name == "access-log" && text == "-";
         match (row.kind, text.strip_prefix("unix:")) {
             (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
+            (Kind::LuaFolder, _) => match text.split_once('=') {
+                Some((name, path)) => {
+                    let mut folder = OsString::from(format!("{name}="));
+                    folder.push(self.folder.join(path));
+                    folder
+                }
+                None => text.into(),
+            },
             (Kind::Address, Some(path)) => {
                 let mut address = OsString::from("unix:");
                 address.push(self.folder.join(path));
@@ -360,6 +368,7 @@ mod tests {
             Kind::AltSvc => "off",
             Kind::Hsts => "1y,subdomains",
             Kind::Protocols => "h1,h2",
+            Kind::LuaFolder => "data=a/b:ro",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",
             Kind::SiteFile => "index.html",

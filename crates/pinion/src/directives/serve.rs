@@ -109,6 +109,20 @@ pub(crate) const ROWS: &[Directive] = &[
                one state.",
     },
     Directive {
+        name: "lua-folder",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Site.key("lua-folder")),
+        level: Level::Site,
+        kind: Kind::LuaFolder,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A folder in which Lua scripts read and write files, and its name",
+        long: "Scripts reach files by `NAME/some/path` below these folders and nowhere else. With \
+               `:ro` behind the path they only read. No link in the folder is followed.",
+    },
+    Directive {
         name: "dummy",
         short: None,
         verbs: SERVE,

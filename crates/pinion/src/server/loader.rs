@@ -14,6 +14,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_build::{Options, Progress};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
+use pinion_lua::files::FolderAt;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io;
@@ -26,6 +27,7 @@ pub(crate) struct Loader {
     memory: Memory,
     content: Content,
     lua: LuaSettings,
+    folders: Vec<FolderAt>,
     links: Option<LinkTeller>,
 }
 
@@ -33,8 +35,8 @@ impl Loader {
     /// For a source and the settings it is served with. The links that a build meets are told to
     /// `links`.
     pub(crate) fn new(source: Source, settings: &SiteSettings, links: Option<LinkTeller>) -> Self {
-        let (memory, content) = (settings.memory, settings.content.clone());
-        Self { source, memory, content, lua: settings.lua, links }
+        let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
+        Self { source, memory: settings.memory, content, lua: settings.lua, folders, links }
     }
 
     /// What is loaded.
@@ -48,6 +50,7 @@ impl Loader {
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
         let (mut held, mut program) = (None, None);
+        let folders = script_file::folders(&self.folders)?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a
@@ -80,6 +83,7 @@ impl Loader {
             let (archive, path) = (generation.archive(), self.source.path());
             program = script_file::of_archive(&archive, path, self.lua.allowance)?;
         }
+        let program = program.map(|program| program.with_folders(folders));
         Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
     }
 

@@ -7,6 +7,7 @@ use super::{
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
+use pinion_lua::files::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub(crate) struct SiteSettings {
     pub(crate) watch: bool,
     /// How its scripts are run.
     pub(crate) lua: LuaSettings,
+    /// Where scripts have files.
+    pub(crate) lua_folders: Vec<FolderAt>,
 }
 
 /// `--io`.
@@ -195,6 +198,7 @@ impl SiteSettings {
             },
             watch: low.given("watch") || low.given("dev"),
             lua: LuaSettings::from_low(low)?,
+            lua_folders: lua_folders(low)?,
         })
     }
 
@@ -207,6 +211,19 @@ impl SiteSettings {
     pub(crate) fn loads_like(&self, other: &Self) -> bool {
         self.low.differences(&other.low).all(|name| name == "hosts")
     }
+}
+
+fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
+    let mut folders: Vec<FolderAt> = Vec::new();
+    for text in low.values("lua-folder") {
+        let folder = read(row("lua-folder"), text, values::lua_folder)?;
+        if folders.iter().any(|other| other.name == folder.name) {
+            let name = folder.name;
+            return Err(Failure::usage(format!("--lua-folder: {name:?} is given twice")));
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
 }
 
 /// Reads a command line.
@@ -255,8 +272,10 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
             "--{dummy} serves no site; leave out PATH or --{dummy}"
         )));
     }
-    let mut about_a_site =
-        ["watch", "memory", "health", "redirect-http"].iter().chain(LUA_FLAGS).chain(CONTENT_FLAGS);
+    let mut about_a_site = ["watch", "memory", "lua-folder", "health", "redirect-http"]
+        .iter()
+        .chain(LUA_FLAGS)
+        .chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"
@@ -334,7 +353,7 @@ mod tests {
              --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
              --protocols h1,h3 --hsts 1d --alt-svc off \
              --listen unix:/a --workers 3 --io epoll --memory copy \
-             --access-log - --log-format json --watch --grace 5 --max-connections 9 \
+             --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 --max-connections 9 \
              --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
              --rules r --rules s --fields f \
@@ -377,6 +396,12 @@ mod tests {
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch), (Memory::Copy, true));
+        let folder = FolderAt { name: "a".to_owned(), path: "/b=c".into(), is_read_only: true };
+        assert_eq!(site.lua_folders, [folder]);
+        let twice = settings("pinion serve site --lua-folder a=b --lua-folder a=c").err();
+        assert!(
+            twice.and_then(|failure| failure.reason()).is_some_and(|why| why.contains("twice"))
+        );
         // It does not go with --cache-control.
         let without = served("pinion serve site --no-cache-control");
         let tried = |flag: &&str| serve.low.given(flag) || without.low.given(flag);

@@ -28,7 +28,7 @@ const VERBS: [(&str, &str); 16] = [
 ];
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 34] = [
+const WRONG: [(&str, &[&str]); 35] = [
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
@@ -48,6 +48,7 @@ const WRONG: [(&str, &[&str]); 34] = [
     ("--level", &["", "slow", "MAX"]),
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
+    ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
     ("--memory", &["", "mmap"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),

@@ -1,0 +1,120 @@
+-- Files: those of the script's folders, and those that are sent. The chunk gets the host's
+-- functions, the table of the site, the methods of answers, what waits, and what makes sure that
+-- the head of an answer can still change.
+
+local host, pinion, methods, wait, changes_head = ...
+
+local error, pairs, tostring, type = error, pairs, tostring, type
+
+local function check(path, name)
+    if type(path) ~= "string" then
+        error(name .. " takes the name of a file, a string such as \"data/notes.txt\"", 3)
+    end
+end
+
+-- Options are a table, or left out, and have only these names.
+local function options_of(options, name, known)
+    if options == nil then
+        return {}
+    elseif type(options) ~= "table" then
+        error("the options of " .. name .. " are a table", 3)
+    end
+    for key in pairs(options) do
+        if not known[key] then
+            error(name .. " has no option \"" .. tostring(key) .. "\"", 3)
+        end
+    end
+    return options
+end
+
+local function check_whole(value, name)
+    if value ~= nil and (type(value) ~= "number" or value < 0 or value % 1 ~= 0) then
+        error("`" .. name .. "` is a whole number of bytes", 3)
+    end
+end
+
+pinion.fs = {}
+
+local READ = { from = true, bytes = true }
+
+function pinion.fs.read(path, options)
+    check(path, "read")
+    options = options_of(options, "read", READ)
+    check_whole(options.from, "from")
+    check_whole(options.bytes, "bytes")
+    host.read_stored(path, options.from, options.bytes)
+    return wait("job")
+end
+
+for name, leave in pairs({ write = host.write_file, append = host.append_file }) do
+    pinion.fs[name] = function(path, content)
+        check(path, name)
+        if type(content) == "number" then
+            content = tostring(content)
+        elseif type(content) ~= "string" then
+            error(name .. " takes the name of a file and its content, a string", 2)
+        end
+        leave(path, content)
+        return wait("job")
+    end
+end
+
+local alone = {
+    list = host.list_files,
+    stat = host.stat_file,
+    remove = host.remove_file,
+    make_folder = host.make_folder,
+}
+
+for name, leave in pairs(alone) do
+    pinion.fs[name] = function(path)
+        check(path, name)
+        leave(path)
+        return wait("job")
+    end
+end
+
+function pinion.fs.rename(from, to)
+    check(from, "rename")
+    check(to, "rename")
+    host.rename_file(from, to)
+    return wait("job")
+end
+
+local SENT = { type = true, download = true }
+
+-- Answers with a file. Nil and why when there is none: the status is 404 then, unless the script
+-- has said or says something else.
+function methods.file(response, path, options)
+    changes_head(response)
+    check(path, "file")
+    options = options_of(options, "file", SENT)
+    for key in pairs(options) do
+        if type(options[key]) ~= "string" then
+            error("`" .. key .. "` is a string", 2)
+        end
+    end
+    if response.n > 1 then
+        error("a file is the whole answer; write nothing beside it", 2)
+    end
+    local why = host.open_file(response[1], path)
+    if why then
+        error(why, 2)
+    end
+    local is_open, missing = wait("job")
+    if not is_open then
+        host.miss_file(response[1])
+        return nil, missing
+    end
+    changes_head(response)
+    local is_sent, wrong = host.describe_file(response[1], path, options.type, options.download)
+    if wrong then
+        error(wrong, 2)
+    end
+    response.n = nil
+    if is_sent then
+        response.has_begun = true
+        wait("file")
+    end
+    return true
+end

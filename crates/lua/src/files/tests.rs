@@ -1,0 +1,240 @@
+//! What a script can reach, and what it cannot.
+
+use super::*;
+use crate::limits::{FILE_READ_MAX_BYTES, FILES_LISTED_MAX};
+use crate::plain::Plain;
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that is gone with the value: `data` and `shown` in it, and `secret` beside them.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pinion-files-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        for folder in ["data/sub", "shown"] {
+            fs::create_dir_all(path.join(folder)).expect("a folder");
+        }
+        for file in ["secret", "data/sub/inner", "shown/page.html"] {
+            fs::write(path.join(file), file).expect("a file");
+        }
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn folders(&self) -> Folders {
+        let at = |name: &str, is_read_only| FolderAt {
+            name: name.to_owned(),
+            path: self.path(name),
+            is_read_only,
+        };
+        Folders::open(&[at("data", false), at("shown", true)], |_| None).expect("opened")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read(folders: &Folders, name: &str) -> Result<String, String> {
+    match folders.read(name.as_bytes(), None, None)? {
+        Plain::Bytes(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("a folder");
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+const DONE: Plain = Plain::Boolean(true);
+
+#[test]
+fn files_are_written_read_and_removed() {
+    let place = Place::new();
+    let folders = place.folders();
+    assert_eq!(read(&folders, "data/sub/inner").as_deref(), Ok("data/sub/inner"));
+    assert_eq!(folders.write(b"data/new", b"one"), Ok(DONE));
+    assert_eq!(folders.append(b"data/new", b" two"), Ok(DONE));
+    assert_eq!(folders.append(b"data/log", b"line"), Ok(DONE));
+    assert_eq!(read(&folders, "data/new").as_deref(), Ok("one two"));
+    let part = |from, bytes| folders.read(b"data/new", from, bytes);
+    assert_eq!(part(Some(4), None), Ok(Plain::Bytes(b"two".into())));
+    assert_eq!(part(Some(1), Some(2)), Ok(Plain::Bytes(b"ne".into())));
+    assert_eq!(part(Some(7), Some(2)), Ok(Plain::Bytes(Vec::new())));
+    assert_eq!(part(Some(u64::MAX), Some(u64::MAX)), Ok(Plain::Bytes(Vec::new())));
+    assert_eq!(folders.make_folder(b"data/made"), Ok(DONE));
+    assert!(folders.make_folder(b"data/made").expect_err("there").contains("exists already"));
+    assert_eq!(folders.rename(b"data/new", b"data/made/old"), Ok(DONE));
+    assert_eq!(read(&folders, "data/made/old").as_deref(), Ok("one two"));
+    let listed = |name: &[u8]| match folders.list(name).expect("a list") {
+        Plain::Table(pairs) => pairs.into_iter().map(|(_, name)| name).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(listed(b"data"), ["log", "made", "sub"].map(|name| Plain::Bytes(name.into())));
+    assert!(folders.remove(b"data/made").expect_err("full").contains("not empty"));
+    assert_eq!(folders.remove(b"data/made/old"), Ok(DONE));
+    assert_eq!(folders.remove(b"data/made"), Ok(DONE));
+    assert_eq!(names(&place.path("data")), ["log", "sub"]);
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_permissions_and_leaves_no_draft() {
+    let place = Place::new();
+    let (folders, path) = (place.folders(), place.path("data/f"));
+    folders.write(b"data/f", b"old").expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
+    let before = fs::metadata(&path).expect("there").ino();
+    folders.write(b"data/f", b"new").expect("written");
+    let after = fs::metadata(&path).expect("there");
+    assert_eq!(after.mode() & 0o777, 0o600);
+    assert_ne!(after.ino(), before, "who has the old one open keeps it whole");
+    assert!(folders.write(b"data/sub", b"text").expect_err("a folder").contains("folder"));
+    assert_eq!(names(&place.path("data")), ["f", "sub"]);
+    fs::write(place.path("data/.pinion-draft-1"), "left").expect("written");
+    assert!(matches!(folders.list(b"data"), Ok(Plain::Table(names)) if names.len() == 2));
+}
+
+#[test]
+fn no_name_leads_out() {
+    let place = Place::new();
+    let folders = place.folders();
+    symlink("..", place.path("data/up")).expect("a link");
+    symlink("../secret", place.path("data/leak")).expect("a link");
+    symlink("sub/inner", place.path("data/inside")).expect("a link");
+    symlink(place.path("secret"), place.path("data/absolute")).expect("a link");
+    let long = format!("data/{}", "x/".repeat(600));
+    let segment = format!("data/{}", "x".repeat(256));
+    for name in [
+        "",
+        "/",
+        "data/",
+        "/data/sub/inner",
+        "../secret",
+        "data/../secret",
+        "data/sub/../../secret",
+        "data/./sub/inner",
+        "data//sub/inner",
+        "data/up/secret",
+        "data/leak",
+        "data/inside",
+        "data/absolute",
+        "data/sub/inner\0",
+        "data/sub/inner/x",
+        "secret",
+        "other/x",
+        ".",
+        "..",
+        &long,
+        &segment,
+    ] {
+        read(&folders, name).expect_err(name);
+        folders.append(name.as_bytes(), b"changed").expect_err(name);
+    }
+    // What makes or removes names does that with the link, never with what it leads to.
+    folders.write(b"data/leak", b"changed").expect("the link is replaced");
+    folders.remove(b"data/absolute").expect("the link is removed");
+    folders.write(b"data/up/secret", b"changed").expect_err("out");
+    folders.remove(b"data/up/secret").expect_err("out");
+    folders.rename(b"data/up/secret", b"data/mine").expect_err("out");
+    folders.rename(b"data/sub", b"data/up/mine").expect_err("out");
+    folders.make_folder(b"data/up/mine").expect_err("out");
+    folders.list(b"data/up").expect_err("out");
+    assert!(matches!(folders.stat(b"data/up"), Ok(Plain::Table(found))
+        if found[0].1 == Plain::Bytes(b"other".into())));
+    assert_eq!(fs::read(place.path("secret")).expect("there"), b"secret");
+    assert_eq!(fs::read(place.path("data/sub/inner")).expect("there"), b"data/sub/inner");
+    for itself in
+        [folders.remove(b"data"), folders.write(b"data", b""), folders.append(b"data", b"")]
+    {
+        itself.expect_err("the folder itself");
+    }
+}
+
+#[test]
+fn what_is_read_only_stays_as_it_is() {
+    let place = Place::new();
+    let folders = place.folders();
+    assert_eq!(read(&folders, "shown/page.html").as_deref(), Ok("shown/page.html"));
+    let (page, new): (&[u8], &[u8]) = (b"shown/page.html", b"shown/new");
+    for outcome in [
+        folders.write(page, b"x"),
+        folders.append(page, b"x"),
+        folders.remove(page),
+        folders.make_folder(new),
+        folders.rename(page, new),
+        folders.rename(page, b"data/new"),
+        folders.rename(b"data/sub/inner", new),
+    ] {
+        assert!(outcome.expect_err("refused").contains("read-only"));
+    }
+    assert_eq!(names(&place.path("shown")), ["page.html"]);
+    let none = Folders::default().read(b"data/x", None, None).expect_err("no folders");
+    assert!(none.contains("--lua-folder NAME=PATH"), "{none}");
+}
+
+#[test]
+fn only_regular_files_are_read_and_no_pipe_holds_anybody_up() {
+    let place = Place::new();
+    let folders = place.folders();
+    let pipe = place.path("data/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a pipe");
+    assert!(read(&folders, "data/pipe").expect_err("a pipe").contains("neither"));
+    assert!(folders.append(b"data/pipe", b"x").expect_err("a pipe").contains("neither"));
+    assert!(read(&folders, "data/sub").expect_err("a folder").contains("folder"));
+}
+
+#[test]
+fn what_is_too_much_at_once_is_refused() {
+    let place = Place::new();
+    let folders = place.folders();
+    let large = fs::File::create(place.path("data/large")).expect("a file");
+    large.set_len(FILE_READ_MAX_BYTES + 1).expect("a length");
+    assert!(read(&folders, "data/large").expect_err("too large").contains("16 MiB"));
+    let end = folders.read(b"data/large", Some(FILE_READ_MAX_BYTES), None);
+    assert_eq!(end, Ok(Plain::Bytes(vec![0])));
+    for number in 0..=FILES_LISTED_MAX {
+        fs::write(place.path(&format!("data/sub/{number}")), "").expect("a file");
+    }
+    assert!(folders.list(b"data/sub").expect_err("too many").contains("10000"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let place = Place::new();
+    for (name, why) in [("none", "does not exist"), ("secret", "is no folder")] {
+        let path = place.path(name);
+        let at = [FolderAt { name: "x".to_owned(), path, is_read_only: true }];
+        let told = Folders::open(&at, |_| None).expect_err("none");
+        assert!(told.starts_with("the folder x=/") && told.contains(why), "{told}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_name_is_its_folder_and_plain_segments(name in "[a./\0]{0,12}|(a/|[.]{1,2}/){0,4}a") {
+        if let Ok((folder, path)) = split(name.as_bytes()) {
+            prop_assert!(!folder.contains(&b'/'));
+            let whole = if path == ITSELF { folder.to_vec() } else { [folder, path].join(&b'/') };
+            prop_assert_eq!(whole, name.as_bytes());
+            let odd = |segment: &str| matches!(segment, "" | "." | "..") || segment.contains('\0');
+            prop_assert!(!name.split('/').any(odd));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A file as the content of an answer: a thread reads a piece, the worker sends it, and asks for
+//! the next one as soon as there is room for it. Lua sleeps meanwhile.
+
+use std::rc::Rc;
+
+use mlua::Thread as Coroutine;
+use pinion_engine::exchange::{Room, Slice};
+
+use super::requests::{head, wait};
+use super::{Outcome, Outlet, Scripts};
+use crate::files::sending::Sending;
+use crate::limits::WALL_MAX_MS;
+use crate::plain::Plain;
+use crate::task::{TaskId, Waits};
+use crate::vm::{Fault, Vm};
+
+impl Scripts {
+    /// A coroutine waits until the file that it has opened is sent.
+    pub(super) fn send_file(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        coroutine: Coroutine,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Outcome {
+        {
+            let mut tasks = vm.tasks();
+            let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
+            let bytes = task.sending.as_ref().and_then(Sending::bytes);
+            if !task.has_begun {
+                head(task, bytes, outlet, &mut self.lines);
+            }
+        }
+        if outlet.exchange.is_head_only() {
+            return self.run(vm, id, coroutine, true, outlet);
+        }
+        match self.read_more(vm, id) {
+            Some(Ok(waits)) => self.suspend(vm, id, coroutine, waits, outlet),
+            Some(Err(why)) => self.fail(vm, id, &Fault::Error(why), outlet),
+            None => self.run(vm, id, coroutine, true, outlet),
+        }
+    }
+
+    /// A piece has been read.
+    pub(super) fn send_piece(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Outcome {
+        let result = vm.tasks().get(id).and_then(|task| task.result.take());
+        let piece = match result {
+            Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
+            Some(Err(why)) => return self.fail(vm, id, &Fault::Error(why), outlet),
+            _ => {
+                let why = "the file has become shorter while it was sent".to_owned();
+                return self.fail(vm, id, &Fault::Error(why), outlet);
+            }
+        };
+        let room = outlet.exchange.write(Slice::Copied(&piece));
+        if let Some(task) = vm.tasks().get(id) {
+            task.sent_bytes += piece.len() as u64;
+            // What is slow here is the client, as long as it takes something.
+            task.deadline_ms = outlet.exchange.now().monotonic_ms + WALL_MAX_MS;
+            if let Some(sending) = &mut task.sending {
+                sending.sent(piece.len() as u64);
+            }
+            if room != Room::Free {
+                task.waits = Waits::FileRoom;
+                wait(task.waits, task.deadline_ms, outlet.exchange);
+                return Outcome::Waits;
+            }
+        }
+        self.send_more(vm, id, outlet)
+    }
+
+    /// There is room for another piece, if there is one.
+    pub(super) fn send_more(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Outcome {
+        match self.read_more(vm, id) {
+            Some(Ok(waits)) => {
+                if let Some(task) = vm.tasks().get(id) {
+                    task.waits = waits;
+                    wait(waits, task.deadline_ms, outlet.exchange);
+                }
+                Outcome::Waits
+            }
+            Some(Err(why)) => self.fail(vm, id, &Fault::Error(why), outlet),
+            None => self.go_on(vm, id, true, outlet),
+        }
+    }
+
+    /// Has the next piece read; none when the file is sent.
+    fn read_more(&mut self, vm: &Rc<Vm>, id: TaskId) -> Option<Result<Waits, String>> {
+        let next = vm.tasks().get(id).and_then(|task| task.sending.as_ref()?.next())?;
+        vm.host().work.job.replace(Some(next));
+        Some(self.job(vm, id).map(|_| Waits::File))
+    }
+}

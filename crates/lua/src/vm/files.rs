@@ -1,0 +1,101 @@
+//! The functions of the host for files: each leaves a job behind, and what sends a file describes
+//! it in between.
+
+use std::rc::Rc;
+
+use mlua::{Lua, LuaString, Result, Table};
+use pinion_engine::clock::Now;
+
+use super::host::{Host, OVER, Outcome, or_why};
+use super::jobs::job;
+use crate::files::Folders;
+use crate::files::sending::{Said, Sending};
+use crate::job::Finished;
+use crate::task::TaskId;
+
+/// Puts these functions into the table that `files.lua` gets, and itself as `files`.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let chunk = lua.load(include_str!("../files.lua")).set_name("=pinion");
+    table.raw_set("files", chunk.into_function()?)?;
+    type Alone = fn(&Folders, &[u8]) -> Finished;
+    let alone: [(&str, Alone); 4] = [
+        ("list_files", Folders::list),
+        ("stat_file", Folders::stat),
+        ("remove_file", Folders::remove),
+        ("make_folder", Folders::make_folder),
+    ];
+    for (name, operation) in alone {
+        let folders = host.work.folders.borrow().clone();
+        let make = move |path: LuaString| {
+            let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
+            move || operation(&folders, &path)
+        };
+        table.raw_set(name, job(lua, host, make)?)?;
+    }
+    type Pair = fn(&Folders, &[u8], &[u8]) -> Finished;
+    let pairs: [(&str, Pair); 3] = [
+        ("write_file", Folders::write),
+        ("append_file", Folders::append),
+        ("rename_file", Folders::rename),
+    ];
+    for (name, operation) in pairs {
+        let folders = host.work.folders.borrow().clone();
+        let make = move |(path, other): (LuaString, LuaString)| {
+            let (path, other) = (path.as_bytes().to_vec(), other.as_bytes().to_vec());
+            let folders = folders.clone();
+            move || operation(&folders, &path, &other)
+        };
+        table.raw_set(name, job(lua, host, make)?)?;
+    }
+    let folders = host.work.folders.borrow().clone();
+    let read = move |(path, from, bytes): (LuaString, Option<f64>, Option<f64>)| {
+        let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
+        let whole = |number: f64| number as u64;
+        move || folders.read(&path, from.map(whole), bytes.map(whole))
+    };
+    table.raw_set("read_stored", job(lua, host, read)?)?;
+    sending(lua, host, table)
+}
+
+fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let open = move |_: &Lua, (id, path): (TaskId, LuaString)| -> Result<Option<&str>> {
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };
+        let sending = Sending::default();
+        let opening = sending.opening(&of.work.folders.borrow(), path.as_bytes().to_vec());
+        task.sending = Some(sending);
+        of.work.job.replace(Some(opening));
+        Ok(None)
+    };
+    table.raw_set("open_file", lua.create_function(open)?)?;
+    let of = Rc::clone(host);
+    type Arguments = (TaskId, LuaString, Option<LuaString>, Option<LuaString>);
+    let describe = move |_: &Lua, arguments: Arguments| -> Result<Outcome<bool>> {
+        let (id, path, media_type, download) = arguments;
+        let mut tasks = of.tasks.borrow_mut();
+        let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
+        let Some(sending) = task.sending.clone() else {
+            return Ok((None, Some("no file is open".to_owned())));
+        };
+        let (media_type, download) = (
+            media_type.as_ref().map(LuaString::as_bytes),
+            download.as_ref().map(LuaString::as_bytes),
+        );
+        let said = Said { media_type: media_type.as_deref(), download: download.as_deref() };
+        let (request, answer) = (&task.request, &mut task.answer);
+        let folders = of.work.folders.borrow();
+        let now = Now::read().unix_seconds;
+        Ok(or_why(sending.describe(&path.as_bytes(), &said, &folders, request, answer, now)))
+    };
+    table.raw_set("describe_file", lua.create_function(describe)?)?;
+    let of = Rc::clone(host);
+    let miss = move |_: &Lua, id: TaskId| {
+        let mut tasks = of.tasks.borrow_mut();
+        if let Some(task) = tasks.get(id).filter(|task| task.answer.status == 200) {
+            task.answer.status = 404;
+        }
+        Ok(())
+    };
+    table.raw_set("miss_file", lua.create_function(miss)?)
+}
