@@ -46,10 +46,14 @@ pinion.get("/at-once", function()
 end)
 pinion.get("/hoard", function()
     local kept = {}
-    for n = 1, 20 do kept[n] = assert(fs.read("data/large.bin")) end
+    -- Lua has equal texts once: these differ.
+    for n = 1, 20 do kept[n] = assert(fs.read("data/large.bin", { from = n, bytes = 2^22 })) end
     return tostring(#kept)
 end)
-pinion.get("/wrong", function() return fs.read("data/small.txt", { form = 1 }) end)
+pinion.get("/wrong", function()
+    local text = fs.read("data/small.txt", { form = 1 })
+    return text
+end)
 pinion.any("/send/*path", function(req, res) return res:file(req.params.path) end)
 pinion.get("/typed", function(req, res)
     return res:file("data/small.txt", { type = "text/x-own", download = "r\195\169sum\195\169.txt" })
