@@ -51,6 +51,19 @@ pinion.get("/much-at-once", function()
     for _, value in ipairs({ pinion.gather(unpack(parts)) }) do sum = sum + value end
     return tostring(sum)
 end)
+local seen = {}
+pinion.get("/seen", function()
+    seen[#seen + 1] = coroutine.running()
+    pinion.sleep(0.05)
+    return "seen"
+end)
+pinion.get("/meddle", function()
+    for _, other in ipairs(seen) do
+        if other ~= coroutine.running() then coroutine.resume(other, 1, "no handler") end
+    end
+    seen = {}
+    return "meddled"
+end)
 local ticks, made = 0, 0
 pinion.every(0.01, function() ticks = ticks + 1 end)
 pinion.every(0.01, function() error("in a schedule") end)
@@ -126,6 +139,21 @@ fn parts_of_a_request_run_at_the_same_time() {
         assert_eq!(server.get("/gather-write").status, 500);
         server.wait_for_line(from, |line| line.contains("only the handler that answers"));
         assert_eq!(server.get("/gather").text(), "cba1nildeep");
+    });
+}
+
+#[test]
+fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
+    in_every_way(|server| {
+        let both = || {
+            thread::scope(|scope| {
+                let asking = [0, 1].map(|_| scope.spawn(|| server.get("/seen").status));
+                asking.map(|asking| asking.join().expect("an answer"))
+            })
+        };
+        assert_eq!(both(), [200, 200]);
+        assert_eq!(server.get("/meddle").text(), "meddled");
+        assert_eq!(both(), [200, 200]);
     });
 }
 

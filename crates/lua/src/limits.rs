@@ -172,3 +172,7 @@ pub const FILE_PATH_MAX_BYTES: usize = 1024;
 
 /// Most bytes of one segment of such a name: file systems take no more.
 pub const FILE_SEGMENT_MAX_BYTES: usize = 255;
+
+/// Timers that a worker keeps before it looks for those of tasks that are over; with more it looks
+/// whenever their number has doubled.
+pub const TIMERS_MIN: usize = 1024;

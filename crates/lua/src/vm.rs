@@ -228,8 +228,11 @@ impl Vm {
 
     /// A coroutine that waits for a request.
     pub(crate) fn coroutine(&self) -> mlua::Result<Coroutine> {
-        if let Some(coroutine) = self.idle.borrow_mut().pop() {
-            return Ok(coroutine);
+        // A script that has kept one can have ended it meanwhile.
+        while let Some(coroutine) = self.idle.borrow_mut().pop() {
+            if coroutine.is_resumable() {
+                return Ok(coroutine);
+            }
         }
         self.lua.create_thread(self.strand.clone())
     }

@@ -15,7 +15,7 @@ use super::alone::NothingBefore;
 use super::{Scripts, tell};
 use crate::job::{Done, Finished, Job};
 use crate::kept::Kept;
-use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS};
+use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TIMERS_MIN};
 use crate::plain::Plain;
 use crate::task::{Bond, TaskId, Waits};
 use crate::vm::{Fault, Operation, Step, Vm};
@@ -26,6 +26,8 @@ pub(super) struct Background {
     /// Tasks that can go on.
     ready: VecDeque<(Rc<Vm>, TaskId)>,
     timers: BinaryHeap<Reverse<Timer>>,
+    /// With so many timers it is looked which of them are for nothing any more.
+    timers_max: usize,
     /// How many timers there ever were: of those for one time the first one comes first.
     timer_number: u64,
     /// Who waits for which job.
@@ -94,6 +96,10 @@ impl Background {
     }
 
     fn at(&mut self, at_ms: u64, vm: &Rc<Vm>, what: Due) {
+        if self.timers.len() >= self.timers_max.max(TIMERS_MIN) {
+            self.drop_timers_for_nothing();
+            self.timers_max = self.timers.len() * 2;
+        }
         self.timer_number += 1;
         let (vm, number) = (Rc::clone(vm), self.timer_number);
         self.timers.push(Reverse(Timer { at_ms, number, vm, what }));
@@ -106,6 +112,14 @@ impl Background {
             return Some(0);
         }
         self.timers.peek().map(|Reverse(timer)| timer.at_ms)
+    }
+
+    /// Drops the timers of tasks that are over.
+    fn drop_timers_for_nothing(&mut self) {
+        self.timers.retain(|Reverse(timer)| match timer.what {
+            Due::Task(id) => timer.vm.tasks().get(id).is_some(),
+            Due::Schedule(_) => true,
+        });
     }
 
     /// Drops all that a VM would still do beside its requests.
@@ -142,6 +156,7 @@ impl Scripts {
         background.timers.retain(|Reverse(timer)| {
             !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
         });
+        background.drop_timers_for_nothing();
         background.old.retain(|of| of.strong_count() > 0);
         background.old.push_back(Rc::downgrade(vm));
         if background.old.len() <= OLD_VMS_MAX {
@@ -422,5 +437,31 @@ impl IntoLuaMulti for Resumed {
             (Some(Ok(value)), false) => (true, value.to_lua(lua)?).into_lua_multi(lua),
             (Some(Err(why)), _) => (true, Value::Nil, why).into_lua_multi(lua),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Guard;
+    use crate::program::Program;
+
+    #[test]
+    fn timers_of_tasks_that_are_over_go_away() {
+        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let program = Program::new("site.lua", Vec::new());
+        let vm = Rc::new(Vm::start(&program, &mut budget, Rc::default()).expect("started"));
+        let mut background = Background::default();
+        let live = vm.tasks().begin().expect("a place");
+        background.at(1, &vm, Due::Task(live));
+        for at_ms in 0..100_000 {
+            let id = vm.tasks().begin().expect("a place");
+            background.at(600_000 + at_ms, &vm, Due::Task(id));
+            vm.host().end(id);
+        }
+        assert!(background.timers.len() <= 2 * TIMERS_MIN, "{}", background.timers.len());
+        background.drop_timers_for_nothing();
+        assert_eq!((background.timers.len(), background.alarm_ms()), (1, Some(1)));
+        assert_eq!(Rc::strong_count(&vm), 2);
     }
 }
