@@ -354,7 +354,8 @@ mod tests {
              --protocols h1,h3 --hsts 1d --alt-svc off \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
-             --max-connections 9 --max-requests-per-connection 7 --memory-budget 64 --server-name pinion \
+             --max-connections 9 --max-requests-per-connection 7 --memory-budget 64 \
+             --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
              --rules r --rules s --fields f \
              --cache-control no-cache --no-security-headers --no-index --listing \
