@@ -137,9 +137,25 @@ fn links_carry_what_only_servers_with_the_key_can_read() {
 
 /// Runs a program with a master key in its environment.
 fn with_key(key: &str) -> Command {
+    with_variables(&[&format!("MASTER_KEY={key}")])
+}
+
+fn with_variables(variables: &[&str]) -> Command {
     let mut env = Command::new("env");
-    env.arg(format!("MASTER_KEY={key}"));
+    env.args(variables);
     env
+}
+
+#[test]
+fn the_environment_names_a_site_and_has_it_watched() {
+    let site = site();
+    let named = format!("PUBLIC_HTML={}", site.path().display());
+    let server = Start::serve::<&str>(&[]).under(with_variables(&[&named, "RELOAD=true"])).start();
+    assert_eq!(server.get("/form").text(), "<form method=post>");
+    fs::write(site.path().join("form.dyn.html"), "<form>").expect("written");
+    server.wait_for_line(0, |line| line.starts_with("reloaded"));
+    while server.get("/form").text() != "<form>" {}
+    server.stop();
 }
 
 #[test]

@@ -60,7 +60,11 @@ pub(crate) enum Found {
 /// The configuration file that is looked for in the current folder.
 pub(crate) const CONFIGURATION: &str = "pinion.toml";
 
-/// Finds out what `path` is; without one, what stands in the current folder under our names.
+/// The variable of the environment that names what is served when nothing else does.
+const PUBLIC_HTML: &str = "PUBLIC_HTML";
+
+/// Finds out what `path` is; without one, what the environment names or, at last, what stands in
+/// the current folder under our names.
 ///
 /// # Errors
 /// [`Failure::Usage`] when it is nothing that can be served, [`Failure::Failed`] when it cannot be
@@ -69,7 +73,10 @@ pub(crate) fn find(path: Option<&Path>) -> Result<Found, Failure> {
     match path {
         Some(path) if is_configuration(path) => Ok(Found::Configuration(path.to_owned())),
         Some(path) => recognise(path).map(Found::Site),
-        None => find_in(Path::new("")),
+        None => match std::env::var_os(PUBLIC_HTML).filter(|path| !path.is_empty()) {
+            Some(path) => recognise(Path::new(&path)).map(Found::Site),
+            None => find_in(Path::new("")),
+        },
     }
 }
 

@@ -177,6 +177,11 @@ impl Serve {
     }
 }
 
+/// Whether the environment asks for what `--watch` does, by `RELOAD=true`.
+fn reloads_by_environment() -> bool {
+    std::env::var_os("RELOAD").is_some_and(|value| value == "true")
+}
+
 impl SiteSettings {
     /// Reads what was written about a site.
     ///
@@ -196,7 +201,7 @@ impl SiteSettings {
                 "preload" => Memory::Preload,
                 _ => Memory::Map,
             },
-            watch: low.given("watch") || low.given("dev"),
+            watch: low.given("watch") || low.given("dev") || reloads_by_environment(),
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
         })
