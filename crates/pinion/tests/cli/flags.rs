@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right: every verb needs a row.
-const VERBS: [(&str, &str); 16] = [
+const VERBS: [(&str, &str); 17] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
@@ -24,8 +24,12 @@ const VERBS: [(&str, &str); 16] = [
     ("publish", "site.pinion live"),
     ("releases", "live"),
     ("rollback", "live"),
+    ("run", SCRIPT),
     ("version", ""),
 ];
+
+/// What `run` runs: words behind it are the script's own.
+const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
 const WRONG: [(&str, &[&str]); 35] = [
@@ -67,11 +71,15 @@ const WRONG: [(&str, &[&str]); 35] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 14] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
     "--keep",
+    "--lua-cpu",
+    "--lua-memory",
+    "--lua-time",
+    "--lua-vm-memory",
     "--max-connections",
     "--max-requests-per-connection",
     "--memory-budget",
@@ -107,8 +115,15 @@ fn flags(help: &str) -> Vec<Flag> {
 /// A wrong command line: exit 2, one line about this flag, and nothing is done.
 #[track_caller]
 fn is_refused(folder: &Folder, verb: &str, operands: &str, words: &[&str], about: &str) {
-    let command_line = format!("{verb} {operands}");
-    let output = command(folder, &command_line).args(words).output().expect("it runs");
+    let misses_value = matches!(words, [word] if !word.contains('='));
+    let (before, behind) = match operands {
+        // Without a value a flag would take the operand for it.
+        SCRIPT if misses_value => ("", None),
+        SCRIPT => ("", Some(SCRIPT)),
+        operands => (operands, None),
+    };
+    let mut command = command(folder, &format!("{verb} {before}"));
+    let output = command.args(words).args(behind).output().expect("it runs");
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(2), "{verb} {words:?}: {said}");
     assert!(said.starts_with(&format!("pinion: {about}")), "{verb} {words:?}: {said:?}");
