@@ -288,8 +288,10 @@ fn a_script_at_the_command_line_has_the_limits_that_it_is_given() {
 fn an_interrupt_ends_a_script() {
     for text in ["print('up') pinion.every(60, function() end)", "print('up') while true do end"] {
         let (_folder, path) = script(text);
-        let mut command = Command::new(pinion());
-        let child = command.arg("run").arg(&path).stdout(Stdio::piped()).spawn();
+        // Whoever runs the tests behind a shell's `&` has had the signal ignored, for them too.
+        let mut command = Command::new("env");
+        let command = command.arg("--default-signal=INT").arg(pinion()).arg("run").arg(&path);
+        let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.expect("started");
         let mut line = String::new();
         let out = child.stdout.take().expect("its output");
