@@ -267,8 +267,12 @@ impl Vm {
         let _limited = self.lua.set_memory_limit(0);
         left.cpu = left.cpu.saturating_sub(spent.cpu);
         left.steps = self.steps.get();
-        let used = self.lua.used_memory().saturating_sub(before);
-        left.memory_bytes = left.memory_bytes.saturating_sub(used);
+        let after = self.lua.used_memory();
+        left.memory_bytes = match after.checked_sub(before) {
+            Some(used) => left.memory_bytes.saturating_sub(used),
+            // What was collected: a request that lets go of what it has had may run for long.
+            None => (left.memory_bytes + (before - after)).min(self.allowance.memory_bytes),
+        };
         if spent.is_over || left.cpu.is_zero() {
             return Step::Failed(Fault::OverBudget(OVER_BUDGET.to_owned()));
         }

@@ -100,3 +100,32 @@ fn whatever_a_script_breaks_it_breaks_for_itself() {
     }
     assert!(room.vm.coroutine().is_ok());
 }
+
+#[test]
+fn what_a_request_lets_go_of_is_its_own_again() {
+    let mut room = Room::new();
+    let ends = |room: &mut Room, code: &str| {
+        let function = room.vm.lua.load(code).into_function().expect(code);
+        let coroutine = room.vm.lua.create_thread(function).expect("a coroutine");
+        let mut left = Left { memory_bytes: 8 << 20, ..Left::default() };
+        loop {
+            match room.vm.resume(NOBODY, &coroutine, true, &mut room.budget, &mut left) {
+                Step::Waits(_) => {}
+                Step::Done(_) => return true,
+                Step::Failed(_) => return false,
+            }
+        }
+    };
+    let turns = |keeps: &str| {
+        format!(
+            "local kept = {{}}
+            for turn = 1, 200 do
+                local text = ('x'):rep(100000) .. turn
+                {keeps}
+                pinion.sleep(0)
+            end"
+        )
+    };
+    assert!(ends(&mut room, &turns("")));
+    assert!(!ends(&mut room, &turns("kept[turn] = text")));
+}
