@@ -197,6 +197,9 @@ impl Reader {
                 are_built(&self.document, &own);
             }
             ["curl", rest @ ..] => self.asks(rest),
+            ["mkdir", folders @ ..] => folders.iter().for_each(|folder| {
+                fs::create_dir(self.folder.join(folder)).expect("a new folder");
+            }),
             ["sudo", ..] => self.tries(command.trim_start_matches("sudo ")),
             ["tar", rest @ ..] => is_package_of_ours(&self.document, rest),
             ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
