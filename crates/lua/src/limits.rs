@@ -176,3 +176,9 @@ pub const FILE_SEGMENT_MAX_BYTES: usize = 255;
 /// Timers that a worker keeps before it looks for those of tasks that are over; with more it looks
 /// whenever their number has doubled.
 pub const TIMERS_MIN: usize = 1024;
+
+/// Texts whose escaped form a VM remembers, for each way of escaping; then it begins anew.
+pub const ESCAPED_MAX: usize = 1000;
+
+/// Most bytes of such a text: names and numbers, not paragraphs.
+pub const ESCAPED_MAX_BYTES: usize = 100;

@@ -15,7 +15,9 @@ mod name;
 mod parameters;
 
 use crate::library::{codec, json};
-use crate::limits::{ANSWER_BUFFER_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES};
+use crate::limits::{
+    ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,
+};
 use crate::problem::Problem;
 use crate::router::Router;
 use crate::vm::relaxed;
@@ -71,6 +73,8 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     let host = lua.create_table()?;
     host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
+    host.raw_set("ESCAPED_MAX", ESCAPED_MAX)?;
+    host.raw_set("ESCAPED_MAX_BYTES", ESCAPED_MAX_BYTES)?;
     let (escapers, takes_numbers) = (lua.create_table()?, lua.create_table()?);
     for context in Context::ALL {
         let Some(escape) = escaper(context) else { continue };

@@ -11,6 +11,7 @@ local spawned, wait = prelude.spawned, prelude.wait
 local child, current, wake, watch =
     prelude.host.child, prelude.host.current, prelude.host.wake, prelude.host.watch
 local BUFFER_BYTES, PIECES = host.ANSWER_BUFFER_BYTES, host.PAGE_PIECES
+local KNOWN, KNOWN_BYTES = host.ESCAPED_MAX, host.ESCAPED_MAX_BYTES
 local set_field, takes = prelude.host.set_field, host.parameters
 local json_encode, query_of, null = host.json_encode, host.query, host.null
 
@@ -33,10 +34,23 @@ end
 
 -- Numbers need no escaping where they have only harmless signs.
 local function escaper(escape, takes_numbers)
+    -- Pages show the same short texts again and again, and a look into a table is compiled.
+    local known, count = {}, 0
     return function(value)
+        local escaped = known[value]
+        if escaped then
+            return escaped
+        end
         local kind = type(value)
         if kind == "string" then
-            return escape(value)
+            escaped = escape(value)
+            if #value <= KNOWN_BYTES then
+                if count == KNOWN then
+                    known, count = {}, 0
+                end
+                known[value], count = escaped, count + 1
+            end
+            return escaped
         elseif kind == "number" and takes_numbers then
             return tostring(value)
         end

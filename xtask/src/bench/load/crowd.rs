@@ -17,8 +17,8 @@ pub(crate) const NAME: &str = "lua-crowd";
 const CONNECTIONS: u32 = 10_000;
 /// Long enough for all of them to be opened and asked several times.
 const SECONDS: u32 = 8;
-/// What may be resident with all of them, in bytes.
-const GOAL_BYTES: f64 = 40.0 * 1024.0 * 1024.0;
+/// What may be resident with all of them, in MiB.
+const GOAL_MIB: f64 = 40.0;
 
 /// Measures all servers; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
@@ -31,9 +31,10 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         (Program::Eighties, "80s, MiB"),
     ] {
         let Some((bytes, answers)) = each(shop, program)? else { continue };
-        let figure = Figure::of(name, bytes);
-        let figure = if program.is_pinion() { figure.at_most(GOAL_BYTES) } else { figure };
-        let shown = format!("{:.1} ({answers} answers)", bytes / f64::from(1 << 20));
+        let mib = bytes / f64::from(1 << 20);
+        let figure = Figure::of(name, mib);
+        let figure = if program.is_pinion() { figure.at_most(GOAL_MIB) } else { figure };
+        let shown = format!("{mib:.1} ({answers} answers)");
         figures.push(Figure { shown, ..figure });
         data.insert(program.name().to_owned(), json!({ "bytes": bytes, "answers": answers }));
     }
