@@ -93,6 +93,13 @@ fn forgets_nothing_that_was_typed(browser: &mut Browser) {
     browser.evaluate("document.querySelector('form').noValidate = true");
     let visit = browser.follow(&sign(" ", MESSAGE));
     assert_eq!(visit.answers[0].status, 422);
+    // A browser moves the focus when it draws, which is after it has loaded.
+    browser.evaluate(
+        "new Promise(done => {
+             const look = () => document.activeElement.id ? done() : setTimeout(look, 5);
+             look();
+         })",
+    );
     let error = browser.evaluate(
         "document.getElementById(
              document.activeElement.getAttribute('aria-describedby')).innerText",
