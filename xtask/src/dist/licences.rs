@@ -20,7 +20,7 @@ const OTHERS: [&str; 5] = [".c", ".h", ".json", ".rs", ".toml"];
 const UNUSED: [&str; 4] = ["benches/", "examples/", "fuzz/", "tests/"];
 
 /// Crates that come without a text, and the one by the same people from the same place that has it.
-const TEXT_OF: [(&str, &str); 1] = [("alloc-stdlib", "alloc-no-stdlib")];
+const TEXT_OF: [(&str, &str); 2] = [("alloc-stdlib", "alloc-no-stdlib"), ("mlua-sys", "mlua")];
 
 /// What the GNU C library says about itself, where Debian keeps it.
 const C_LIBRARY: &str = "/usr/share/doc/libc6-dev/copyright";
