@@ -194,7 +194,7 @@ fn what_is_left_out_of_the_site_starts_no_build() {
         &|| {
             let saved = File::options().append(true).open(folder.join("site/page.html~"));
             saved.and_then(|mut file| file.write_all(b"more")).expect("written");
-            // Not so a Lua file, which is left out of this site: code is watched for in any.
+            folder.write("site/x.lua", "after");
             fs::create_dir(folder.join("site/.cache")).expect("made");
         },
     ];

@@ -162,7 +162,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 fn tell_found(found: &Found, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
-    progress.linked(&found.links);
+    progress.walked(&found.links, found.is_dynamic);
 }
 
 fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {

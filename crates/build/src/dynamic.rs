@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::names::{is_copy_of_script, is_page, is_script, path_and_name};
+use crate::names::{MAIN, is_copy_of_script, is_page, is_script, path_and_name};
 use crate::source::Stamp;
 use crate::walk::{Found, SourceFile, relative};
 
@@ -23,9 +23,6 @@ pub(crate) const CONTENT_FOLDER: &str = "public_html";
 
 /// What stands before the keys of what lies in it.
 const CONTENT_PREFIX: &[u8] = b"/public_html";
-
-/// The script that makes a folder a dynamic site.
-const MAIN: &[u8] = b"/main.lua";
 
 /// Folders whose names begin so are ignored.
 const IGNORED_PREFIX: &[u8] = b"i.";

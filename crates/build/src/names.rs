@@ -61,6 +61,8 @@ const SPECIAL_NAMES: [&[u8]; 4] = [b"_redirects", b"_redirects.txt", b"_headers"
 const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
+/// The script that makes a folder a dynamic site.
+pub(crate) const MAIN: &[u8] = b"/main.lua";
 /// What copies of scripts have in their names: `main.lua.bak`, `main.lua.gz`.
 const COPY_INFIX: &[u8] = b".lua.";
 
@@ -150,23 +152,30 @@ impl Names {
     }
 
     /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
-    /// code.
-    pub fn may_matter(&self, path: &Path) -> bool {
-        self.all(path, |verdict, name, is_last| match verdict {
-            Verdict::Take => true,
-            Verdict::Special => rules_file(name).is_some() || (is_last && is_code(name)),
-            Verdict::Skip => false,
+    /// code. Of code a static site depends only on what would make it a dynamic one.
+    pub fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
+        self.all(path, |verdict, key, is_last| {
+            let (_, name) = path_and_name(key);
+            let is_read = is_dynamic || is_page(name) || key == MAIN;
+            match verdict {
+                Verdict::Take => true,
+                Verdict::Special => {
+                    rules_file(name).is_some() || (is_last && is_code(name) && is_read)
+                }
+                Verdict::Skip => false,
+            }
         })
     }
 
-    /// Whether `holds` for the verdict about each component of a path, told whether it is the last.
+    /// Whether `holds` for the verdict about each component of a path, told where it lies, with a
+    /// slash in front, and whether it is the last.
     fn all(&self, path: &Path, holds: impl Fn(Verdict, &[u8], bool) -> bool) -> bool {
         let mut key = Vec::new();
         let mut names = path.iter().map(OsStr::as_bytes).peekable();
         while let Some(name) = names.next() {
             key.push(b'/');
             key.extend_from_slice(name);
-            if !holds(self.judge(&key, name), name, names.peek().is_none()) {
+            if !holds(self.judge(&key, name), &key, names.peek().is_none()) {
                 return false;
             }
         }
@@ -342,16 +351,21 @@ mod tests {
         }
     }
 
+    /// Whether it may be part, and whether it may matter to a static site and to a dynamic one.
+    fn part_and_matters(names: &Names, path: &str) -> (bool, [bool; 2]) {
+        let path = Path::new(path);
+        let matters = [false, true].map(|is_dynamic| names.may_matter(path, is_dynamic));
+        (names.may_be_part(path), matters)
+    }
+
     #[test]
     fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
         let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()]).unwrap();
         for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
-            let path = Path::new(path);
-            assert!(names.may_be_part(path) && names.may_matter(path), "{}", path.display());
+            assert_eq!(part_and_matters(&names, path), (true, [true, true]), "{path}");
         }
         for path in [".git", ".git/index", "a/drafts/b/c.html", "old/x.md", "a.log", "x.lua/y"] {
-            let path = Path::new(path);
-            assert!(!names.may_be_part(path) && !names.may_matter(path), "{}", path.display());
+            assert_eq!(part_and_matters(&names, path), (false, [false, false]), "{path}");
         }
     }
 
@@ -359,15 +373,21 @@ mod tests {
     fn rules_matter_and_are_no_part() {
         let names = Names::new(&["drafts".to_owned()]).unwrap();
         for path in ["_headers", "_redirects.txt", "a/_redirects"] {
-            let path = Path::new(path);
-            assert!(!names.may_be_part(path) && names.may_matter(path), "{}", path.display());
-        }
-        for path in ["main.lua", "lib/x.lua", "a.dyn.html", "a/b.priv.txt"] {
-            let path = Path::new(path);
-            assert!(!names.may_be_part(path) && names.may_matter(path), "{}", path.display());
+            assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
         }
         for path in ["_Headers", "drafts/_redirects", ".git/_redirects", ".x.lua", "drafts/x.lua"] {
-            assert!(!names.may_matter(Path::new(path)), "{path}");
+            assert_eq!(part_and_matters(&names, path).1, [false, false], "{path}");
+        }
+    }
+
+    #[test]
+    fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
+        let names = Names::new(&[]).unwrap();
+        for path in ["main.lua", "a.dyn.html", "public_html/a.dyn.html"] {
+            assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
+        }
+        for path in ["lib/x.lua", "lib/main.lua", "a/b.priv.txt", "a.dyn.priv.html"] {
+            assert_eq!(part_and_matters(&names, path), (false, [false, true]), "{path}");
         }
     }
 

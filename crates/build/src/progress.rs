@@ -11,9 +11,10 @@ pub trait Progress {
     }
 
     /// The walk is over, and met these links, below the source. They were followed, apart from
-    /// those that lead nowhere or to a folder above them. Told also when the build then fails.
-    fn linked(&self, links: &[PathBuf]) {
-        let _ = links;
+    /// those that lead nowhere or to a folder above them. On whether the site is dynamic depends
+    /// what [matters](crate::Names::may_matter) from now on. Told also when the build then fails.
+    fn walked(&self, links: &[PathBuf], is_dynamic: bool) {
+        let _ = (links, is_dynamic);
     }
 
     /// So many files, with so many bytes of content, are done.

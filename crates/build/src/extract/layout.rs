@@ -190,7 +190,11 @@ impl<'a> Layout<'a> {
         let is_read = match entry.path().first() {
             Some(b'/') => names.may_be_part(&relative(&path)),
             // Named by the build, or kept because it was read.
-            _ => is_fallback(entry) || is_error_page(entry) || names.may_matter(&relative(&path)),
+            _ => {
+                is_fallback(entry)
+                    || is_error_page(entry)
+                    || names.may_matter(&relative(&path), true)
+            }
         };
         if !is_read || (*is_dynamic && dynamic::is_left_out(&path)) {
             return refuse(RefusalReason::LeftOut);
@@ -234,7 +238,7 @@ impl Layout<'_> {
         }
         if (is_beside && !is_script(name))
             || dynamic::is_left_out(path)
-            || !names.may_matter(&relative(&file))
+            || !names.may_matter(&relative(&file), true)
         {
             return refuse(RefusalReason::LeftOut);
         }

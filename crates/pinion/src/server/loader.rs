@@ -1,7 +1,7 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
 use super::generation::Generation;
-use super::watch::LinkTeller;
+use super::watch::WalkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
@@ -28,15 +28,15 @@ pub(crate) struct Loader {
     content: Content,
     lua: LuaSettings,
     folders: Vec<FolderAt>,
-    links: Option<LinkTeller>,
+    watch: Option<WalkTeller>,
 }
 
 impl Loader {
-    /// For a source and the settings it is served with. The links that a build meets are told to
-    /// `links`.
-    pub(crate) fn new(source: Source, settings: &SiteSettings, links: Option<LinkTeller>) -> Self {
+    /// For a source and the settings it is served with. What the walk of a build meets is told to
+    /// `watch`.
+    pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
-        Self { source, memory: settings.memory, content, lua: settings.lua, folders, links }
+        Self { source, memory: settings.memory, content, lua: settings.lua, folders, watch }
     }
 
     /// What is loaded.
@@ -123,7 +123,7 @@ impl Loader {
             options.external_min_bytes = None;
         }
         let memory = memory_file().context("cannot get memory for the site")?;
-        let progress = self.links.as_ref().map_or(&() as &dyn Progress, |links| links);
+        let progress = self.watch.as_ref().map_or(&() as &dyn Progress, |watch| watch);
         let built = pinion_build::build(path, &options, memory, progress);
         let built = built.map_err(build_options::failure)?;
         for problem in &built.summary.problems {

@@ -46,7 +46,7 @@ impl UnloadedSite {
         let watched = settings.watch || source.is_watched();
         let watch = watched.then(|| Watch::new(&source, &settings.content));
         let watch = watch.transpose()?;
-        let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::link_teller));
+        let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::walk_teller));
         Ok(Self { settings, loader, watch })
     }
 

@@ -56,14 +56,14 @@ pub(crate) struct Watch {
     inbox: Receiver<Notice>,
 }
 
-/// Tells a watch which links a build has met.
+/// Tells a watch what the walk of a build has met.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkTeller(Sender<Notice>);
+pub(crate) struct WalkTeller(Sender<Notice>);
 
-impl Progress for LinkTeller {
-    fn linked(&self, links: &[PathBuf]) {
+impl Progress for WalkTeller {
+    fn walked(&self, links: &[PathBuf], is_dynamic: bool) {
         // Nobody listens any more when the program ends.
-        let _ended = self.0.send(Notice::Links(links.to_owned()));
+        let _ended = self.0.send(Notice::Walked(links.to_owned(), is_dynamic));
     }
 }
 
@@ -78,8 +78,8 @@ impl Watch {
     }
 
     /// For every build of the source, before the start too.
-    pub(crate) fn link_teller(&self) -> LinkTeller {
-        LinkTeller(self.sender.clone())
+    pub(crate) fn walk_teller(&self) -> WalkTeller {
+        WalkTeller(self.sender.clone())
     }
 
     /// Starts watching on a thread of its own.
@@ -110,8 +110,8 @@ impl Watch {
             ended: false,
         };
         // Nothing is watched yet, so these are the links of the first build.
-        while let Ok(Notice::Links(links)) = running.inbox.try_recv() {
-            running.target.take_links(links);
+        while let Ok(Notice::Walked(links, is_dynamic)) = running.inbox.try_recv() {
+            running.target.take_walked(links, is_dynamic);
         }
         running.arm()?;
         thread::Builder::new().name("watch".to_owned()).spawn(move || running.run(on_change))?;
@@ -125,8 +125,8 @@ enum Notice {
     Change(Vec<PathBuf>),
     /// Something happened, and nobody knows where.
     Lost,
-    /// A build has met these links, below the source.
-    Links(Vec<PathBuf>),
+    /// A build has met these links, below the source; whether its site is dynamic.
+    Walked(Vec<PathBuf>, bool),
     /// Nobody wants to know any more.
     End,
 }
@@ -240,11 +240,11 @@ impl Running {
                 }
                 paths.iter().any(|path| self.target.concerns(path))
             }
-            Notice::Links(links) => {
-                // What lies behind a new one was not watched when it was built: once more.
-                let is_new = self.target.take_links(links);
+            Notice::Walked(links, is_dynamic) => {
+                // What was not watched when it was built may have changed since: once more.
+                let is_more = self.target.take_walked(links, is_dynamic);
                 self.arm_or_tell();
-                is_new
+                is_more
             }
         }
     }
@@ -354,9 +354,9 @@ impl Target {
         }
     }
 
-    fn take_links(&mut self, links: Vec<PathBuf>) -> bool {
+    fn take_walked(&mut self, links: Vec<PathBuf>, is_dynamic: bool) -> bool {
         match self {
-            Self::Folder(scope) => scope.take_links(links),
+            Self::Folder(scope) => scope.take_walked(links, is_dynamic),
             Self::Archive { .. } => false,
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct Scope {
     /// The link to be looked at next.
     next: usize,
     places: Vec<Place>,
+    /// Whether the last build took it for a dynamic site. Before the first one all code matters.
+    is_dynamic: bool,
     /// Files that links lead to, where they really are.
     files: HashSet<PathBuf>,
 }
@@ -60,6 +62,7 @@ impl Scope {
             links: Vec::new(),
             next: 0,
             places: Vec::new(),
+            is_dynamic: true,
             files: HashSet::new(),
         };
         scope.resolve();
@@ -70,21 +73,23 @@ impl Scope {
         &self.source
     }
 
-    /// Takes over the links that a build has met, below the source; true when there are new ones.
-    pub(super) fn take_links(&mut self, paths: Vec<PathBuf>) -> bool {
+    /// Takes over the links that a build has met, below the source, and whether its site is
+    /// dynamic; true when something matters now that did not before.
+    pub(super) fn take_walked(&mut self, links: Vec<PathBuf>, is_dynamic: bool) -> bool {
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
-        let mut is_new = false;
-        for path in paths {
+        let mut is_more = is_dynamic && !self.is_dynamic;
+        for path in links {
             // What was seen of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
-                is_new = true;
+                is_more = true;
                 look(&self.source.join(&path))
             });
             self.links.push(Link { path, seen });
         }
         self.next = 0;
-        is_new
+        self.is_dynamic = is_dynamic;
+        is_more
     }
 
     /// Finds out anew where everything is.
@@ -139,7 +144,7 @@ impl Scope {
     pub(super) fn concerns(&self, real: &Path) -> bool {
         let is_in = |place: &Place| {
             let below = real.strip_prefix(&place.real);
-            below.is_ok_and(|below| self.names.may_matter(&place.path.join(below)))
+            below.is_ok_and(|below| self.names.may_matter(&place.path.join(below), self.is_dynamic))
         };
         self.files.contains(real) || self.places.iter().any(is_in)
     }
@@ -192,7 +197,8 @@ mod tests {
             for (path, target) in links {
                 symlink(target, self.0.join("site").join(path)).expect("a link");
             }
-            assert!(scope.take_links(links.iter().map(|(path, _)| path.into()).collect()));
+            let paths: Vec<PathBuf> = links.iter().map(|(path, _)| path.into()).collect();
+            assert_eq!(scope.take_walked(paths, false), !links.is_empty());
             scope.resolve();
             scope
         }
@@ -229,6 +235,21 @@ mod tests {
     }
 
     #[test]
+    fn all_code_concerns_a_dynamic_site() {
+        let folder = Folder::new("code");
+        let mut scope = folder.scope(&[]);
+        let concerned = |scope: &Scope| {
+            ["site/main.lua", "site/a.dyn.html", "site/x.lua", "site/a.priv.html"]
+                .map(|path| scope.concerns(&folder.0.join(path)))
+        };
+        assert_eq!(concerned(&scope), [true, true, false, false]);
+        assert!(scope.take_walked(Vec::new(), true), "code may have changed unnoticed");
+        assert_eq!(concerned(&scope), [true; 4]);
+        assert!(!scope.take_walked(Vec::new(), true) && !scope.take_walked(Vec::new(), false));
+        assert_eq!(concerned(&scope), [true, true, false, false]);
+    }
+
+    #[test]
     fn no_folder_is_watched_twice() {
         let folder = Folder::new("twice");
         let links = [("parts", ".parts"), ("one.html", "../out/a.html"), ("none", "nothing")];
@@ -239,7 +260,7 @@ mod tests {
         let mut scope = scope;
         symlink("../out", folder.0.join("site/out")).expect("a link");
         let paths = ["parts", "one.html", "none", "out"];
-        assert!(scope.take_links(paths.map(PathBuf::from).to_vec()));
+        assert!(scope.take_walked(paths.map(PathBuf::from).to_vec(), false));
         scope.resolve();
         let whole = (folder.0.join("out"), RecursiveMode::Recursive);
         assert_eq!(scope.watches(), Watches::from([whole, site]));
@@ -255,7 +276,7 @@ mod tests {
         assert!(scope.concerns(&folder.0.join("out/a.html")));
         assert!(!scope.concerns(&folder.0.join("out/b.html")));
         assert!(scope.watches().contains_key(&folder.0.join("out")));
-        assert!(!scope.take_links(Vec::new()) && !scope.has_moved());
+        assert!(!scope.take_walked(Vec::new(), false) && !scope.has_moved());
         fs::remove_file(&rules).expect("removed");
         assert!(scope.has_moved());
         scope.see();
@@ -273,7 +294,7 @@ mod tests {
         let mut scope = folder.scope(&[("z.html", "../out/a.html")]);
         let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));
         let all: Vec<PathBuf> = many.chain(["z.html".into()]).collect();
-        assert!(scope.take_links(all.clone()) && !scope.take_links(all));
+        assert!(scope.take_walked(all.clone(), false) && !scope.take_walked(all, false));
         assert!((0..6).all(|_| !scope.has_moved()));
         fs::write(folder.0.join("out/a.html"), "another length").expect("written");
         assert!((0..3).any(|_| scope.has_moved()));
