@@ -76,18 +76,18 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("ESCAPED_MAX", ESCAPED_MAX)?;
     host.raw_set("ESCAPED_MAX_BYTES", ESCAPED_MAX_BYTES)?;
     let (escapers, takes_numbers) = (lua.create_table()?, lua.create_table()?);
-    let harmless = lua.create_table()?;
+    let markup = lua.create_table()?;
     for context in Context::ALL {
         let Some(escape) = escaper(context) else { continue };
         escapers.raw_set(context.function(), function(lua, escape)?)?;
         takes_numbers.raw_set(context.function(), context.takes_numbers())?;
-        if cfg!(feature = "luajit") && is_by_bytes(context) {
-            harmless.raw_set(context.function(), harmless_bytes(lua, escape)?)?;
-        }
+        // Without a compiler one call is less than several.
+        let is_markup = matches!(context, Context::Text | Context::Attribute);
+        markup.raw_set(context.function(), is_markup && cfg!(feature = "luajit"))?;
     }
     host.raw_set("escapers", escapers)?;
     host.raw_set("takes_numbers", takes_numbers)?;
-    host.raw_set("harmless", harmless)?;
+    host.raw_set("is_markup", markup)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;
@@ -122,17 +122,6 @@ fn escaper(context: Context) -> Option<Escape> {
         Context::Comment => escape::comment,
         Context::Script | Context::ScriptAttribute | Context::Raw => return None,
     })
-}
-
-/// Whether a text of bytes that need no escaping alone needs none. A name does: `on` begins one of
-/// a handler.
-fn is_by_bytes(context: Context) -> bool {
-    context != Context::Name
-}
-
-/// Of each byte whether it needs no escaping.
-fn harmless_bytes(lua: &Lua, escape: Escape) -> Result<Table> {
-    lua.create_table_from((0..=u8::MAX).map(|byte| (byte, escape(&[byte]).is_none())))
 }
 
 /// What needs no escaping is given back as it came, the same string of the VM.
