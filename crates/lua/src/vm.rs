@@ -134,7 +134,7 @@ impl Vm {
         host.work.kept.replace(kept);
         host.work.folders.replace(program.folders().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
-        pattern::install(&lua, &steps).map_err(trouble)?;
+        let find = pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =
             program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
@@ -143,7 +143,10 @@ impl Vm {
         let pages = Arc::clone(program.pages());
         let maker = match pages.is_empty() {
             true => None,
-            false => Some(pages::prepare(&lua, &parts, program.key().cloned()).map_err(trouble)?),
+            false => {
+                let key = program.key().cloned();
+                Some(pages::prepare(&lua, &parts, find, key).map_err(trouble)?)
+            }
         };
         let name = program.name().into();
         let (is_ended, idle) = (Cell::new(false), RefCell::default());

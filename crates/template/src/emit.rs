@@ -1,14 +1,16 @@
 //! The Lua of a page.
 //!
-//! Text and values that follow each other become one concatenation of up to
-//! [`RUN_MAX_PIECES`](crate::limits::RUN_MAX_PIECES), appended to the output in one go: LuaJIT
-//! joins them in one instruction, and the output has a fraction of the pieces. A value that calls
-//! something may write as well, so what stands before it goes out first.
+//! Text and values that follow each other, up to
+//! [`RUN_MAX_PIECES`](crate::limits::RUN_MAX_PIECES), are appended to the output in one go, each as
+//! a piece of its own: a concatenation would make a new text of Lua for each run, which costs more
+//! than the pieces. A value that calls something may write as well, so what stands before it goes
+//! out first, and all values are there before the first is appended.
 //!
 //! ```lua
 //! local __s,__e=... local __esc_html=__e.esc_html return function(__p,__o) local query=__p.query
-//! do local __v=__s[1]..__esc_html(query.name)..__s[2]
-//! local __n=__o.n+1 __o.n=__n __o[__n]=__v if __n>__o.most then __o:full()end end
+//! do local __1=__esc_html(query.name)
+//! local __n=__o.n __o[__n+1]=__s[1] __o[__n+2]=__1 __o[__n+3]=__s[2]
+//! __n=__n+3 __o.n=__n if __n>__o.most then __o:full()end end
 //! end
 //! ```
 //!
@@ -183,24 +185,31 @@ impl<'a> Emitter<'a> {
     /// Writes the code that appends what has been gathered.
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
-        if run.is_empty() {
+        let Some(Part::Text { origin, .. } | Part::Value { origin, .. }) = run.first() else {
             return;
-        }
-        for (rank, part) in run.into_iter().enumerate() {
-            let (Part::Text { origin, .. } | Part::Value { origin, .. }) = part;
-            self.at(origin);
-            self.write(if rank == 0 { b" do local __v=" } else { b".." });
-            match part {
-                Part::Text { bytes, .. } => {
-                    let number = self.segment(bytes);
-                    self.write(format!("__s[{number}]").as_bytes());
+        };
+        self.at(*origin);
+        let (mut pieces, mut values) = (Vec::with_capacity(run.len()), 0);
+        self.write(b" do");
+        for part in run {
+            pieces.push(match part {
+                Part::Text { bytes, .. } => format!("__s[{}]", self.segment(bytes)),
+                Part::Value { origin, source, show, context } => {
+                    values += 1;
+                    self.at(origin);
+                    self.write(format!(" local __{values}=").as_bytes());
+                    self.value(source, show, context);
+                    format!("__{values}")
                 }
-                Part::Value { source, show, context, .. } => self.value(source, show, context),
-            }
+            });
         }
-        self.write(
-            b" local __n=__o.n+1 __o.n=__n __o[__n]=__v if __n>__o.most then __o:full()end end",
-        );
+        self.write(b" local __n=__o.n");
+        for (rank, piece) in pieces.iter().enumerate() {
+            self.write(format!(" __o[__n+{}]={piece}", rank + 1).as_bytes());
+        }
+        let end =
+            format!(" __n=__n+{} __o.n=__n if __n>__o.most then __o:full()end end", pieces.len());
+        self.write(end.as_bytes());
     }
 
     fn value(&mut self, source: &Source<'_>, show: &Show, context: Context) {

@@ -27,8 +27,8 @@ pub const LOCALS_MAX: usize = 196;
 /// Variables of outer functions that one function may use: LuaJIT's bound.
 pub const UPVALUES_MAX: usize = 60;
 
-/// Pieces of text and values that are put together at once. Each takes a register, of which a
-/// function has 250 for all its variables too.
+/// Pieces of text and values that are appended at once. Each value is a variable meanwhile, of
+/// which a function has 200.
 pub const RUN_MAX_PIECES: usize = 16;
 
 /// Template strings within each other in a script; nobody writes three.

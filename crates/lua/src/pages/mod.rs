@@ -66,10 +66,16 @@ pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem>
 pub(crate) struct Maker(Function);
 
 /// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
+/// `find` is that of Lua itself.
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
+pub(crate) fn prepare(
+    lua: &Lua,
+    prelude: &Table,
+    find: Function,
+    key: Option<LinkKey>,
+) -> Result<Maker> {
     let host = lua.create_table()?;
     host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
@@ -88,6 +94,7 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("escapers", escapers)?;
     host.raw_set("takes_numbers", takes_numbers)?;
     host.raw_set("is_markup", markup)?;
+    host.raw_set("find", find)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;

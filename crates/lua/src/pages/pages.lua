@@ -6,7 +6,7 @@ local host, prelude = ...
 local concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack =
     table.concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack
 local find, format, huge, isyieldable =
-    string.find, string.format, math.huge, coroutine.isyieldable
+    host.find, string.format, math.huge, coroutine.isyieldable
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
 local child, current, wake, watch =

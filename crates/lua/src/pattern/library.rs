@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mlua::{BString, Lua, Table, Value, Variadic};
+use mlua::{BString, Function, Lua, Table, Value, Variadic};
 
 use super::LUAJIT;
 use super::failure::Failure;
@@ -37,16 +37,21 @@ type Ends = (i64, Option<i64>);
 type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
 
 /// Sets `find`, `gmatch`, `gsub`, `match` and `rep` of the table `string`, which is where methods
-/// of strings are looked up as well. Every search takes its steps from `steps`.
+/// of strings are looked up as well. Every search takes its steps from `steps`. Gives back the
+/// `find` of Lua itself, for short texts that are searched for plain ones.
 ///
 /// # Errors
 /// Out of memory, or the VM was opened without the libraries `string` and `table`.
-pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
+pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<Function> {
     install_with(lua, steps, SHORT_MAX_BYTES as i64)
 }
 
 /// The same, where a subject is short up to so many bytes.
-pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
+pub(super) fn install_with(
+    lua: &Lua,
+    steps: &StepsLeft,
+    short_bytes: i64,
+) -> mlua::Result<Function> {
     let desk = Rc::new(Desk {
         steps: steps.clone(),
         work: RefCell::new(Work { patterns: Patterns::default(), matcher: Matcher::new() }),
@@ -87,11 +92,12 @@ pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> ml
     let library = lua.load(include_str!("library.lua")).set_name("=string");
     let functions: Table = library.call((native, codes, short_bytes))?;
     let string: Table = lua.globals().raw_get("string")?;
+    let lua_find = string.raw_get("find")?;
     for pair in functions.pairs::<Value, Value>() {
         let (name, function) = pair?;
         string.raw_set(name, function)?;
     }
-    Ok(())
+    Ok(lua_find)
 }
 
 struct Desk {
