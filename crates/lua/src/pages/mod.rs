@@ -107,7 +107,6 @@ fn escaper(context: Context) -> Option<Escape> {
     Some(match context {
         Context::Text => escape::html,
         Context::Attribute => escape::attribute,
-        Context::BareAttribute => escape::bare_attribute,
         Context::Name => escape::name,
         Context::Url => escape::url,
         Context::UrlPath => escape::url_path,

@@ -8,7 +8,7 @@ fn values_are_escaped_by_where_they_stand() {
     for (page, shown) in [
         ("#[['<b> & \"c\"']]#[[nil]] #[[5]] #[[true]]", "&lt;b&gt; &amp; &quot;c&quot; 5 true"),
         ("<p title='#[[\"it's <\"]]'>", "<p title='it&#39;s &lt;'>"),
-        ("<p title=#[['a b']] class=#[['']]>", "<p title=a&#32;b class=\"\">"),
+        ("<p title='#[['']]' class=\"#[['a b']]\">", "<p title='' class=\"a b\">"),
         ("<p #[['onclick']] #[['x=y>']]>", "<p  xy>"),
         ("<a href='#[['javascript:alert(1)']]'>", "<a href='about:invalid'>"),
         ("<a href='#[['/a?b=c&d']]'>", "<a href='/a?b=c&amp;d'>"),

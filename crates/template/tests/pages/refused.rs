@@ -67,6 +67,14 @@ fn syntax() {
     refused("<?lu return 1\n| x\n ?>", 2, "`return`");
 }
 
+/// An empty value without quotes would take the next attribute for its own.
+#[test]
+fn attributes_without_quotes() {
+    refused("\n<a href=#[[x]] class=menu>", 2, "quotes around it");
+    refused("<p\ntitle=a#[[x]]>", 2, "quotes around it");
+    refused("<p\n#[[x]]=#[[y]]>", 2, "quotes around it");
+}
+
 #[test]
 fn includes() {
     refused(
