@@ -168,7 +168,8 @@ impl Maker {
         let is_streamed = !template.lent.contains(&"post_render");
         let (media, has_async) = (page.route.media, template.has_async);
         let is_parallel = has_async && template.parallel;
-        self.0.call((number, chunk, segments, media, used, is_streamed, has_async, is_parallel))
+        let kind = (media, used, is_streamed, has_async, is_parallel);
+        self.0.call((number, page.route.path.as_str(), chunk, segments, kind))
     }
 }
 
