@@ -63,7 +63,11 @@ pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem>
 }
 
 /// What makes handlers of pages in one VM.
-pub(crate) struct Maker(Function);
+pub(crate) struct Maker {
+    make: Function,
+    /// The globals of pages.
+    environment: Table,
+}
 
 /// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
 ///
@@ -96,7 +100,8 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     let open = move |lua: &Lua, query| link::open_query(lua, key.as_ref(), query);
     host.raw_set("open_query", lua.create_function(open)?)?;
     let chunk = lua.load(include_str!("pages.lua")).set_name("=pinion");
-    chunk.call((host, prelude)).map(Maker)
+    let (make, environment) = chunk.call((host, prelude))?;
+    Ok(Maker { make, environment })
 }
 
 /// Bytes escaped; `None` where nothing had to change.
@@ -161,7 +166,8 @@ impl Maker {
     fn page(&self, lua: &Lua, (number, rank): (usize, usize), page: &Page) -> Result<()> {
         let template = &page.template;
         let chunk = lua.load(&template.lua[..]).set_name(format!("={}", chunk_name(rank)));
-        let chunk = chunk.set_mode(ChunkMode::Text).into_function()?;
+        let chunk = chunk.set_mode(ChunkMode::Text).set_environment(self.environment.clone());
+        let chunk = chunk.into_function()?;
         let segments = template.segments.iter().map(|text| lua.create_string(text));
         let segments = lua.create_sequence_from(segments.collect::<Result<Vec<_>>>()?)?;
         let used = lua.create_sequence_from(template.lent.iter().copied())?;
@@ -169,7 +175,7 @@ impl Maker {
         let (media, has_async) = (page.route.media, template.has_async);
         let is_parallel = has_async && template.parallel;
         let kind = (media, used, is_streamed, has_async, is_parallel);
-        self.0.call((number, page.route.path.as_str(), chunk, segments, kind))
+        self.make.call((number, page.route.path.as_str(), chunk, segments, kind))
     }
 }
 

@@ -5,6 +5,7 @@ local host, prelude = ...
 
 local concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack =
     table.concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack
+local globals, setmetatable = _G, setmetatable
 local format, huge, isyieldable = string.format, math.huge, coroutine.isyieldable
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
@@ -88,6 +89,22 @@ function escapers.esc_js_attr(value)
     return attribute(script(text))
 end
 local html = escapers.esc_html
+
+-- What pages find by names that they have not declared: globals. One that is not there is a slip
+-- of the pen far more often than it is meant, and would show nothing.
+local environment = setmetatable({}, {
+    __metatable = false,
+    __newindex = globals,
+    __index = function(_, name)
+        local value = globals[name]
+        if value == nil then
+            name = tostring(name)
+            error("there is no variable \"" .. name .. "\"; declare it with `local`, or write `_G."
+                .. name .. "` for a global that may be nil", 2)
+        end
+        return value
+    end,
+})
 
 -- The answer of a page -----------------------------------------------------------------------
 
@@ -359,7 +376,7 @@ end
 -- Makes the handler of a page out of its path, its chunk, the text that it sends as it is, its type,
 -- the names of what it uses, and what it is: whether it can be sent while it is made, has blocks
 -- that wait, and they do so at the same time.
-return function(number, path, chunk, segments, media, used, is_streamed, has_async, is_parallel)
+local function make(number, path, chunk, segments, media, used, is_streamed, has_async, is_parallel)
     local page = chunk(segments, escapers)
     -- Places in a page that are filled later stay until then, and all behind them.
     local pieces = is_streamed and not is_parallel and PIECES or huge
@@ -393,3 +410,5 @@ return function(number, path, chunk, segments, media, used, is_streamed, has_asy
         end
     end)
 end
+
+return make, environment

@@ -291,6 +291,32 @@ fn what_cannot_run_around_pages_is_refused() {
     }
 }
 
+/// A name that nobody has declared is an error, not nothing.
+#[test]
+fn a_misspelt_name_is_told_by_its_line() {
+    let main = "known = 'global' flag = false";
+    let files = [
+        ("/main.lua", main),
+        ("/a.dyn.html", "<?lu local title = 'x' ?>\n#[[titel]]"),
+        ("/f.dyn.html", "\n<?lu local function f()\nreturn titel.x end\nf() ?>"),
+        ("/w.dyn.html", "a<?lua\ntitel() done() ?>"),
+        (
+            "/fine.dyn.html",
+            "#[[known]]#[[flag]]#[[_G.titel]]#[[query.x]]#[[locals.y]]#[[#_G.known]]",
+        ),
+        ("/set.dyn.html", "<?lu _G.made = 'made' ?>#[[made]]"),
+    ];
+    let mut site = Site::new(&files);
+    for (target, place) in [("/a", 2), ("/f", 3), ("/w", 2)] {
+        let report = site.report(target);
+        let expected =
+            format!("{target}.dyn.html:{place}: there is no variable \"titel\"; declare");
+        assert!(report.starts_with(&expected), "{report}");
+    }
+    assert_eq!(site.body("/fine"), "globalfalse6");
+    assert_eq!(site.body("/set"), "made");
+}
+
 #[test]
 fn forms_and_cookies_are_lent() {
     let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";

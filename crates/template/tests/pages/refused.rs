@@ -52,7 +52,10 @@ fn syntax() {
     refused("\n#[[]]", 2, "no expression");
     refused("\n#[[x -- y\n]]", 2, "no comments");
     refused("\n#[[x:5]]", 2, "a name");
-    refused("\n<?lu x", 2, "without its `?>`");
+    refused("\n<?lu x", 2, "without its `?>`; write");
+    refused("\n#[[x]\n<p>don't\n</p>", 2, "without its `]]`; write `#[[expression]]`");
+    refused("\n<?lua f()\n<p>don't\n</p>", 2, "without its `?>`; write");
+    refused("\n<?lu f()\n<p>don't\n<?lu g() ?>", 3, "the block begins in line 2");
     refused("\n<?lu x = 'a\n' ?>", 2, "string");
     refused("\n<?lu\n```x ?>", 3, "second ```");
     refused("\n<?lu x = [[ ?>", 2, "long string");
