@@ -373,7 +373,7 @@ local function rendered(lent, request, text)
     return text
 end
 
--- Makes the handler of a page out of its path, its chunk, the text that it sends as it is, its type,
+-- Makes the handler of a page out of its path, chunk, the text that it sends as it is, its type,
 -- the names of what it uses, and what it is: whether it can be sent while it is made, has blocks
 -- that wait, and they do so at the same time.
 local function make(number, path, chunk, segments, media, used, is_streamed, has_async, is_parallel)
