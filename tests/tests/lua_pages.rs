@@ -2,6 +2,7 @@
 //! an archive.
 #![forbid(unsafe_code)]
 
+use pinion_tests::body::decoded;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
@@ -41,10 +42,87 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("waits.dyn.html", "a<?lua pinion.spawn(done) pinion.sleep(0.001) write('b') done() ?>c"),
     ("large.dyn.html", "<?lu for n = 1, 20000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("long.dyn.html", "<?lu for n = 1, 1000 do ?>line #[[n]]\n<?lu end ?>"),
     ("error.dyn.html", "<p>\n<?lu local nothing = nil ?>\n#[[nothing.more]]"),
     ("link.dyn.html", "<a href=\"#[[to_url('/link', { id = 7 })]]\">#[[query.e and query.e.id]]"),
     ("plain.html", "<?lu not a template ?>"),
 ];
+
+/// Who may see what stands in `main.lua`; the pages know nothing of it.
+const GUARDED: &[(&str, &str)] = &[
+    (
+        "main.lua",
+        "pinion.use(function(req, res, next)
+            if req.cookies.who == nil and req.path ~= '/' then
+                res:status(401)
+                return 'who are you?'
+            end
+            req.locals = { who = req.cookies.who }
+            res:field('X-Guard', 'site')
+            return next()
+        end)
+        local admin = pinion.group('/admin')
+        admin.use(function(req, res, next)
+            if req.cookies.who ~= 'ann' then res:redirect('/') return end
+            res:write('[')
+            next()
+            res:write(']')
+        end)",
+    ),
+    ("index.dyn.html", "everybody"),
+    ("notes.dyn.html", "#[[cookies.who]] #[[locals.who]]"),
+    ("admin/index.dyn.html", "secret"),
+    ("admin/large.dyn.html", "<?lu for n = 1, 20000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("administrator.dyn.html", "not below it"),
+    ("admin/rendered.dyn.html", "x<?lu post_render(function(page) return page:upper() end) ?>"),
+    ("post.notes.dyn.html", "#[[form.text]], #[[cookies.who]]"),
+];
+
+#[test]
+fn what_the_main_script_puts_around_handlers_runs_around_pages() {
+    let site = Folder::with("guarded", GUARDED.iter().copied());
+    Matrix::of(site.path()).serve(&["--workers", "1"]).run(|server| {
+        let get = |target: &str, who: &str| {
+            server.exchange(&Request::get(target).field("Cookie", format!("who={who}")))
+        };
+        assert_eq!(server.get("/").text(), "everybody");
+        for target in ["/notes", "/admin/", "/admin/large", "/administrator", "/admin/rendered"] {
+            let refused = server.get(target);
+            assert_eq!((refused.status, refused.text()), (401, "who are you?"), "{target}");
+        }
+        let notes = get("/notes", "bob");
+        assert_eq!((notes.text(), notes.field("x-guard")), ("bob bob", Some("site")));
+        for target in ["/admin/", "/admin/large", "/admin/rendered"] {
+            let refused = get(target, "bob");
+            assert_eq!((refused.status, refused.text()), (303, ""), "{target}");
+        }
+        assert_eq!(get("/administrator", "bob").text(), "not below it");
+        assert_eq!(get("/admin/", "ann").text(), "[secret]");
+        assert_eq!(get("/admin/rendered", "ann").text(), "[X]");
+        let large: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
+        assert_eq!(get("/admin/large", "ann").text(), format!("[{large}]"));
+        let posted =
+            Request::new("POST", "/notes").field("Cookie", "who=bob").body(b"text=%3Cb%3E");
+        assert_eq!(server.exchange(&posted).text(), "&lt;b&gt;, bob");
+    });
+}
+
+/// Those that are sent whole, and those that go out while they are made.
+#[test]
+fn pages_are_compressed_for_who_likes_it() {
+    in_every_way(|server| {
+        for (target, coding) in [("/long", "gzip"), ("/long", "br"), ("/large", "gzip")] {
+            let asked = Request::get(target).field("Accept-Encoding", coding);
+            let answer = server.exchange(&asked);
+            assert_eq!(answer.field("content-encoding"), Some(coding), "{target}");
+            assert_eq!(answer.field("vary"), Some("Accept-Encoding"), "{target}");
+            let plain = server.get(target);
+            assert_eq!(plain.field("content-encoding"), None, "{target}");
+            assert_eq!(decoded(&answer), plain.body, "{target}");
+            assert!(answer.body.len() * 2 < plain.body.len(), "{target}");
+        }
+    });
+}
 
 fn site() -> Folder {
     Folder::with("pages", FILES.iter().copied())
@@ -153,7 +231,10 @@ fn the_environment_names_a_site_and_has_it_watched() {
     let server = Start::serve::<&str>(&[]).under(with_variables(&[&named, "RELOAD=true"])).start();
     assert_eq!(server.get("/form").text(), "<form method=post>");
     fs::write(site.path().join("form.dyn.html"), "<form>").expect("written");
-    server.wait_for_line(0, |line| line.starts_with("reloaded"));
+    let line = server.wait_for_line(0, |line| line.starts_with("reloaded"));
+    // Two paths of a plain file; all else is pages, the main script and a module.
+    let pages = FILES.iter().filter(|(path, _)| path.contains(".dyn.")).count();
+    assert!(line.ends_with(&format!(": 2 paths, {} files of code", pages + 2)), "{line}");
     while server.get("/form").text() != "<form>" {}
     server.stop();
 }

@@ -23,12 +23,14 @@
 //! | [`router`] | which handler a path gets |
 //! | [`allowance`] | what the operator lets scripts take |
 //! | [`problem`] | what is wrong with a script before it answers anything |
+//! | `absent` | what errors say about what only other Luas have |
 //! | [`limits`] | every limit with its reason |
 //!
 //! `prelude.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that is written in
 //! Lua: what can wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
+mod absent;
 pub mod allowance;
 mod answer;
 pub mod budget;

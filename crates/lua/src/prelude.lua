@@ -3,8 +3,8 @@
 
 local host = ...
 
-local concat, error, select, setmetatable, tostring, type =
-    table.concat, error, select, setmetatable, tostring, type
+local concat, error, ipairs, select, setmetatable, tostring, type =
+    table.concat, error, ipairs, select, setmetatable, tostring, type
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
@@ -322,6 +322,21 @@ local function register(method, pattern, handler, middleware)
     handlers[number] = around(middleware, handler)
 end
 
+-- What `use` was given, in order: { prefix of the group, function }.
+local outers = {}
+
+-- Puts around the handler of a page what was given to `use` for the site, and for groups whose
+-- prefix its path has.
+local function guarded(path, handler)
+    local middleware = {}
+    for _, outer in ipairs(outers) do
+        if host.is_below(outer[1], path) then
+            middleware[#middleware + 1] = outer[2]
+        end
+    end
+    return around(middleware, handler)
+end
+
 local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
 
 local function group(into, prefix, middleware)
@@ -342,11 +357,21 @@ local function group(into, prefix, middleware)
         if type(outer) ~= "function" then
             error("`use` needs a function(req, res, next)", 2)
         end
+        local why = host.group(prefix)
+        if why then
+            error(why, 2)
+        end
+        outers[#outers + 1] = { prefix, outer }
         middleware = { unpack(middleware) }
         middleware[#middleware + 1] = outer
     end
     function into.group(more, body)
-        local inner = group({}, prefix .. tostring(more), { unpack(middleware) })
+        local whole = prefix .. tostring(more)
+        local why = host.group(whole)
+        if why then
+            error(why, 2)
+        end
+        local inner = group({}, whole, { unpack(middleware) })
         if body then
             body(inner)
         end
@@ -364,8 +389,11 @@ local function special(name)
         if type(handler) ~= "function" then
             error("a function(req, res) is needed", 2)
         end
+        local why = host.special(name)
+        if why then
+            error(why, 2)
+        end
         handlers[name] = handler
-        host.special(name)
     end
 end
 
@@ -432,6 +460,7 @@ end
 _G.pinion = pinion
 -- What answers pages of templates stands on this.
 return strand, {
+    guarded = guarded,
     handlers = handlers,
     host = host,
     response = response_methods,

@@ -100,6 +100,13 @@ impl Program {
         self.main.is_none() && self.pages.is_empty()
     }
 
+    /// How many scripts, modules and pages it is made of.
+    #[must_use]
+    pub fn file_count(&self) -> u64 {
+        let is_apart = self.main.is_some() && !self.code.contains_key(&*self.name);
+        (self.code.len() + self.pages.len() + usize::from(is_apart)) as u64
+    }
+
     /// What errors call it; scripts that follow each other under one name share what they keep.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -1,10 +1,12 @@
 //! `require`: the Lua files of a site as modules. In the sandbox there is no other way to one: no
 //! search path, no loader, no bytecode.
 
+use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::Files;
 use crate::problem::Problem;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Puts `require` into a VM.
@@ -35,13 +37,31 @@ fn found(lua: &Lua, code: &Files, name: &str) -> (Option<Function>, Option<Strin
     let places = places(name);
     let Some((place, text)) = places.iter().find_map(|place| code.get_key_value(place)) else {
         let [beside, within] = places;
-        let why = format!("require: there is no module {name:?}: neither {beside} nor {within}");
+        let shown = modules(code);
+        let why =
+            format!("require: there is no module {name:?}: neither {beside} nor {within}; {shown}");
         return (None, Some(why));
     };
     let chunk = lua.load(&text[..]).set_name(format!("@{place}")).set_mode(ChunkMode::Text);
     match chunk.into_function() {
         Ok(function) => (Some(function), None),
         Err(error) => (None, Some(format!("require: {}", Problem::new(&error)))),
+    }
+}
+
+/// Which modules there are, as an error says it.
+fn modules(code: &Files) -> String {
+    let names = code.keys().filter_map(|path| {
+        let name = path.trim_start_matches('/').strip_suffix(".lua")?;
+        // What has a point in its name is found by no name.
+        (!name.contains('.') && name != "main").then(|| name.replace('/', "."))
+    });
+    let names: BTreeSet<String> = names.collect();
+    let shown: Vec<&str> = names.iter().take(MODULES_SHOWN_MAX).map(String::as_str).collect();
+    match names.len() {
+        0 => "the site has no modules".to_owned(),
+        count if count > shown.len() => format!("there are {} and others", shown.join(", ")),
+        _ => format!("there are {}", shown.join(", ")),
     }
 }
 

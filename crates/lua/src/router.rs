@@ -357,6 +357,26 @@ impl Methods {
     }
 }
 
+/// Whether patterns can begin with a prefix, which may be empty.
+///
+/// # Errors
+/// [`PatternError`].
+pub(crate) fn check_prefix(prefix: &str) -> Result<(), PatternError> {
+    // With another segment behind it, so that `*name` is not the last one.
+    check(&format!("{prefix}/-")).map(drop)
+}
+
+/// Whether a path is below a checked prefix: it has its segments in front, `:name` being any one.
+pub(crate) fn is_below_prefix(prefix: &str, path: &str) -> bool {
+    let mut segments = path.split('/');
+    let matches = |wanted: &str, have: &str| match wanted.starts_with(':') {
+        true => !have.is_empty(),
+        false => wanted == have,
+    };
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    prefix.split('/').all(|wanted| segments.next().is_some_and(|have| matches(wanted, have)))
+}
+
 /// The names of its parameters.
 fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
     if pattern.len() > PATTERN_MAX_BYTES {

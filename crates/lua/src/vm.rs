@@ -15,6 +15,7 @@ use std::time::Duration;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
 
+use crate::absent;
 use crate::allowance::Allowance;
 use crate::budget::{Budget, OVER_BUDGET};
 use crate::kept::Kept;
@@ -98,8 +99,9 @@ impl Fault {
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let mut lines = text.lines();
         let first = without_our_place(lines.next().unwrap_or_default());
+        let first = format!("{first}{}", absent::advice(first).unwrap_or_default());
         let theirs = lines.filter(|line| !line.trim_start().starts_with(OURS));
-        Self::Error([first].into_iter().chain(theirs).collect::<Vec<_>>().join("\n"))
+        Self::Error([&*first].into_iter().chain(theirs).collect::<Vec<_>>().join("\n"))
     }
 }
 

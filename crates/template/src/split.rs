@@ -113,7 +113,7 @@ impl Splitter<'_> {
             self.lexer.space();
             let rest = self.lexer.rest();
             if rest.is_empty() {
-                return Err(Fault::new(line, "`#[[` without its `]]`"));
+                return Err(unclosed(line));
             }
             if rest.starts_with(b"--") {
                 return Err(Fault::new(self.lexer.line, "there are no comments in a `#[[ ]]`"));
@@ -131,7 +131,11 @@ impl Splitter<'_> {
                 self.lexer.skip(1 + length);
                 break;
             }
-            let token = self.lexer.token()?;
+            // Where the end is missing, the rest of the page is read as Lua.
+            let token = self.lexer.token().map_err(|fault| match fault.line == line {
+                true => fault,
+                false => unclosed(line),
+            })?;
             match token.kind {
                 Kind::Fixed("[") => squares += 1,
                 Kind::Fixed("]") => squares = squares.saturating_sub(1),
@@ -160,7 +164,7 @@ impl Splitter<'_> {
             is_front |= self.lexer.space() == Gap::NewLine;
             let rest = self.lexer.rest();
             if rest.is_empty() {
-                return Err(Fault::new(opened, "a block without its `?>`"));
+                return Err(Fault::new(opened, NO_END));
             }
             if rest.starts_with(b"?>") {
                 self.lua(&part);
@@ -178,11 +182,20 @@ impl Splitter<'_> {
                 self.ticks()?;
                 (part, is_front) = (self.part(), false);
             } else if !self.lexer.comment()? {
-                let token = self.lexer.token()?;
+                let token = self.lexer.token().map_err(|fault| self.within(opened, fault))?;
                 self.source.tokens.push(token);
                 is_front = false;
             }
         }
+    }
+
+    /// What is no Lua, in a block: text of the page, if the end of the block is missing.
+    fn within(&self, opened: u32, fault: Fault) -> Fault {
+        if self.lexer.rest().windows(2).any(|pair| pair == b"?>") {
+            let what = format!("{}; the block begins in line {opened}", fault.what);
+            return if fault.line == opened { fault } else { Fault { what, ..fault } };
+        }
+        Fault::new(opened, NO_END)
     }
 
     /// Text between three backticks.
@@ -197,7 +210,7 @@ impl Splitter<'_> {
         }
         self.text(Until::Ticks)?;
         if self.lexer.rest().is_empty() {
-            return Err(Fault::new(line, "``` without its second ```"));
+            return Err(Fault::new(line, "``` without its second ```; write it behind the text"));
         }
         self.lexer.skip(TICKS.len());
         Ok(())
@@ -219,10 +232,9 @@ impl Splitter<'_> {
     /// A tag that is no block; the lexer is behind its name.
     fn directive(&mut self, tag: &str, line: u32) -> Result<(), Fault> {
         let rest = self.lexer.rest();
-        let end = rest
-            .windows(2)
-            .position(|pair| pair == b"?>")
-            .ok_or_else(|| Fault::new(line, format!("`<?{tag}` without its `?>`")))?;
+        let end = rest.windows(2).position(|pair| pair == b"?>").ok_or_else(|| {
+            Fault::new(line, format!("`<?{tag}` without its `?>`; write `?>` behind it"))
+        })?;
         let argument = unquoted(rest[..end].trim_ascii());
         self.lexer.skip(end + 2);
         let wrong = |what: &str| Err(Fault::new(line, format!("`<?{tag}`: {what}")));
@@ -250,6 +262,16 @@ impl Splitter<'_> {
         self.push(line, kind);
         Ok(())
     }
+}
+
+const NO_END: &str = "a block without its `?>`; write `?>` behind its Lua";
+
+fn unclosed(line: u32) -> Fault {
+    Fault::new(
+        line,
+        "`#[[` without its `]]`; write `#[[expression]]`, and `#[[\"#[[\"]]` for the \
+        signs themselves",
+    )
 }
 
 const TAGS: &[&str] = &["lua", "lu", "include", "layout", "slot", "/slot", "yield"];

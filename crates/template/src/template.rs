@@ -8,11 +8,13 @@ use crate::problem::Problem;
 
 /// What the server lends to the code of a page, by name: fields of the first argument of the page
 /// function. Each page declares those that it uses.
-pub const LENT: [&str; 15] = [
+pub const LENT: [&str; 17] = [
     "session",
     "locals",
     "headers",
+    "cookies",
     "body",
+    "form",
     "method",
     "endpoint",
     "query",

@@ -20,16 +20,6 @@ pub(super) fn attribute(text: &[u8]) -> Option<Vec<u8>> {
     replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`'), reference)
 }
 
-/// The value of an attribute without quotes. An empty one would take the next attribute for its
-/// value.
-pub(super) fn bare_attribute(text: &[u8]) -> Option<Vec<u8>> {
-    if text.is_empty() {
-        return Some(b"\"\"".to_vec());
-    }
-    let ends = |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`' | b'=' | 0..=b' ');
-    replaced(text, ends, reference)
-}
-
 /// The name of a tag or of an attribute.
 pub(super) fn name(text: &[u8]) -> Option<Vec<u8>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte);

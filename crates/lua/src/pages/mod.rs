@@ -63,7 +63,11 @@ pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem>
 }
 
 /// What makes handlers of pages in one VM.
-pub(crate) struct Maker(Function);
+pub(crate) struct Maker {
+    make: Function,
+    /// The globals of pages.
+    environment: Table,
+}
 
 /// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
 /// `find` is that of Lua itself.
@@ -108,7 +112,8 @@ pub(crate) fn prepare(
     let open = move |lua: &Lua, query| link::open_query(lua, key.as_ref(), query);
     host.raw_set("open_query", lua.create_function(open)?)?;
     let chunk = lua.load(include_str!("pages.lua")).set_name("=pinion");
-    chunk.call((host, prelude)).map(Maker)
+    let (make, environment) = chunk.call((host, prelude))?;
+    Ok(Maker { make, environment })
 }
 
 /// Bytes escaped; `None` where nothing had to change.
@@ -119,7 +124,6 @@ fn escaper(context: Context) -> Option<Escape> {
     Some(match context {
         Context::Text => escape::html,
         Context::Attribute => escape::attribute,
-        Context::BareAttribute => escape::bare_attribute,
         Context::Name => escape::name,
         Context::Url => escape::url,
         Context::UrlPath => escape::url_path,
@@ -174,14 +178,16 @@ impl Maker {
     fn page(&self, lua: &Lua, (number, rank): (usize, usize), page: &Page) -> Result<()> {
         let template = &page.template;
         let chunk = lua.load(&template.lua[..]).set_name(format!("={}", chunk_name(rank)));
-        let chunk = chunk.set_mode(ChunkMode::Text).into_function()?;
+        let chunk = chunk.set_mode(ChunkMode::Text).set_environment(self.environment.clone());
+        let chunk = chunk.into_function()?;
         let segments = template.segments.iter().map(|text| lua.create_string(text));
         let segments = lua.create_sequence_from(segments.collect::<Result<Vec<_>>>()?)?;
         let used = lua.create_sequence_from(template.lent.iter().copied())?;
         let is_streamed = !template.lent.contains(&"post_render");
         let (media, has_async) = (page.route.media, template.has_async);
         let is_parallel = has_async && template.parallel;
-        self.0.call((number, chunk, segments, media, used, is_streamed, has_async, is_parallel))
+        let kind = (media, used, is_streamed, has_async, is_parallel);
+        self.make.call((number, page.route.path.as_str(), chunk, segments, kind))
     }
 }
 

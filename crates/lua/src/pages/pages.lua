@@ -3,8 +3,9 @@
 
 local host, prelude = ...
 
-local concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack =
-    table.concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack
+local concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack =
+    table.concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack
+local globals, setmetatable = _G, setmetatable
 local find, format, huge, isyieldable =
     host.find, string.format, math.huge, coroutine.isyieldable
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
@@ -107,6 +108,22 @@ function escapers.esc_js_attr(value)
 end
 local html = escapers.esc_html
 
+-- What pages find by names that they have not declared: globals. One that is not there is a slip
+-- of the pen far more often than it is meant, and would show nothing.
+local environment = setmetatable({}, {
+    __metatable = false,
+    __newindex = globals,
+    __index = function(_, name)
+        local value = globals[name]
+        if value == nil then
+            name = tostring(name)
+            error("there is no variable \"" .. name .. "\"; declare it with `local`, or write `_G."
+                .. name .. "` for a global that may be nil", 2)
+        end
+        return value
+    end,
+})
+
 -- The answer of a page -----------------------------------------------------------------------
 
 -- Called when there are many pieces: they go out if they have many bytes.
@@ -172,8 +189,26 @@ function lend.session()
     return {}
 end
 
-function lend.locals()
-    return {}
+-- That of the request, in which what runs around the page may have put something.
+local function locals(request)
+    local own = rawget(request, "locals")
+    if own == nil then
+        own = {}
+        request.locals = own
+    end
+    return own
+end
+
+function lend.locals(_, request)
+    return locals(request)
+end
+
+function lend.cookies(_, request)
+    return request.cookies
+end
+
+function lend.form(_, request)
+    return request:form()
 end
 
 function lend.headers(_, request)
@@ -339,11 +374,11 @@ local function join(out, blocks)
     end
 end
 
-local function rendered(lent, text)
+local function rendered(lent, request, text)
     for _, render in ipairs(lent.renders) do
         local again
         if takes(render) >= 2 then
-            again = render(lent.locals or {}, text)
+            again = render(locals(request), text)
         else
             again = render(text)
         end
@@ -356,19 +391,24 @@ local function rendered(lent, text)
     return text
 end
 
--- Makes the handler of a page out of its chunk, the text that it sends as it is, its type, the
--- names of what it uses, and what it is: whether it can be sent while it is made, has blocks that
--- wait, and they do so at the same time.
-return function(number, chunk, segments, media, used, is_streamed, has_async, is_parallel)
+-- Makes the handler of a page out of its path, chunk, the text that it sends as it is, its type,
+-- the names of what it uses, and what it is: whether it can be sent while it is made, has blocks
+-- that wait, and they do so at the same time.
+local function make(number, path, chunk, segments, media, used, is_streamed, has_async, is_parallel)
     local page = chunk(segments, escapers)
     -- Places in a page that are filled later stay until then, and all behind them.
-    local most = is_streamed and not is_parallel and PIECES or huge
-    prelude.handlers[number] = function(request)
-        local out = { request[1], n = 1, bytes = 0, weighed = 1, most = most, full = full }
-        local why = set_field(out[1], "Content-Type", media, false)
+    local pieces = is_streamed and not is_parallel and PIECES or huge
+    -- The page is written to the answer, behind what whoever runs around it has written.
+    prelude.handlers[number] = prelude.guarded(path, function(request, out)
+        local start = out.n
+        if not start then
+            error("the answer is complete, and no page can follow", 0)
+        end
+        local why = not out.has_begun and set_field(out[1], "Content-Type", media, false)
         if why then
             error(why, 0)
         end
+        out.weighed, out.most, out.full = start, start + pieces, full
         local lent = {}
         for at = 1, #used do
             local name = used[at]
@@ -382,11 +422,11 @@ return function(number, chunk, segments, media, used, is_streamed, has_async, is
         if blocks then
             join(out, blocks)
         end
-        local text = concat(out, "", 2, out.n)
-        out.n = nil
         if lent.renders then
-            text = rendered(lent, text)
+            local text = concat(out, "", start + 1, out.n)
+            out.n, out[start + 1] = start + 1, rendered(lent, request, text)
         end
-        return text
-    end
+    end)
 end
+
+return make, environment

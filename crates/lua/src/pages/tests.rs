@@ -9,7 +9,7 @@ fn values_are_escaped_by_where_they_stand() {
     for (page, shown) in [
         ("#[['<b> & \"c\"']]#[[nil]] #[[5]] #[[true]]", "&lt;b&gt; &amp; &quot;c&quot; 5 true"),
         ("<p title='#[[\"it's <\"]]'>", "<p title='it&#39;s &lt;'>"),
-        ("<p title=#[['a b']] class=#[['']]>", "<p title=a&#32;b class=\"\">"),
+        ("<p title='#[['']]' class=\"#[['a b']]\">", "<p title='' class=\"a b\">"),
         ("<p #[['onclick']] #[['x=y>']]>", "<p  xy>"),
         ("<a href='#[['javascript:alert(1)']]'>", "<a href='about:invalid'>"),
         ("<a href='#[['/a?b=c&d']]'>", "<a href='/a?b=c&amp;d'>"),
@@ -240,6 +240,105 @@ fn routes_of_the_main_script_go_before_pages() {
     }
     assert_eq!(site.post("/a", "<x>").expect("shown").body, "posted a: &lt;x&gt;");
     site.get("/a/").expect_err("another path");
+}
+
+#[test]
+fn what_runs_around_a_page_writes_around_it() {
+    let main = "local function mark(name)
+            return function(req, res, next)
+                req.locals = req.locals or {}
+                req.locals.marks = (req.locals.marks or '') .. name
+                res:write(name, '(')
+                local given = next()
+                res:write(')')
+                return given
+            end
+        end
+        local deep = pinion.group('/a').group('/:any')
+        deep.use(mark('deep'))
+        pinion.use(mark('site'))
+        pinion.group('/a').use(mark('a'))
+        pinion.group('/other').use(mark('other'))";
+    let files = [
+        ("/main.lua", main),
+        ("/x.dyn.html", "#[[locals.marks]]"),
+        ("/a/b.dyn.html", "#[[locals.marks]]"),
+        ("/a/r.dyn.html", "x<?lu post_render(function(own, page) return page .. own.marks end) ?>"),
+        ("/a/p.dyn.html", "#! parallel\n1<?lua write(2) done() ?>3"),
+        ("/whole.dyn.html", "<?lu for n = 1, 9000 do ?>line #[[n]]\n<?lu end ?>"),
+    ];
+    let mut site = Site::new(&files);
+    for (target, shown) in [
+        ("/x", "site(site)"),
+        ("/a/b", "deep(site(a(deepsitea)))"),
+        ("/a/r", "deep(site(a(xdeepsitea)))"),
+        ("/a/p", "deep(site(a(123)))"),
+    ] {
+        assert_eq!(site.body(target), shown, "{target}");
+    }
+    let lines: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
+    let whole = site.get("/whole").expect("shown");
+    assert_eq!((whole.body, whole.sent.len()), (format!("site({lines})"), 1));
+}
+
+#[test]
+fn what_cannot_run_around_pages_is_refused() {
+    for (main, why) in [
+        ("\npinion.group('admin')", "/main.lua:2: \"admin\": a pattern begins with a slash"),
+        ("pinion.group('/a/*all')", "/main.lua:1: \"/a/*all\": `*name` takes all the rest"),
+        ("pinion.use('/a')", "/main.lua:1: `use` needs a function(req, res, next)"),
+    ] {
+        let Err(problem) = Site::of(&program(&[("/main.lua", main)]).expect("compiled")) else {
+            panic!("{main}: it started");
+        };
+        assert!(problem.starts_with(why), "{main}: {problem}");
+    }
+    let files = [
+        ("/use.dyn.html", "<?lu pinion.use(write) ?>"),
+        ("/group.dyn.html", "<?lu pinion.group('/a') ?>"),
+        ("/special.dyn.html", "<?lu pinion.on_error(write) ?>"),
+    ];
+    let mut site = Site::new(&files);
+    for target in ["/use", "/group", "/special"] {
+        let report = site.report(target);
+        let expected = format!("{target}.dyn.html:1: routes, and what runs around them, are");
+        assert!(report.starts_with(&expected), "{report}");
+    }
+}
+
+/// A name that nobody has declared is an error, not nothing.
+#[test]
+fn a_misspelt_name_is_told_by_its_line() {
+    let main = "known = 'global' flag = false";
+    let files = [
+        ("/main.lua", main),
+        ("/a.dyn.html", "<?lu local title = 'x' ?>\n#[[titel]]"),
+        ("/f.dyn.html", "\n<?lu local function f()\nreturn titel.x end\nf() ?>"),
+        ("/w.dyn.html", "a<?lua\ntitel() done() ?>"),
+        (
+            "/fine.dyn.html",
+            "#[[known]]#[[flag]]#[[_G.titel]]#[[query.x]]#[[locals.y]]#[[#_G.known]]",
+        ),
+        ("/set.dyn.html", "<?lu _G.made = 'made' ?>#[[made]]"),
+    ];
+    let mut site = Site::new(&files);
+    for (target, place) in [("/a", 2), ("/f", 3), ("/w", 2)] {
+        let report = site.report(target);
+        let expected =
+            format!("{target}.dyn.html:{place}: there is no variable \"titel\"; declare");
+        assert!(report.starts_with(&expected), "{report}");
+    }
+    assert_eq!(site.body("/fine"), "globalfalse6");
+    assert_eq!(site.body("/set"), "made");
+}
+
+#[test]
+fn forms_and_cookies_are_lent() {
+    let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";
+    let files = [("/x.dyn.html", page), ("/post.x.dyn.html", page)];
+    let mut site = Site::new(&files);
+    assert_eq!(site.body("/x"), "  ");
+    assert_eq!(site.post("/x", "name=a&name=%3C").expect("shown").body, "&lt; 2 ");
 }
 
 /// Functions that a main script puts into the places of Lua's own are not used.

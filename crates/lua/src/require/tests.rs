@@ -1,5 +1,6 @@
 //! Modules through a VM.
 
+use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::trial::{Site, program};
 
 #[test]
@@ -29,7 +30,7 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
         (
             "\nrequire('lib.none')",
             "/main.lua:2: require: there is no module \"lib.none\": neither //lib/none.lua nor \
-             /lib/none.lua",
+             /lib/none.lua; there are a, b, bytes, fails, self, torn",
         ),
         ("require(5)", "/main.lua:1: require takes the name"),
         (
@@ -56,6 +57,24 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
             panic!("{main}: it started");
         };
         assert!(problem.starts_with(why), "{main}: {problem}");
+    }
+}
+
+#[test]
+fn the_modules_of_large_sites_are_not_all_named() {
+    let main = ("/main.lua".to_owned(), "require('none')".to_owned());
+    let others = (0..MODULES_SHOWN_MAX + 1).map(|n| (format!("//lib/m{n:02}.lua"), String::new()));
+    for (count, shown) in [
+        (0, "the site has no modules"),
+        (1, "there are lib.m00"),
+        (MODULES_SHOWN_MAX + 1, "lib.m06, lib.m07 and others"),
+    ] {
+        let files: Vec<_> = others.clone().take(count).chain([main.clone()]).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
+        let Err(problem) = Site::of(&program(&files).expect("compiled")) else {
+            panic!("it started");
+        };
+        assert!(problem.ends_with(shown), "{problem}");
     }
 }
 

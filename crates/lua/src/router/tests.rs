@@ -87,6 +87,37 @@ fn what_cannot_be_meant_is_refused() {
     assert_eq!(found(&router, "GET", "/a/1").0, "/a/:x");
 }
 
+#[test]
+fn a_path_is_below_a_prefix_by_whole_segments() {
+    for (prefix, path, is_below) in [
+        ("", "/", true),
+        ("", "/a/b", true),
+        ("/", "/a", true),
+        ("/a", "/a", true),
+        ("/a", "/a/", true),
+        ("/a", "/a/b", true),
+        ("/a/", "/a/b", true),
+        ("/a/", "/a", true),
+        ("/a", "/ab", false),
+        ("/a/b", "/a", false),
+        ("/a", "/b/a", false),
+        ("/:x/b", "/a/b/c", true),
+        ("/:x/b", "//b", false),
+        ("/:x", "/", false),
+    ] {
+        assert_eq!(check_prefix(prefix), Ok(()), "{prefix}");
+        assert_eq!(is_below_prefix(prefix, path), is_below, "{prefix} {path}");
+    }
+    for (prefix, why) in [
+        ("a", PatternError::NoSlash),
+        ("/*rest", PatternError::RestNotLast),
+        ("/a%20b", PatternError::Character('%')),
+        ("/:", PatternError::Name(String::new())),
+    ] {
+        assert_eq!(check_prefix(prefix), Err(why), "{prefix}");
+    }
+}
+
 /// Whether one pattern matches, by itself, and how good it is: smaller is better.
 fn matches_alone(pattern: &str, path: &str) -> Option<Vec<u8>> {
     let mut rank = Vec::new();

@@ -13,7 +13,7 @@ use super::work::{self, Work};
 use super::{Fault, Operation, Step};
 use super::{files, jobs};
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX};
-use crate::router::Router;
+use crate::router::{self, Router};
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
 
@@ -266,7 +266,8 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("cookie", lua.create_function(cookie)?)
 }
 
-const STARTED: &str = "routes are registered while the script starts, not by a handler";
+const STARTED: &str =
+    "routes, and what runs around them, are registered while the script starts, not by a handler";
 
 fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
@@ -280,13 +281,29 @@ fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("route", lua.create_function(route)?)?;
     let of = Rc::clone(host);
+    let group = move |_: &Lua, prefix: LuaString| {
+        if of.has_started.get() {
+            return Ok(Some(STARTED.to_owned()));
+        }
+        let prefix = prefix.to_string_lossy();
+        Ok(router::check_prefix(&prefix).err().map(|error| format!("{prefix:?}: {error}")))
+    };
+    table.raw_set("group", lua.create_function(group)?)?;
+    let is_below = |_: &Lua, (prefix, path): (LuaString, LuaString)| {
+        Ok(router::is_below_prefix(&prefix.to_string_lossy(), &path.to_string_lossy()))
+    };
+    table.raw_set("is_below", lua.create_function(is_below)?)?;
+    let of = Rc::clone(host);
     let special = move |_: &Lua, name: LuaString| {
+        if of.has_started.get() {
+            return Ok(Some(STARTED));
+        }
         for handler in Handler::ALL {
             if *handler.name().as_bytes() == *name.as_bytes() {
                 of.specials.set(of.specials.get() | handler.bit());
             }
         }
-        Ok(())
+        Ok(None)
     };
     table.raw_set("special", lua.create_function(special)?)
 }

@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
+use pinion_lua::program::Program;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -66,13 +67,18 @@ fn run(
         match loaded {
             Ok(next) => {
                 let paths = counted(next.archive().layout().entry_count(), "path");
+                let code = next.program().map_or(0, Program::file_count);
+                let code = match code {
+                    0 => String::new(),
+                    _ => format!(", {} of code", counted(code, "file")),
+                };
                 if !published.publish(id, next) {
                     // The site was taken out of the configuration meanwhile.
                     continue;
                 }
                 control.wake_all();
                 stderr::line(format_args!(
-                    "reloaded {}: {paths}",
+                    "reloaded {}: {paths}{code}",
                     loader.source().path().display()
                 ));
             }

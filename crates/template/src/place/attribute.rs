@@ -79,7 +79,8 @@ impl Value {
         }
     }
 
-    pub(crate) fn value(&mut self, is_bare: bool) -> Result<Context, &'static str> {
+    /// A value between quotes; goes on by it.
+    pub(crate) fn value(&mut self) -> Result<Context, &'static str> {
         match self {
             Self::Refused(why) => Err(why),
             Self::Url(url) => {
@@ -91,11 +92,7 @@ impl Value {
                 *url = (*url).max(Url::Path);
                 Ok(context)
             }
-            Self::Text if is_bare => Ok(Context::BareAttribute),
             Self::Text => Ok(Context::Attribute),
-            Self::Script(_) | Self::Style(_) if is_bare => {
-                Err("a value in a script or style needs quotes around the attribute")
-            }
             Self::Style(style) => Ok(style.value()),
             Self::Script(script) => match script.value()? {
                 Context::Script => Ok(Context::ScriptAttribute),

@@ -9,13 +9,10 @@ pub enum Context {
     /// The value of an attribute between quotes of either kind; as [`Text`](Self::Text), and what
     /// could end the value.
     Attribute,
-    /// The value of an attribute without quotes: white space, `=` and backticks as well; of an
-    /// empty value, `""`.
-    BareAttribute,
     /// The name of a tag or of an attribute, or a whole attribute without value: only letters,
     /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins with `on`.
     Name,
-    /// A whole URL in an attribute, quoted or not: what has a meaning in URLs stays, white space,
+    /// A whole URL in an attribute: what has a meaning in URLs stays, white space,
     /// quotes, `<`, `>` and backticks are percent-encoded, `&` becomes `&amp;`.
     Url,
     /// A part of the path of a URL: all but unreserved characters and `/` is percent-encoded.
@@ -42,10 +39,9 @@ pub enum Context {
 
 impl Context {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Text,
         Self::Attribute,
-        Self::BareAttribute,
         Self::Name,
         Self::Url,
         Self::UrlPath,
@@ -69,7 +65,6 @@ impl Context {
         match self {
             Self::Text => "__esc_html",
             Self::Attribute => "__esc_attr",
-            Self::BareAttribute => "__esc_bare",
             Self::Name => "__esc_name",
             Self::Url => "__esc_url",
             Self::UrlPath => "__esc_url_path",

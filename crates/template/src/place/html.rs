@@ -247,12 +247,11 @@ impl Html {
             }
             State::Raw(Element::Script(script)) => script.value(),
             State::Raw(Element::Style(style)) => Ok(style.value()),
-            State::Value(quote, value) => value.value(*quote == 0),
+            State::Value(0, _) => Err(NEEDS_QUOTES),
+            State::Value(_, value) => value.value(),
             State::BeforeValue => {
-                let mut value = self.new_value();
-                let context = value.value(true);
-                self.state = State::Value(0, value);
-                context
+                self.state = State::Value(0, self.new_value());
+                Err(NEEDS_QUOTES)
             }
             State::Tag => {
                 // What element it is shows at run time; one with a script in it is not foreseen.
@@ -307,6 +306,11 @@ impl Html {
         (!is_in_tag || self.tag == other.tag).then_some(joined)
     }
 }
+
+/// Nothing can be escaped so that it is one value whatever it is: a browser takes what follows an
+/// empty one, the next attribute, for the value.
+const NEEDS_QUOTES: &str =
+    "a value in an attribute needs quotes around it, such as title=\"#[[…]]\"";
 
 fn push(name: &mut Vec<u8>, byte: u8) {
     if name.len() < NAME_MAX_BYTES {

@@ -52,7 +52,10 @@ fn syntax() {
     refused("\n#[[]]", 2, "no expression");
     refused("\n#[[x -- y\n]]", 2, "no comments");
     refused("\n#[[x:5]]", 2, "a name");
-    refused("\n<?lu x", 2, "without its `?>`");
+    refused("\n<?lu x", 2, "without its `?>`; write");
+    refused("\n#[[x]\n<p>don't\n</p>", 2, "without its `]]`; write `#[[expression]]`");
+    refused("\n<?lua f()\n<p>don't\n</p>", 2, "without its `?>`; write");
+    refused("\n<?lu f()\n<p>don't\n<?lu g() ?>", 3, "the block begins in line 2");
     refused("\n<?lu x = 'a\n' ?>", 2, "string");
     refused("\n<?lu\n```x ?>", 3, "second ```");
     refused("\n<?lu x = [[ ?>", 2, "long string");
@@ -65,6 +68,14 @@ fn syntax() {
     refused("<?lu local f = function() return ... end ?>", 1, "`...`");
     refused("<?lu local a\n| x\n= 1 ?>", 3, "`=`");
     refused("<?lu return 1\n| x\n ?>", 2, "`return`");
+}
+
+/// An empty value without quotes would take the next attribute for its own.
+#[test]
+fn attributes_without_quotes() {
+    refused("\n<a href=#[[x]] class=menu>", 2, "quotes around it");
+    refused("<p\ntitle=a#[[x]]>", 2, "quotes around it");
+    refused("<p\n#[[x]]=#[[y]]>", 2, "quotes around it");
 }
 
 #[test]
