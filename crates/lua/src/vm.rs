@@ -98,13 +98,26 @@ impl Fault {
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let mut lines = text.lines();
         let first = without_our_place(lines.next().unwrap_or_default());
-        let theirs = lines.filter(|line| !line.trim_start().starts_with(OURS));
-        Self::Error([first].into_iter().chain(theirs).collect::<Vec<_>>().join("\n"))
+        let is_ours = |line: &str| line.trim_start().starts_with(OURS);
+        let mut shown: Vec<_> = [first].into_iter().chain(lines.filter(|l| !is_ours(l))).collect();
+        let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
+        if let Some(&second) = traces.get(1) {
+            shown.truncate(second);
+            shown.pop_if(|line| line.ends_with(OUTERMOST));
+        }
+        Self::Error(shown.join("\n"))
     }
 }
 
 /// What places in the part of the runtime that is written in Lua begin with.
 const OURS: &str = "pinion:";
+
+/// The line behind which the stack stands. A second one is that of the host's own body of the
+/// coroutine, which passes the error on.
+const TRACE: &str = "stack traceback:";
+
+/// What that body has called.
+const OUTERMOST: &str = "in function 'xpcall'";
 
 /// A function that ends with a call of ours has left no place of its own.
 fn without_our_place(line: &str) -> &str {
@@ -164,7 +177,8 @@ impl Vm {
 
     fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
         let main = self.loaded(name, main)?;
-        let coroutine = self.lua.create_thread(main).map_err(|error| Problem::new(&error))?;
+        let coroutine = self.host.coroutine(&self.lua, main);
+        let coroutine = coroutine.map_err(|error| Problem::new(&error))?;
         let cpu = Duration::from_millis(START_CPU_MAX_MS.max(self.allowance.cpu_ms));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
@@ -234,7 +248,7 @@ impl Vm {
                 return Ok(coroutine);
             }
         }
-        self.lua.create_thread(self.strand.clone())
+        self.host.coroutine(&self.lua, self.strand.clone())
     }
 
     /// Takes back one whose request is done.

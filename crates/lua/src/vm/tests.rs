@@ -29,7 +29,7 @@ impl Room {
 /// How code ends in a VM that is given so much memory.
 fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), Fault> {
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
-    let coroutine = vm.lua.create_thread(function).expect("a coroutine");
+    let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
     let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
     match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
         Step::Done(_) => Ok(()),
