@@ -102,8 +102,9 @@ impl Fault {
         let mut shown: Vec<_> = [first].into_iter().chain(lines.filter(|l| !is_ours(l))).collect();
         let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
         if let Some(&second) = traces.get(1) {
-            shown.truncate(second);
-            shown.pop_if(|line| line.ends_with(OUTERMOST));
+            let within = &shown[..second];
+            let outermost = within.iter().rposition(|line| line.ends_with(OUTERMOST));
+            shown.truncate(outermost.unwrap_or(second));
         }
         Self::Error(shown.join("\n"))
     }
@@ -116,8 +117,8 @@ const OURS: &str = "pinion:";
 /// coroutine, which passes the error on.
 const TRACE: &str = "stack traceback:";
 
-/// What that body has called.
-const OUTERMOST: &str = "in function 'xpcall'";
+/// How the line ends of what that body calls the script by.
+const OUTERMOST: &str = "xpcall'";
 
 /// A function that ends with a call of ours has left no place of its own.
 fn without_our_place(line: &str) -> &str {

@@ -129,3 +129,19 @@ fn what_a_request_lets_go_of_is_its_own_again() {
     assert!(ends(&mut room, &turns("")));
     assert!(!ends(&mut room, &turns("kept[turn] = text")));
 }
+
+/// Whichever Lua it is, and whatever stands between the host and the script in it.
+#[test]
+fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
+    let mut room = Room::new();
+    for why in ["'why'", "setmetatable({}, { __tostring = function() return 'code:1: why' end })"] {
+        let code = format!("local function inner() error({why}) end inner()");
+        let fault = room.ends(&code, MEMORY_MAX_BYTES).expect_err("an error");
+        let Fault::Error(text) = fault else { panic!("{fault:?}") };
+        let lines: Vec<_> = text.lines().map(str::trim_start).collect();
+        let (head, stack) = lines.split_at(3);
+        assert_eq!(head, ["code:1: why", TRACE, "[C]: in function 'error'"], "{text}");
+        assert!(stack.iter().all(|line| line.starts_with("code:1: in ")), "{text}");
+        assert_eq!(stack.len(), 2, "{text}");
+    }
+}
