@@ -377,20 +377,31 @@ fn what_is_closed_is_on_the_budget() {
         ("local x <close> = endless(); while true do end", Over),
         ("local x <close> = endless(); local y <close> = endless()", Over),
         ("for _ in next, { 1 }, nil, endless() do while true do end end", Over),
-        ("local function f(n) local x <close> = endless(); if n > 0 then f(n - 1) end end
-            f(10000)", Over),
+        (
+            "local function f(n) local x <close> = endless(); if n > 0 then f(n - 1) end end
+            f(10000)",
+            Over,
+        ),
         ("local function f() local x <close> = endless(); f() end; f()", Over),
-        ("local function f() local x, y <close> = f, closed(f) end
-            local x <close> = closed(f)", Stopped),
-        ("local function f() local x <close> = closed(f); local y <close> = closed(f) end; f()",
-            Stopped),
+        (
+            "local function f() local x, y <close> = f, closed(f) end
+            local x <close> = closed(f)",
+            Stopped,
+        ),
+        (
+            "local function f() local x <close> = closed(f); local y <close> = closed(f) end; f()",
+            Stopped,
+        ),
         ("while true do pcall(function() local x <close> = endless() end) end", Over),
         ("xpcall(function() local x <close> = endless(); error('why') end, forever)", Over),
         ("local x <close> = closed(pcall); while true do end", Over),
         ("local x <close> = closed(coroutine.yield); while true do end", Over),
-        ("local x <close> = closed(function() local t = {}
+        (
+            "local x <close> = closed(function() local t = {}
             while true do t[#t + 1] = {} end end); local t = {}
-            while true do t[#t + 1] = {} end", Stopped),
+            while true do t[#t + 1] = {} end",
+            Stopped,
+        ),
     ]);
 }
 
@@ -417,8 +428,11 @@ fn an_error_of_what_is_closed_is_an_error_of_the_script() {
         ("local x <close> = failing(); while true do end", Over),
         ("local x <close> = failing(); local t = {}; while true do t[#t + 1] = {} end", Stopped),
         ("coroutine.wrap(function() local x <close> = failing(); error('why') end)()", Error),
-        ("local c = coroutine.create(function() local x <close> = failing(); error('why') end)
-            assert(not coroutine.resume(c) and not coroutine.close(c))", Well),
+        (
+            "local c = coroutine.create(function() local x <close> = failing(); error('why') end)
+            assert(not coroutine.resume(c) and not coroutine.close(c))",
+            Well,
+        ),
     ]);
 }
 
