@@ -1,5 +1,5 @@
-//! Coroutines within each other in Lua 5.4, where a hook belongs to a coroutine and not to the VM: a
-//! turn is stopped wherever it is only if that is always known. In LuaJIT it need not be.
+//! Coroutines within each other in Lua 5.4, where a hook belongs to a coroutine and not to the VM:
+//! a turn is stopped wherever it is only if that is always known. In LuaJIT it need not be.
 
 use super::{MASK, SLOT, stop};
 use mlua::{Function, Lua, ffi};
