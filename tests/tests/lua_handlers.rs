@@ -76,6 +76,7 @@ pinion.get("/catastrophe", function()
 end)
 pinion.get("/giant", function() local text = ("a"):rep(2^31) return text end)
 pinion.get("/deep", function() local function deep() return 1 + deep() end return deep() end)
+pinion.get("/lua", function() return _VERSION end)
 pinion.get("/split", function(req, res) res:field("X", "a\r\nSet-Cookie: b=c") end)
 pinion.get("/framed", function(req, res) res:field("Content-Length", "5") end)
 pinion.get("/odd-status", function(req, res) res:status(99) end)
@@ -264,13 +265,16 @@ fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
 #[test]
 fn what_fails_is_told_in_the_log_and_not_to_the_client() {
     in_every_way(|server| {
+        // The stack of Lua 5.4 may become so large that the memory of a request ends first.
+        let is_54 = server.get("/lua").text() == "Lua 5.4";
+        let deep = if is_54 { "used up its memory" } else { "stack overflow" };
         for (target, status, why) in [
             ("/error", 500, "attempt to index"),
             ("/endless", 500, "used up its CPU time"),
             ("/hungry", 500, "used up its memory"),
             ("/catastrophe", 500, "too many steps"),
             ("/giant", 500, "string too large"),
-            ("/deep", 500, "stack overflow"),
+            ("/deep", 500, deep),
             ("/split", 500, "the value of X has a line break"),
             ("/framed", 500, "the server writes Content-Length by itself"),
             ("/odd-status", 500, "99 is no status"),
@@ -281,7 +285,8 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             let told = fails(server, target, status, why);
             let is_at = SCRIPT.lines().position(|line| line.contains(&format!("{target:?}")));
             let at = format!("site.lua:{}:", is_at.expect("a handler") + 1);
-            let has_place = !matches!(target, "/endless" | "/hungry" | "/yields" | "/catastrophe");
+            let has_place = !matches!(target, "/endless" | "/hungry" | "/yields" | "/catastrophe")
+                && why != "used up its memory";
             assert_eq!(told.contains(&at), has_place, "{told}");
             assert_eq!(server.get("/hello/you").text(), "Hi, you!\n", "after {target}");
         }

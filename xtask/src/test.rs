@@ -5,6 +5,8 @@ use crate::{crates, dist, fuzz, go, node, process, python, tidy, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 /// Programs and files of other projects that the tests use.
@@ -106,10 +108,41 @@ fn lints() -> Result<()> {
     fuzz::lint()
 }
 
-/// The room of Lua with the other Lua: one binary has one of them.
+/// One binary has one Lua. This is for the other one.
+const LUA54: [&str; 3] = ["--no-default-features", "--features", "lua54"];
+
+/// The room of Lua with the other Lua, and the black-box tests of scripts with a program that has
+/// it.
 fn lua54() -> Result<()> {
-    let other = ["--no-default-features", "--features", "lua54"];
-    cargo(&[&["test", "--profile", "ci", "-p", "pinion-lua"][..], &other].concat())
+    cargo(&[&["test", "--profile", "ci", "-p", "pinion-lua"][..], &LUA54].concat())?;
+    let mut command = black_box(&script_tests()?);
+    process::run(command.env("PINION_BINARY", program_with_lua54()?))
+}
+
+/// The program with the other Lua.
+fn program_with_lua54() -> Result<PathBuf> {
+    let build = ["build", "--profile", "ci", "-p", "pinion"];
+    cargo(&[&build[..], &LUA54].concat())?;
+    let folder = workspace::target().join("ci");
+    let program = folder.join("pinion-lua54");
+    fs::copy(folder.join("pinion"), &program).context("the program with Lua 5.4")?;
+    // Under the usual name stands the one that all other tests are for.
+    cargo(&build)?;
+    std::path::absolute(program).context("the path of the program")
+}
+
+/// The black-box tests that run scripts.
+fn script_tests() -> Result<Vec<String>> {
+    let others = ["docs", "dynamic_sites", "guestbook"];
+    tests(|name, _| name.starts_with("lua_") || others.contains(&name))
+}
+
+fn black_box(tests: &[String]) -> Command {
+    let mut command = process::cargo(&["test", "--profile", "ci", "-p", "pinion-tests"]);
+    for test in tests {
+        command.args(["--test", test]);
+    }
+    command
 }
 
 /// The tests that take what they try from random numbers; none of the black-box tests does.
@@ -139,25 +172,32 @@ fn long_black_box() -> Result<()> {
 }
 
 /// Each case in every way that it is for: over every protocol from a folder and from an archive,
-/// over both backends. Otherwise each protocol but plain HTTP/1 is tried in one corner.
+/// over both backends; cases of scripts with either Lua too. Otherwise each protocol but plain
+/// HTTP/1 is tried in one corner.
 fn every_way() -> Result<()> {
-    let mut command = process::cargo(&["test", "--profile", "ci", "-p", "pinion-tests"]);
-    for test in matrix_tests()? {
-        command.args(["--test", &test]);
-    }
+    let tests = matrix_tests()?;
+    process::run(black_box(&tests).env("PINION_WAYS", "full"))?;
+    let of_scripts = script_tests()?;
+    let of_scripts: Vec<_> = tests.into_iter().filter(|test| of_scripts.contains(test)).collect();
+    let mut command = black_box(&of_scripts);
+    command.env("PINION_BINARY", program_with_lua54()?);
     process::run(command.env("PINION_WAYS", "full"))
 }
 
 /// Tests with cases that run in more than one way, but for one that takes minutes for each.
 fn matrix_tests() -> Result<Vec<String>> {
     const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
+    tests(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))
+}
+
+/// Black-box tests, chosen by name and text.
+fn tests(is_chosen: impl Fn(&str, &str) -> bool) -> Result<Vec<String>> {
     let mut tests = Vec::new();
     for entry in fs::read_dir(workspace::root().join("tests/tests"))? {
         let path = entry?.path();
         let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
-        if path.is_file() && name != "large" {
-            let text = fs::read_to_string(&path)?;
-            tests.extend(MARKS.iter().any(|mark| text.contains(mark)).then(|| name.to_owned()));
+        if path.is_file() && is_chosen(name, &fs::read_to_string(&path)?) {
+            tests.push(name.to_owned());
         }
     }
     tests.sort();
@@ -192,5 +232,14 @@ mod tests {
             assert!(tests.iter().any(|test| test == name), "{tests:?}");
         }
         assert!(!tests.iter().any(|test| test == "large" || test == "docs"), "{tests:?}");
+    }
+
+    #[test]
+    fn the_tests_of_scripts_are_found() {
+        let tests = script_tests().expect("the tests");
+        for name in ["docs", "guestbook", "lua_handlers", "lua_work"] {
+            assert!(tests.iter().any(|test| test == name), "{tests:?}");
+        }
+        assert!(!tests.iter().any(|test| test == "range"), "{tests:?}");
     }
 }

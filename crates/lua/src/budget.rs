@@ -12,6 +12,9 @@
 //! It has `unsafe` code because it sets hooks and handles a signal.
 #![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
 
+#[cfg(not(feature = "luajit"))]
+mod coroutines;
+
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::io;
@@ -25,6 +28,8 @@ use std::time::{Duration, Instant};
 use mlua::{Thread as Coroutine, ffi};
 
 use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP};
+#[cfg(not(feature = "luajit"))]
+pub(crate) use coroutines::coroutines;
 
 /// The message of the error that ends a turn.
 pub const OVER_BUDGET: &str = "the request has used up its CPU time";
@@ -381,20 +386,6 @@ fn main_of(coroutine: &Coroutine) -> *mut ffi::lua_State {
 pub(crate) fn is_over() -> bool {
     // SAFETY: as in the handler.
     unsafe { SLOT.get().as_ref() }.is_some_and(Slot::is_doomed)
-}
-
-/// In this thread, `coroutine` is what runs now, inside of another one or again behind it. Where
-/// hooks belong to a coroutine and not to the VM (Lua 5.4), this is how a turn is stopped wherever
-/// it is.
-#[cfg(not(feature = "luajit"))]
-pub(crate) fn switch(coroutine: &Coroutine) {
-    // SAFETY: as in the handler.
-    let Some(slot) = (unsafe { SLOT.get().as_ref() }) else { return };
-    slot.lua.store(coroutine.state(), Ordering::Relaxed);
-    if slot.is_doomed() {
-        // SAFETY: the coroutine is there, and of this thread.
-        unsafe { ffi::lua_sethook(coroutine.state(), Some(stop), MASK, 1) };
-    }
 }
 
 #[cfg(test)]

@@ -5,13 +5,11 @@ local host = ...
 
 local concat, error, ipairs, select, setmetatable, tostring, type =
     table.concat, error, ipairs, select, setmetatable, tostring, type
+local pcall, traceback, xpcall = pcall, debug.traceback, xpcall
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
 local host_request, host_field = host.request, host.request_field
--- Where hooks belong to coroutines, the host has to know which one runs.
-local switch = host.switch or function() end
-
 -- Waiting ------------------------------------------------------------------------------------
 
 local function outcome(is_well, ...)
@@ -19,6 +17,48 @@ local function outcome(is_well, ...)
         return ...
     end
     error((...), 0)
+end
+
+-- Lua 5.4 has variables that are to be closed. Behind an error that ends a coroutine, no hook would
+-- run in what closes them, so no error ends one before they are closed.
+local closing
+if host.close then
+    local lua_create, close = create, host.close
+    resume = host.resume
+
+    -- Who resumes a coroutine of the script gets the error as it is.
+    function create(body)
+        if type(body) ~= "function" then
+            error("a function is needed, not a " .. type(body), 2)
+        end
+        return lua_create(function(...)
+            return outcome(pcall(body, ...))
+        end)
+    end
+
+    coroutine.create = create
+
+    function coroutine.close(inner)
+        if type(inner) ~= "thread" then
+            error("a coroutine is needed, not a " .. type(inner), 2)
+        end
+        local is = status(inner)
+        if is ~= "suspended" and is ~= "dead" then
+            error("cannot close a " .. is .. " coroutine", 2)
+        end
+        return close(inner)
+    end
+
+    -- The host shows where it was. Its own errors know that.
+    local function explained(why)
+        return type(why) == "userdata" and why or traceback(tostring(why), 2)
+    end
+
+    function closing(body)
+        return function(...)
+            return outcome(xpcall(body, explained, ...))
+        end
+    end
 end
 
 -- Leaves this coroutine, and all that it runs in, until the host has what was asked for.
@@ -33,7 +73,6 @@ local enter
 
 -- Coroutines of the script's own: what they yield to the host passes through whoever resumes them.
 local function through(inner, is_well, first, ...)
-    switch(running())
     if is_well and first == WAIT then
         return enter(inner, yield(WAIT, ...))
     end
@@ -46,7 +85,6 @@ function enter(inner, ...)
         return false, "too many coroutines within each other"
     end
     depths[inner] = depth
-    switch(inner)
     return through(inner, resume(inner, ...))
 end
 
@@ -58,22 +96,6 @@ local function resume_through(inner, ...)
 end
 
 coroutine.resume = resume_through
-
--- What is to be closed in it runs in it.
-local close = coroutine.close
-if close then
-    local function closed(...)
-        switch(running())
-        return ...
-    end
-    function coroutine.close(inner)
-        if type(inner) ~= "thread" then
-            error("a coroutine is needed, not a " .. type(inner), 2)
-        end
-        switch(inner)
-        return closed(close(inner))
-    end
-end
 
 function coroutine.wrap(body)
     local inner = create(body)
@@ -460,6 +482,7 @@ end
 _G.pinion = pinion
 -- What answers pages of templates stands on this.
 return strand, {
+    closing = closing,
     guarded = guarded,
     handlers = handlers,
     host = host,

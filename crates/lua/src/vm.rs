@@ -100,13 +100,27 @@ impl Fault {
         let mut lines = text.lines();
         let first = without_our_place(lines.next().unwrap_or_default());
         let first = format!("{first}{}", absent::advice(first).unwrap_or_default());
-        let theirs = lines.filter(|line| !line.trim_start().starts_with(OURS));
-        Self::Error([&*first].into_iter().chain(theirs).collect::<Vec<_>>().join("\n"))
+        let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
+        let mut shown: Vec<_> = [&*first].into_iter().chain(lines.filter(is_theirs)).collect();
+        let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
+        if let Some(&second) = traces.get(1) {
+            let within = &shown[..second];
+            let outermost = within.iter().rposition(|line| line.ends_with(OUTERMOST));
+            shown.truncate(outermost.unwrap_or(second));
+        }
+        Self::Error(shown.join("\n"))
     }
 }
 
 /// What places in the part of the runtime that is written in Lua begin with.
 const OURS: &str = "pinion:";
+
+/// The line behind which the stack stands. A second one is that of the host's own body of the
+/// coroutine, which passes the error on.
+const TRACE: &str = "stack traceback:";
+
+/// How the line ends of what that body calls the script by.
+const OUTERMOST: &str = "xpcall'";
 
 /// A function that ends with a call of ours has left no place of its own.
 fn without_our_place(line: &str) -> &str {
@@ -169,7 +183,8 @@ impl Vm {
 
     fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
         let main = self.loaded(name, main)?;
-        let coroutine = self.lua.create_thread(main).map_err(|error| Problem::new(&error))?;
+        let coroutine = self.host.coroutine(&self.lua, main);
+        let coroutine = coroutine.map_err(|error| Problem::new(&error))?;
         let cpu = Duration::from_millis(START_CPU_MAX_MS.max(self.allowance.cpu_ms));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
@@ -239,7 +254,7 @@ impl Vm {
                 return Ok(coroutine);
             }
         }
-        self.lua.create_thread(self.strand.clone())
+        self.host.coroutine(&self.lua, self.strand.clone())
     }
 
     /// Takes back one whose request is done.

@@ -25,6 +25,8 @@ pub(crate) struct Host {
     /// Which handlers without a route there are.
     pub(crate) specials: Cell<u8>,
     pub(crate) work: Work,
+    /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
+    closing: RefCell<Option<Function>>,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
 }
@@ -70,6 +72,18 @@ impl Host {
 
     pub(super) fn has_started(&self) -> bool {
         self.has_started.get()
+    }
+
+    /// A coroutine of the host, with this body.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn coroutine(&self, lua: &Lua, body: Function) -> Result<Coroutine> {
+        let body = match &*self.closing.borrow() {
+            Some(closing) => closing.call(body)?,
+            None => body,
+        };
+        lua.create_thread(body)
     }
 
     /// What a coroutine wants that has yielded these values, or is through.
@@ -152,13 +166,11 @@ pub(super) fn install(
     jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
-    table.raw_set(
-        "switch",
-        lua.create_function(|_, coroutine: Coroutine| {
-            crate::budget::switch(&coroutine);
-            Ok(())
-        })?,
-    )?;
+    {
+        let (resume, close) = crate::budget::coroutines(lua)?;
+        table.raw_set("resume", resume)?;
+        table.raw_set("close", close)?;
+    }
     table.raw_set(
         "log",
         lua.create_function(|_, text: LuaString| {
@@ -168,6 +180,7 @@ pub(super) fn install(
     )?;
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
     let (strand, parts): (Function, Table) = prelude.call(&table)?;
+    host.closing.replace(parts.raw_get("closing")?);
     parts.raw_set("host", table)?;
     Ok((strand, parts))
 }

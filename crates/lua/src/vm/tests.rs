@@ -29,7 +29,7 @@ impl Room {
 /// How code ends in a VM that is given so much memory.
 fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), Fault> {
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
-    let coroutine = vm.lua.create_thread(function).expect("a coroutine");
+    let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
     let mut left = Left { cpu: CPU, memory_bytes, ..Left::default() };
     match vm.resume(NOBODY, &coroutine, (), budget, &mut left) {
         Step::Done(_) => Ok(()),
@@ -128,4 +128,20 @@ fn what_a_request_lets_go_of_is_its_own_again() {
     };
     assert!(ends(&mut room, &turns("")));
     assert!(!ends(&mut room, &turns("kept[turn] = text")));
+}
+
+/// Whichever Lua it is, and whatever stands between the host and the script in it.
+#[test]
+fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
+    let mut room = Room::new();
+    for why in ["'why'", "setmetatable({}, { __tostring = function() return 'code:1: why' end })"] {
+        let code = format!("local function inner() error({why}) end inner()");
+        let fault = room.ends(&code, MEMORY_MAX_BYTES).expect_err("an error");
+        let Fault::Error(text) = fault else { panic!("{fault:?}") };
+        let lines: Vec<_> = text.lines().map(str::trim_start).collect();
+        let (head, stack) = lines.split_at(3);
+        assert_eq!(head, ["code:1: why", TRACE, "[C]: in function 'error'"], "{text}");
+        assert!(stack.iter().all(|line| line.starts_with("code:1: in ")), "{text}");
+        assert_eq!(stack.len(), 2, "{text}");
+    }
 }

@@ -84,7 +84,7 @@ impl Host {
         bond: Bond,
         value: Option<Plain>,
     ) -> Result<Outcome<TaskId>> {
-        let coroutine = lua.create_thread(work)?;
+        let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
         let is_after = bond == Bond::After && tasks.get(by).is_some();
