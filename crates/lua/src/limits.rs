@@ -84,8 +84,13 @@ pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
 /// How long work beside requests may take in all: longer, and it is a job for `every`.
 pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 
-/// Most pieces of work beside requests in one VM. Each has a coroutine, of about a KiB.
-pub const BACKGROUND_MAX: usize = 10_000;
+/// Most tasks in one VM, requests that are being answered among them. LuaJIT lets its owner hold
+/// some 8,000 values of a VM at once: a coroutine for each task, and what listens and is repeated.
+pub const TASKS_MAX: usize = 6_000;
+
+/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]. Each has a coroutine, of about a
+/// KiB.
+pub const BACKGROUND_MAX: usize = 4_000;
 
 /// Most pieces of work that may come of one request, of one run of a schedule, or of one message:
 /// with those that its pieces begin, so that a tree of them cannot use up all there are.

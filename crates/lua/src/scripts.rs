@@ -50,7 +50,11 @@ impl Shared {
     /// For so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { guard: Arc::new(Guard::new(workers)), jobs: Arc::default(), messages: Arc::default() }
+        Self {
+            guard: Arc::new(Guard::new(workers)),
+            jobs: Arc::default(),
+            messages: Arc::default(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::content::Content;
 use crate::files::sending::Sending;
 use crate::job::JobResult;
 use crate::letter::Letter;
-use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
+use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
 use crate::request::Request;
 use mlua::Thread as Coroutine;
 use pinion_engine::address::Address;
@@ -24,8 +24,9 @@ pub(crate) type TaskId = f64;
 /// The number of no task: the script itself, while it starts.
 pub(crate) const NOBODY: TaskId = 0.0;
 
-/// So many can live at once in a worker; the numbers above say which tenant of its place it is.
+/// Numbers of places; the numbers above say which tenant of its place it is.
 const PLACES: usize = 1 << 20;
+const _: () = assert!(BACKGROUND_MAX < TASKS_MAX && TASKS_MAX <= PLACES);
 
 /// One request and how far its answer is, or work that belongs to none.
 #[derive(Debug, Default)]
@@ -166,7 +167,7 @@ impl Tasks {
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
             Some(at) => at,
-            None if self.places.len() == PLACES => return None,
+            None if self.places.len() == TASKS_MAX => return None,
             None => {
                 self.places.push(Task::default());
                 self.places.len() - 1
@@ -267,6 +268,7 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX};
 
     fn coroutine(lua: &mlua::Lua) -> Coroutine {
         let nothing = lua.create_function(|_, ()| Ok(())).expect("a function");
@@ -299,6 +301,25 @@ mod tests {
             let run = tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).expect("a run");
             assert!(tasks.spawn(run, bond, coroutine(&lua)).is_some());
         }
+    }
+
+    /// As many tasks as there may be, and all else that is held of a VM: nothing panics.
+    #[test]
+    fn a_vm_holds_all_the_tasks_there_may_be() {
+        let lua = mlua::Lua::new();
+        let beside = CHANNELS_MAX + SCHEDULES_MAX + IDLE_COROUTINES_MAX;
+        let _held: Vec<_> = (0..beside).map(|_| coroutine(&lua)).collect();
+        let mut tasks = Tasks::default();
+        let (mut requests, mut pieces) = (0, 0);
+        while tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).is_some() {
+            pieces += 1;
+        }
+        while let Some(id) = tasks.begin() {
+            requests += 1;
+            let task = tasks.get(id).expect("it lives");
+            task.coroutine = Some(coroutine(&lua));
+        }
+        assert_eq!((pieces, requests), (BACKGROUND_MAX, TASKS_MAX - BACKGROUND_MAX));
     }
 
     #[test]
