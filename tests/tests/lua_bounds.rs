@@ -67,12 +67,6 @@ pinion.get("/writes", function()
     end
     return "begun"
 end)
-pinion.get("/reads", function()
-    for n = 1, 100 do
-        pinion.spawn(function() assert(pinion.fs.read("data/large")) end)
-    end
-    return "begun"
-end)
 pinion.get("/passwords", function()
     for n = 1, 1e6 do pinion.spawn(function() pinion.password.hash("secret") end) end
 end)
@@ -138,7 +132,6 @@ const CASES: &[(&str, u16, &str)] = &[
 fn site() -> (Folder, PathBuf, String) {
     let folder = Folder::with("lua-bounds", [("site.lua", SCRIPT)]);
     fs::create_dir(folder.join("data")).expect("a folder");
-    folder.write("data/large", vec![b'x'; 8 << 20]);
     let script = folder.join("site.lua");
     let data = format!("data={}", folder.join("data").display());
     (folder, script, data)
@@ -190,18 +183,6 @@ fn what_is_cached_gives_way_to_requests() {
         made += 1;
     }
     is_within_bounds(&server, "/cached-large");
-    server.stop();
-}
-
-#[test]
-fn what_has_been_read_waits_for_scripts_within_bounds() {
-    let (_folder, script, data) = site();
-    let server = served(&script, &data, Io::Epoll);
-    for _ in 0..3 {
-        assert_eq!(server.get("/reads").text(), "begun");
-        assert_eq!(server.get("/waits").text(), "waited");
-    }
-    is_within_bounds(&server, "/reads");
     server.stop();
 }
 
