@@ -88,8 +88,8 @@ pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 /// some 8,000 values of a VM at once: a coroutine for each task, and what listens and is repeated.
 pub const TASKS_MAX: usize = 6_000;
 
-/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]. Each has a coroutine, of about a
-/// KiB.
+/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]. Each has a coroutine, of about
+/// a KiB.
 pub const BACKGROUND_MAX: usize = 4_000;
 
 /// Most pieces of work that may come of one request, of one run of a schedule, or of one message:
@@ -105,8 +105,8 @@ pub const SCHEDULE_MIN_MS: u64 = 10;
 /// Most bytes of a value that is copied out of a VM, its names and texts together.
 pub const PLAIN_MAX_BYTES: usize = 1024 * 1024;
 
-/// What an allocator takes for a text or a table of such a value beside its bytes: its own note, and
-/// what is left to the next size.
+/// What an allocator takes for a text or a table of such a value beside its bytes: its own note,
+/// and what is left to the next size.
 pub const PLAIN_PIECE_BYTES: usize = 32;
 
 /// Most tables within each other of such a value.
@@ -128,9 +128,9 @@ pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Most jobs that wait for a thread, of all workers: at a millisecond each they take seconds.
 pub const JOBS_MAX: usize = 4096;
 
-/// Most bytes that wait with these jobs, of all workers, such as the content of files to be written:
-/// the texts are copies outside of the memory of their VMs. One that is larger by itself has room
-/// while no other waits.
+/// Most bytes that wait with these jobs, of all workers, such as the content of files to be
+/// written: the texts are copies outside of the memory of their VMs. One that is larger by itself
+/// has room while no other waits.
 pub const JOBS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// With so many bytes of results that no script has taken, of all workers, no further job is begun
