@@ -6,7 +6,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start, run};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SCRIPT: &str = r#"
 local unpack = unpack or table.unpack
@@ -137,7 +137,7 @@ fn site() -> (Folder, PathBuf, String) {
     (folder, script, data)
 }
 
-fn served(script: &PathBuf, data: &str, io: Io) -> Server {
+fn served(script: &Path, data: &str, io: Io) -> Server {
     let limits = ["--lua-memory", "16", "--lua-vm-memory", "64", "--lua-time", "1"];
     let flags = ["--io", io.as_str(), "--workers", "1", "--lua-folder", data];
     // What is left of them at the end would take longer than the test.
