@@ -42,7 +42,7 @@ pinion.get("/spawn", function()
 end)
 pinion.get("/order", function() return table.concat(order, " ") end)
 pinion.get("/too-much", function()
-    for n = 1, 1e6 do pinion.spawn(function() pinion.sleep(100) end) end
+    for n = 1, 1e6 do pinion.spawn(function() pinion.sleep(1) end) end
 end)
 pinion.get("/much-at-once", function()
     local parts = {}

@@ -122,10 +122,20 @@ pub trait App {
     /// keep it at hand. Work that is done must not stand here any more: an alarm that has passed
     /// makes passes that do not wait, one behind the other.
     ///
-    /// A worker that ends does not wait for it.
+    /// A worker that ends waits for it only while the application [is busy](Self::is_busy).
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
         None
+    }
+
+    /// The server has begun to stop: nothing that could wait for another server should begin any
+    /// more. Comes at most once, after the [events](Event::Stopping) of what is open.
+    fn stopping(&mut self) {}
+
+    /// Whether work that belongs to no exchange has not come to its end. Asked behind each pass of
+    /// a worker that ends: it waits for the work as for what is open, as long as the grace lasts.
+    fn is_busy(&self) -> bool {
+        false
     }
 
     /// Somebody posted to this application ([`Poster::post_to_app`](crate::Poster::post_to_app)).

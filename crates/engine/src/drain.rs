@@ -8,7 +8,8 @@
 //!    no place is free for those who wait, connections between two requests give theirs up, and
 //!    for a moment whoever leaves is followed by the next.
 //! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
-//!    newcomers have a moment to speak, and what runs is finished.
+//!    newcomers have a moment to speak, and what runs is finished, with the work of the
+//!    application that belongs to no exchange.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -58,6 +59,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         self.tell_stopping();
+        self.app.stopping();
     }
 
     /// Tells the application of every exchange and stream that is open. Each connection has its
@@ -119,7 +121,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
         }
-        if self.shared.stopping.load(Ordering::Acquire) {
+        let is_over = self.shared.stopping.load(Ordering::Acquire);
+        if is_over {
             self.finish();
             let mut from = 0;
             while let Some(slot) = self.core.conns.next_live(from) {
@@ -128,7 +131,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         let finishing = matches!(self.core.ending, Ending::Finishing { .. });
-        finishing && self.core.conns.len() == 0
+        // What stands in the inbox may begin work.
+        let is_busy = || self.app.is_busy() || self.has_messages();
+        finishing && self.core.conns.len() == 0 && (is_over || !is_busy())
     }
 
     fn finish(&mut self) {

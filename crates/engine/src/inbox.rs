@@ -64,6 +64,10 @@ impl Inbox {
         std::mem::replace(&mut self.lock().messages, empty)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().messages.is_empty()
+    }
+
     /// Adds a message behind the others, unless `messages_max` wait already.
     fn push(&self, messages_max: usize, to: Recipient, message: Message) -> Result<(), Message> {
         let mut inner = self.lock();

@@ -27,7 +27,18 @@ pub struct Signals {
 /// # Errors
 /// What `pthread_sigmask` reports.
 pub fn block() -> io::Result<Signals> {
-    let set = set_of([libc::SIGHUP, libc::SIGTERM, libc::SIGINT]);
+    block_these(set_of([libc::SIGHUP, libc::SIGTERM, libc::SIGINT]))
+}
+
+/// Blocks SIGTERM alone, as [`block`] does: the others do what they do to any program.
+///
+/// # Errors
+/// What `pthread_sigmask` reports.
+pub fn block_terminate() -> io::Result<Signals> {
+    block_these(set_of([libc::SIGTERM]))
+}
+
+fn block_these(set: libc::sigset_t) -> io::Result<Signals> {
     // SAFETY: reads a valid set; the old mask is not asked for.
     match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(Signals { set }),

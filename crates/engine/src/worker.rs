@@ -308,6 +308,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
+    /// Whether somebody has posted what it has not delivered.
+    pub(crate) fn has_messages(&self) -> bool {
+        let inbox = &self.shared.inboxes[usize::from(self.core.worker)];
+        !self.messages.is_empty() || !inbox.is_empty()
+    }
+
     fn posted(&mut self, to: Address, message: Message) {
         let slot = to.slot;
         if !self.core.conns.is(slot, to.generation) {

@@ -19,7 +19,7 @@ pub struct Allowance {
     pub wall_ms: u64,
     /// Steps of searches in strings, of a request.
     pub steps: u64,
-    /// Pieces of work that one task may begin.
+    /// Pieces of work that may come of one request, or of one run of what is repeated.
     pub spawned_max: u32,
     /// All libraries are open: files, programs, foreign functions and bytecode.
     pub is_unsafe: bool,

@@ -10,18 +10,29 @@ use std::time::Duration;
 use pinion_engine::Poster;
 use pinion_engine::app::Message;
 
-use crate::limits::{JOB_THREADS_MAX, JOBS_MAX};
+use crate::limits::{JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX, JOBS_MAX_BYTES};
 use crate::plain::Plain;
+use crate::tally::{Counted, Tally};
 
 /// What has come of work: a value, or why there is none.
 pub(crate) type Finished = Result<Plain, String>;
 
 /// Something that may block.
-pub(crate) struct Job(Box<dyn FnOnce() -> Finished + Send>);
+pub(crate) struct Job {
+    work: Box<dyn FnOnce() -> Finished + Send>,
+    /// Of what it holds.
+    bytes: usize,
+}
 
 impl Job {
+    /// One that holds next to nothing.
     pub(crate) fn new(work: impl FnOnce() -> Finished + Send + 'static) -> Self {
-        Self(Box::new(work))
+        Self { work: Box::new(work), bytes: 0 }
+    }
+
+    /// One that holds so many bytes.
+    pub(crate) fn of(bytes: usize, work: impl FnOnce() -> Finished + Send + 'static) -> Self {
+        Self { bytes, ..Self::new(work) }
     }
 }
 
@@ -35,7 +46,14 @@ impl fmt::Debug for Job {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) number: u64,
+    pub(crate) result: JobResult,
+}
+
+/// What has come of a job. It is counted until somebody takes it.
+#[derive(Debug)]
+pub(crate) struct JobResult {
     pub(crate) finished: Finished,
+    pub(crate) _counted: Counted,
 }
 
 /// The threads, and what waits for them.
@@ -43,6 +61,9 @@ pub(crate) struct Done {
 pub struct Jobs {
     queue: Mutex<Queue>,
     more: Condvar,
+    /// Of what waits with jobs, and of results that nobody has taken.
+    waiting: Arc<Tally>,
+    results: Arc<Tally>,
 }
 
 #[derive(Default)]
@@ -55,6 +76,7 @@ struct Queue {
 /// A job, and whose it is.
 struct Order {
     job: Job,
+    _counted: Counted,
     number: u64,
     worker: u16,
     poster: Poster,
@@ -79,10 +101,14 @@ impl Jobs {
         poster: Poster,
     ) -> Result<(), String> {
         let mut queue = self.lock();
-        if queue.waiting.len() >= JOBS_MAX {
+        let counted = match queue.waiting.len() < JOBS_MAX {
+            true => self.waiting.count_up_to(JOBS_MAX_BYTES, job.bytes),
+            false => None,
+        };
+        let Some(counted) = counted else {
             return Err("too many files and passwords wait already; try again later".to_owned());
-        }
-        queue.waiting.push_back(Order { job, number, worker, poster });
+        };
+        queue.waiting.push_back(Order { job, _counted: counted, number, worker, poster });
         if queue.idle < queue.waiting.len() && queue.threads < JOB_THREADS_MAX {
             let jobs = Arc::clone(self);
             let started = thread::Builder::new().name("lua jobs".to_owned());
@@ -104,8 +130,15 @@ impl Jobs {
     /// What each thread does, as long as the program runs.
     fn work(&self) {
         loop {
-            let Order { job, number, worker, poster } = self.take();
-            let mut message: Message = Box::new(Done { number, finished: (job.0)() });
+            let Order { job, number, worker, poster, _counted } = self.take();
+            // Scripts take what is there in a moment.
+            while self.results.bytes() >= JOB_RESULTS_MAX_BYTES {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let finished = (job.work)();
+            let bytes = finished.as_ref().map_or_else(String::len, Plain::bytes);
+            let result = JobResult { finished, _counted: self.results.count(bytes) };
+            let mut message: Message = Box::new(Done { number, result });
             // A worker whose inbox is full takes it up in a moment.
             while let Err(back) = poster.post_to_app(worker, message) {
                 message = back;

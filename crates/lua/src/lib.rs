@@ -11,6 +11,7 @@
 //! | `schedule` | when work that is repeated is due |
 //! | [`job`] | threads for what blocks |
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
+//! | `letter`, `tally` | messages between workers, and the bytes that stand outside of the VMs |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
@@ -41,6 +42,7 @@ pub mod files;
 mod form;
 pub mod job;
 mod kept;
+mod letter;
 pub mod library;
 pub mod limits;
 mod pages;
@@ -55,6 +57,7 @@ pub mod sandbox;
 mod schedule;
 pub mod scripts;
 mod spool;
+mod tally;
 mod task;
 mod unconfined;
 mod upload;

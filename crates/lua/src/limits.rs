@@ -54,6 +54,11 @@ pub const SENT_MAX: usize = 1000;
 /// See [`SENT_MAX`].
 pub const SENT_MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// Most bytes of all messages that wait to be heard, of all workers: what a few turns of many
+/// scripts bring, and little beside the memory of a VM. Without it as many of the largest values
+/// could wait as there is room for pieces of work.
+pub const MESSAGES_MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Memory that one VM may take, for all its requests and what its script keeps.
 pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 
@@ -79,10 +84,16 @@ pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
 /// How long work beside requests may take in all: longer, and it is a job for `every`.
 pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 
-/// Most pieces of work beside requests in one VM. Each has a coroutine, of about a KiB.
-pub const BACKGROUND_MAX: usize = 10_000;
+/// Most tasks in one VM, requests that are being answered among them. LuaJIT lets its owner hold
+/// some 8,000 values of a VM at once: a coroutine for each task, and what listens and is repeated.
+pub const TASKS_MAX: usize = 6_000;
 
-/// Most pieces of work that one task may begin, so that one request cannot use up all of them.
+/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]. Each has a coroutine, of about
+/// a KiB.
+pub const BACKGROUND_MAX: usize = 4_000;
+
+/// Most pieces of work that may come of one request, of one run of a schedule, or of one message:
+/// with those that its pieces begin, so that a tree of them cannot use up all there are.
 pub const SPAWNED_MAX: u32 = 1_000;
 
 /// Most schedules of a script: what a program makes by mistake in a loop is more.
@@ -93,6 +104,10 @@ pub const SCHEDULE_MIN_MS: u64 = 10;
 
 /// Most bytes of a value that is copied out of a VM, its names and texts together.
 pub const PLAIN_MAX_BYTES: usize = 1024 * 1024;
+
+/// What an allocator takes for a text or a table of such a value beside its bytes: its own note,
+/// and what is left to the next size.
+pub const PLAIN_PIECE_BYTES: usize = 32;
 
 /// Most tables within each other of such a value.
 pub const PLAIN_MAX_DEPTH: u32 = 32;
@@ -113,6 +128,15 @@ pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Most jobs that wait for a thread, of all workers: at a millisecond each they take seconds.
 pub const JOBS_MAX: usize = 4096;
 
+/// Most bytes that wait with these jobs, of all workers, such as the content of files to be
+/// written: the texts are copies outside of the memory of their VMs. One that is larger by itself
+/// has room while no other waits.
+pub const JOBS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// With so many bytes of results that no script has taken, of all workers, no further job is begun
+/// until one has. Each thread may be at one result more, of [`FILE_READ_MAX_BYTES`] at most.
+pub const JOB_RESULTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Most threads for what blocks: enough for a disk that is asked several things at once.
 pub const JOB_THREADS_MAX: usize = 4;
 
@@ -122,6 +146,11 @@ pub const TASKS_PER_PASS: usize = 64;
 /// Most values that `cached` holds in one VM; beyond it the oldest is made again when it is asked
 /// for.
 pub const CACHED_MAX: usize = 1000;
+
+/// Once a request has met the limit of memory, what `cached` holds goes if the VM still has more of
+/// its memory in use than one part in so many: it can be made again, and a VM that it fills could
+/// answer nobody any more.
+pub const CACHED_MEMORY_PARTS: usize = 2;
 
 /// Most bytes of content as one string, whatever a handler asks for: half of the memory of a
 /// request, because they are there twice for a moment.

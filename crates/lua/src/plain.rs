@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Result, Table, Value};
 
-use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH};
+use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH, PLAIN_PIECE_BYTES};
 
 /// A value that is nothing but data.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +36,13 @@ impl Plain {
         copy(value, &mut Bounds { bytes: PLAIN_MAX_BYTES, depth: PLAIN_MAX_DEPTH })
     }
 
-    /// About what it takes.
+    /// The memory that it takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let more = match self {
-            Self::Bytes(text) => text.len(),
+            Self::Bytes(text) => PLAIN_PIECE_BYTES + text.len(),
             Self::Table(pairs) => {
-                pairs.iter().map(|(name, value)| name.bytes() + value.bytes()).sum()
+                let pair = |(name, value): &(Self, Self)| name.bytes() + value.bytes();
+                PLAIN_PIECE_BYTES + pairs.iter().map(pair).sum::<usize>()
             }
             _ => 0,
         };
@@ -100,6 +101,8 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
         pairs.push((copy(&name, left)?, copy(&value, left)?));
     }
     left.depth += 1;
+    // Growing has made room for up to as many again, which a value that waits would keep.
+    pairs.shrink_to_fit();
     Ok(pairs)
 }
 
@@ -135,6 +138,40 @@ mod tests {
         assert_eq!(copied(all).expect("plain"), shown);
         assert_eq!(copied("return nil").expect("plain"), "nil");
         assert_eq!(copied("return 12").expect("plain"), "12");
+    }
+
+    fn taken_bytes(value: &Plain) -> usize {
+        // What glibc gives: sixteens, of which eight bytes are its own, and two at least.
+        let allocated = |bytes: usize| (bytes + 8).next_multiple_of(16).max(32);
+        let more = match value {
+            Plain::Bytes(text) if text.capacity() > 0 => allocated(text.capacity()),
+            Plain::Table(pairs) if pairs.capacity() > 0 => {
+                let beside = allocated(pairs.capacity() * size_of::<(Plain, Plain)>());
+                let within = |value| taken_bytes(value) - size_of::<Plain>();
+                let inner = pairs.iter().map(|(name, value)| within(name) + within(value));
+                beside + inner.sum::<usize>()
+            }
+            _ => 0,
+        };
+        size_of::<Plain>() + more
+    }
+
+    #[test]
+    fn a_value_takes_no_more_than_it_weighs() {
+        let lua = Lua::new();
+        for code in [
+            "return 'x'",
+            "return ('x'):rep(2^20)",
+            "local t = {} for i = 1, 1025 do t[i] = 'x' end return t",
+            "local t = {} for i = 1, 4097 do t[i] = i end return t",
+            "local t = {} for i = 1, 1000 do t[i] = { i } end return t",
+            "return { a = { b = { c = {} } } }",
+        ] {
+            let value: Value = lua.load(code).eval().expect("a value");
+            let plain = Plain::of(&value).expect("plain");
+            let (taken, weighed) = (taken_bytes(&plain), plain.bytes());
+            assert!(taken <= weighed && weighed <= 3 * taken, "{code}: {taken} of {weighed}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod alone;
 mod background;
 mod fields;
 mod files;
+mod messages;
 mod requests;
 
 use std::cell::RefCell;
@@ -28,6 +29,7 @@ use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
 use crate::router::{Found, Match};
+use crate::tally::Tally;
 use crate::task::TaskId;
 use crate::vm::{Fault, Handler, Step, Vm};
 use alone::Alone;
@@ -40,13 +42,19 @@ pub struct Shared {
     pub guard: Arc<Guard>,
     /// Does what blocks.
     pub jobs: Arc<Jobs>,
+    /// Of the messages that wait.
+    messages: Arc<Tally>,
 }
 
 impl Shared {
     /// For so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { guard: Arc::new(Guard::new(workers)), jobs: Arc::default() }
+        Self {
+            guard: Arc::new(Guard::new(workers)),
+            jobs: Arc::default(),
+            messages: Arc::default(),
+        }
     }
 }
 
@@ -54,6 +62,7 @@ impl Shared {
 pub struct Scripts {
     guard: Arc<Guard>,
     jobs: Arc<Jobs>,
+    messages: Arc<Tally>,
     worker: u16,
     poster: Poster,
     /// From the first script on.
@@ -149,6 +158,7 @@ impl Scripts {
         Self {
             guard: Arc::clone(&shared.guard),
             jobs: Arc::clone(&shared.jobs),
+            messages: Arc::clone(&shared.messages),
             worker,
             poster,
             budget: None,
@@ -172,6 +182,7 @@ impl Scripts {
         };
         let kept = self.background.kept(program.name());
         let vm = Rc::new(Vm::start(program, budget, kept)?);
+        vm.host().work.messages.replace(Arc::clone(&self.messages));
         self.take_up(&vm, now);
         Ok(Script(vm))
     }

@@ -5,12 +5,16 @@ use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::files::sending::Sending;
-use crate::job::Finished;
-use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
+use crate::job::JobResult;
+use crate::letter::Letter;
+use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
 use crate::request::Request;
 use mlua::Thread as Coroutine;
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The number of a task, as scripts hold it: a whole number that a double keeps. One that is over
@@ -20,8 +24,9 @@ pub(crate) type TaskId = f64;
 /// The number of no task: the script itself, while it starts.
 pub(crate) const NOBODY: TaskId = 0.0;
 
-/// So many can live at once in a worker; the numbers above say which tenant of its place it is.
+/// Numbers of places; the numbers above say which tenant of its place it is.
 const PLACES: usize = 1 << 20;
+const _: () = assert!(BACKGROUND_MAX < TASKS_MAX && TASKS_MAX <= PLACES);
 
 /// One request and how far its answer is, or work that belongs to none.
 #[derive(Debug, Default)]
@@ -38,14 +43,17 @@ pub(crate) struct Task {
     children: Vec<TaskId>,
     /// What begins when it has ended.
     after: Vec<TaskId>,
-    /// How much it may still begin.
-    spawns_left: u32,
+    /// How much its origin may still begin: it, and all that has come of it. None until something
+    /// does.
+    spawns_left: Option<Rc<Cell<u32>>>,
     /// Who wants to know when it has ended.
     watchers: Vec<TaskId>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
     /// What it has waited for.
-    pub(crate) result: Option<Finished>,
+    pub(crate) result: Option<JobResult>,
+    /// The message that it begins with.
+    pub(crate) letter: Option<Arc<Letter>>,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
     /// Where it goes on; none while it runs.
@@ -159,7 +167,7 @@ impl Tasks {
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
             Some(at) => at,
-            None if self.places.len() == PLACES => return None,
+            None if self.places.len() == TASKS_MAX => return None,
             None => {
                 self.places.push(Task::default());
                 self.places.len() - 1
@@ -171,7 +179,8 @@ impl Tasks {
         task.waits = Waits::No;
         task.left = Left::of(&self.allowance);
         (task.address, task.account, task.deadline_ms) = (None, None, 0);
-        (task.is_woken, task.result, task.spawns_left) = (false, None, self.allowance.spawned_max);
+        (task.is_woken, task.result, task.letter) = (false, None, None);
+        task.spawns_left = None;
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
@@ -186,8 +195,13 @@ impl Tasks {
 
     /// Work beside requests, which waits for its first turn; none when there is too much of it.
     pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond, coroutine: Coroutine) -> Option<TaskId> {
-        if let Some(by) = self.get(by) {
-            by.spawns_left = by.spawns_left.checked_sub(1)?;
+        let spawned_max = self.allowance.spawned_max;
+        let spawns_left = self.get(by).map(|by| {
+            let fresh = || Rc::new(Cell::new(spawned_max));
+            Rc::clone(by.spawns_left.get_or_insert_with(fresh))
+        });
+        if let Some(left) = &spawns_left {
+            left.set(left.get().checked_sub(1)?);
         }
         if self.background >= BACKGROUND_MAX {
             return None;
@@ -198,7 +212,7 @@ impl Tasks {
         let left = Left::background(&self.allowance);
         let task = self.get(id)?;
         (task.coroutine, task.left) = (Some(coroutine), left);
-        task.is_background = true;
+        (task.is_background, task.spawns_left) = (true, spawns_left);
         if bond == Bond::Child {
             task.account = account.map(|account| account.unwrap_or(by));
         }
@@ -211,9 +225,9 @@ impl Tasks {
         Some(id)
     }
 
-    /// Whether any work lives that belongs to no request.
-    pub(crate) fn has_background(&self) -> bool {
-        self.background > 0
+    /// How much work lives that belongs to no request, in pieces.
+    pub(crate) fn background(&self) -> usize {
+        self.background
     }
 
     /// `watcher` is to hear when a task has ended; false if it has.
@@ -238,6 +252,7 @@ impl Tasks {
             task.tenant += 1;
             task.coroutine = None;
             (task.content, task.sending) = (Content::default(), None);
+            (task.result, task.letter, task.spawns_left) = (None, None, None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);
@@ -253,6 +268,59 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX};
+
+    fn coroutine(lua: &mlua::Lua) -> Coroutine {
+        let nothing = lua.create_function(|_, ()| Ok(())).expect("a function");
+        lua.create_thread(nothing).expect("a coroutine")
+    }
+
+    /// All that comes of a request counts as one, whoever has begun it and whoever has ended.
+    #[test]
+    fn what_comes_of_one_origin_has_one_bound() {
+        let lua = mlua::Lua::new();
+        for bond in [Bond::After, Bond::Child, Bond::Own] {
+            let mut tasks = Tasks::default();
+            tasks.allowance.spawned_max = 100;
+            let (request, other) = (tasks.begin().expect("a place"), tasks.begin().expect("one"));
+            let (mut begun, mut by) = (0, request);
+            while let Some(id) = tasks.spawn(by, bond, coroutine(&lua)) {
+                begun += 1;
+                assert!(begun <= 100, "{bond:?}");
+                // Each begins two: one that goes on with that, and one that ends at once.
+                if let Some(second) = tasks.spawn(by, bond, coroutine(&lua)) {
+                    begun += 1;
+                    tasks.end(second);
+                }
+                by = id;
+            }
+            assert_eq!(begun, 100, "{bond:?}");
+            assert!(tasks.spawn(request, bond, coroutine(&lua)).is_none());
+            assert!(tasks.spawn(other, bond, coroutine(&lua)).is_some());
+            // What belongs to nobody, such as a run of a schedule, is an origin itself.
+            let run = tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).expect("a run");
+            assert!(tasks.spawn(run, bond, coroutine(&lua)).is_some());
+        }
+    }
+
+    /// As many tasks as there may be, and all else that is held of a VM: nothing panics.
+    #[test]
+    fn a_vm_holds_all_the_tasks_there_may_be() {
+        let lua = mlua::Lua::new();
+        let beside = CHANNELS_MAX + SCHEDULES_MAX + IDLE_COROUTINES_MAX;
+        let _held: Vec<_> = (0..beside).map(|_| coroutine(&lua)).collect();
+        let mut tasks = Tasks::default();
+        let (mut requests, mut pieces) = (0, 0);
+        while tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).is_some() {
+            pieces += 1;
+        }
+        while let Some(id) = tasks.begin() {
+            requests += 1;
+            let task = tasks.get(id).expect("it lives");
+            task.coroutine = Some(coroutine(&lua));
+        }
+        assert_eq!((pieces, requests), (BACKGROUND_MAX, TASKS_MAX - BACKGROUND_MAX));
+    }
 
     #[test]
     fn a_number_is_never_that_of_another_request() {

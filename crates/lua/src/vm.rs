@@ -19,7 +19,7 @@ use crate::absent;
 use crate::allowance::Allowance;
 use crate::budget::{Budget, OVER_BUDGET};
 use crate::kept::Kept;
-use crate::limits::{IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
+use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
@@ -265,6 +265,15 @@ impl Vm {
         }
     }
 
+    /// Takes from `cached` what fills the VM.
+    #[cold]
+    fn relieve(&self) {
+        if self.lua.used_memory() > self.allowance.vm_memory_bytes / CACHED_MEMORY_PARTS {
+            self.host.forget_cached();
+            let _collected = self.lua.gc_collect();
+        }
+    }
+
     /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
     /// what it has used.
     pub(crate) fn resume(
@@ -304,6 +313,7 @@ impl Vm {
             Err(error) if is_memory(&error) => {
                 // What the request has left behind would fail the next one.
                 let _collected = self.lua.gc_collect();
+                self.relieve();
                 Step::Failed(Fault::OverBudget(format!(
                     "the request has used up its memory ({} MiB)",
                     self.allowance.memory_bytes >> 20

@@ -3,8 +3,8 @@
 
 local host, pinion, wait = ...
 
-local error, pcall, select, setmetatable, type, unpack =
-    error, pcall, select, setmetatable, type, unpack
+local error, next, pcall, select, setmetatable, type, unpack =
+    error, next, pcall, select, setmetatable, type, unpack
 
 local function check_function(work, name)
     if type(work) ~= "function" then
@@ -88,6 +88,15 @@ local function remember(key, entry)
     cache_next = cache_next % host.CACHE_MAX + 1
     cache[key] = entry
 end
+
+-- What the host calls when memory is short. Whoever has a value made still gets it.
+host.on_shortage(function()
+    for key, entry in next, cache do
+        if entry.until_ms then
+            cache[key], cache_keys[entry.place] = nil, nil
+        end
+    end
+end)
 
 function pinion.cached(key, seconds, produce)
     if key == nil or type(seconds) ~= "number" then

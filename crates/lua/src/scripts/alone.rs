@@ -63,8 +63,9 @@ impl Scripts {
         let begun =
             std::mem::replace(&mut alone.schedules, vm.host().work.schedules.borrow().len());
         self.begin_schedules(&vm, begun, now);
+        let is_stopping = self.background.is_stopping();
         let alone = self.alone.as_mut()?;
-        if alone.schedules > 0 || vm.tasks().has_background() {
+        if alone.schedules > 0 && !is_stopping || vm.tasks().background() > 0 {
             if alone.quiet == Quiet::Known {
                 alone.quiet = Quiet::Unknown;
             }

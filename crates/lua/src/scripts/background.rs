@@ -1,4 +1,4 @@
-//! Work beside requests: what waits, what is due, and what is sent from worker to worker.
+//! Work beside requests: what waits, and what is due.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
-use pinion_engine::app::Message;
 use pinion_engine::clock::Now;
 
-use super::alone::NothingBefore;
 use super::{Scripts, tell};
-use crate::job::{Done, Finished, Job};
+use crate::job::{Done, Job, JobResult};
 use crate::kept::Kept;
+use crate::letter::Letter;
 use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TIMERS_MIN};
-use crate::plain::Plain;
 use crate::task::{Bond, TaskId, Waits};
 use crate::vm::{Fault, Operation, Step, Vm};
 
@@ -37,8 +35,10 @@ pub(super) struct Background {
     untold: Vec<Address>,
     kept: HashMap<Arc<str>, Rc<RefCell<Kept>>>,
     /// The VMs that answer now, and those that only end what they have begun, oldest first.
-    current: Vec<Weak<Vm>>,
+    pub(super) current: Vec<Weak<Vm>>,
     old: VecDeque<Weak<Vm>>,
+    /// The server stops: nothing is repeated any more.
+    is_stopping: bool,
 }
 
 /// Something that is due at a time.
@@ -78,13 +78,6 @@ impl PartialOrd for Timer {
     }
 }
 
-/// A value for what listens to a channel, in each worker.
-struct Sent {
-    program: Arc<str>,
-    channel: Arc<str>,
-    value: Arc<Plain>,
-}
-
 /// Tells a request that it can go on.
 #[derive(Debug)]
 pub(super) struct Wake;
@@ -122,6 +115,16 @@ impl Background {
         });
     }
 
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// How many pieces of work have begun, or are to begin behind a request, and have not ended.
+    fn pieces(&self) -> usize {
+        let vms = self.current.iter().chain(&self.old).filter_map(Weak::upgrade);
+        vms.map(|vm| vm.tasks().background()).sum()
+    }
+
     /// Drops all that a VM would still do beside its requests.
     fn forget(&mut self, vm: &Rc<Vm>) {
         self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
@@ -131,6 +134,18 @@ impl Background {
 }
 
 impl Scripts {
+    /// The server has begun to stop: what is repeated begins no more, and what has begun goes on.
+    pub fn stop(&mut self) {
+        self.background.is_stopping = true;
+        self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
+    }
+
+    /// Whether work beside requests has not come to its end.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.background.pieces() > 0
+    }
+
     /// A VM answers from now on: its schedules begin.
     pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
@@ -140,6 +155,9 @@ impl Scripts {
 
     /// Schedules begin, those from a rank on.
     pub(super) fn begin_schedules(&mut self, vm: &Rc<Vm>, first: usize, now: Now) {
+        if self.background.is_stopping {
+            return;
+        }
         for (rank, schedule) in vm.host().work.schedules.borrow().iter().enumerate().skip(first) {
             let is_here = schedule.is_everywhere || self.worker == 0;
             if let (true, Some(at_ms)) = (is_here, schedule.next_ms(now)) {
@@ -251,7 +269,8 @@ impl Scripts {
                 task.deadline_ms = now.monotonic_ms + wall_ms(vm);
             }
             (task.waits, task.is_woken) = (Waits::No, false);
-            (coroutine, Resumed { result: task.result.take(), is_new })
+            let (result, letter) = (task.result.take(), task.letter.take());
+            (coroutine, Resumed { result, letter, is_new })
         };
         let is_new = values.is_new;
         self.run_beside(vm, id, coroutine, values, now);
@@ -324,7 +343,7 @@ impl Scripts {
         self.end_of(vm, id);
     }
 
-    fn tell_of(&mut self, text: &str) {
+    pub(super) fn tell_of(&mut self, text: &str) {
         tell(&self.ids.next(), &format!("beside requests: {text}"));
     }
 
@@ -348,62 +367,23 @@ impl Scripts {
         let ready = work.ready.take().into_iter();
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
         self.background.untold.append(&mut work.woken.borrow_mut());
-        for (channel, value) in work.sent.take() {
-            self.send(vm, &channel, value);
+        for letter in work.sent.take() {
+            self.send(vm, letter);
         }
         self.tell_woken();
     }
 
-    /// A message for all workers, this one too.
-    fn send(&mut self, vm: &Rc<Vm>, channel: &str, value: Plain) {
-        let (channel, value): (Arc<str>, _) = (channel.into(), Arc::new(value));
-        for worker in 0..self.poster.workers() {
-            let program = Arc::clone(vm.name());
-            let sent = Sent { program, channel: Arc::clone(&channel), value: Arc::clone(&value) };
-            if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
-                self.tell_of(&format!(
-                    "a message for {channel:?} is lost: too many wait for worker {worker}"
-                ));
-            }
-        }
-    }
-
-    fn tell_woken(&mut self) {
+    pub(super) fn tell_woken(&mut self) {
         let poster = &self.poster;
         let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
         self.background.untold.retain(is_full);
     }
 
-    /// Somebody has posted to this worker.
-    pub(super) fn take_message(&mut self, message: Message) {
-        let message = match message.downcast::<Done>() {
-            Ok(done) => return self.job_is_done(*done),
-            Err(other) => other,
-        };
-        if message.is::<NothingBefore>() {
-            return self.is_quiet();
-        }
-        let Ok(sent) = message.downcast::<Sent>() else { return };
-        let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| *vm.name() == sent.program);
-        let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
-        for vm in vms {
-            let work = vm.host().work.channels.borrow().get(&*sent.channel).cloned();
-            let Some(work) = work else { continue };
-            let value = Some(Plain::clone(&sent.value));
-            match vm.host().spawn(vm.lua(), work, Bond::Own, value) {
-                Ok((Some(_), _)) => {}
-                Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
-                Err(error) => self.tell_of(&error.to_string()),
-            }
-            self.settle(&vm);
-        }
-    }
-
-    fn job_is_done(&mut self, done: Done) {
+    pub(super) fn job_is_done(&mut self, done: Done) {
         let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return };
-        task.result = Some(done.finished);
+        task.result = Some(done.result);
         match task.address {
             Some(address) => self.background.untold.push(address),
             None => {
@@ -424,18 +404,38 @@ fn wall_ms(vm: &Vm) -> u64 {
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for. It becomes one
 /// of Lua's values in the coroutine's own turn, which pays for the memory.
 pub(super) struct Resumed {
-    pub(super) result: Option<Finished>,
+    pub(super) result: Option<JobResult>,
+    pub(super) letter: Option<Arc<Letter>>,
     pub(super) is_new: bool,
 }
 
 impl IntoLuaMulti for Resumed {
     fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
-        match (self.result, self.is_new) {
-            (None, true) => Ok(MultiValue::new()),
-            (None, false) => true.into_lua_multi(lua),
-            (Some(Ok(value)), true) => value.to_lua(lua)?.into_lua_multi(lua),
-            (Some(Ok(value)), false) => (true, value.to_lua(lua)?).into_lua_multi(lua),
-            (Some(Err(why)), _) => (true, Value::Nil, why).into_lua_multi(lua),
+        if let Some(letter) = self.letter {
+            return letter.value.to_lua(lua)?.into_lua_multi(lua);
+        }
+        match self.result {
+            None if self.is_new => Ok(MultiValue::new()),
+            None => true.into_lua_multi(lua),
+            Some(JobResult { finished: Ok(value), .. }) => {
+                (true, value.to_lua(lua)?).into_lua_multi(lua)
+            }
+            Some(JobResult { finished: Err(why), .. }) => {
+                (true, Value::Nil, why).into_lua_multi(lua)
+            }
+        }
+    }
+}
+
+impl Drop for Scripts {
+    /// What is lost with the end of the server does not go without a word.
+    fn drop(&mut self) {
+        let pieces = self.background.pieces();
+        if self.background.is_stopping && pieces > 0 {
+            self.tell_of(&format!(
+                "stopped before all work was done (pieces left: {pieces}); a longer --grace gives \
+                 it more time"
+            ));
         }
     }
 }

@@ -49,7 +49,7 @@ impl Scripts {
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
         let result = vm.tasks().get(id).and_then(|task| task.result.take());
-        let piece = match result {
+        let piece = match result.map(|result| result.finished) {
             Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
             Some(Err(why)) => return self.fail(vm, id, &Fault::Error(why), outlet),
             _ => {

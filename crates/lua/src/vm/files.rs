@@ -10,7 +10,7 @@ use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
 use crate::files::Folders;
 use crate::files::sending::{Said, Sending};
-use crate::job::Finished;
+use crate::job::{Finished, Job};
 use crate::task::TaskId;
 
 /// Puts these functions into the table that `files.lua` gets, and itself as `files`.
@@ -28,7 +28,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let folders = host.work.folders.borrow().clone();
         let make = move |path: LuaString| {
             let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
-            move || operation(&folders, &path)
+            Job::of(path.len(), move || operation(&folders, &path))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
@@ -43,7 +43,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let make = move |(path, other): (LuaString, LuaString)| {
             let (path, other) = (path.as_bytes().to_vec(), other.as_bytes().to_vec());
             let folders = folders.clone();
-            move || operation(&folders, &path, &other)
+            Job::of(path.len() + other.len(), move || operation(&folders, &path, &other))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
@@ -51,7 +51,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let read = move |(path, from, bytes): (LuaString, Option<f64>, Option<f64>)| {
         let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
         let whole = |number: f64| number as u64;
-        move || folders.read(&path, from.map(whole), bytes.map(whole))
+        Job::of(path.len(), move || folders.read(&path, from.map(whole), bytes.map(whole)))
     };
     table.raw_set("read_stored", job(lua, host, read)?)?;
     sending(lua, host, table)

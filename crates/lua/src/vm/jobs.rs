@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaString, Result, Table};
 
 use super::host::Host;
-use crate::job::{Finished, Job};
+use crate::job::Job;
 use crate::library::passwords::{hash_password, verify_password};
 use crate::plain::Plain;
 
@@ -14,35 +14,31 @@ use crate::plain::Plain;
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let hash = |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        move || match hash_password(&password) {
+        Job::of(password.len(), move || match hash_password(&password) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
-        }
+        })
     };
     table.raw_set("hash_password", job(lua, host, hash)?)?;
     let verify = |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
-        move || match verify_password(&password, &stored) {
+        Job::of(password.len() + stored.len(), move || match verify_password(&password, &stored) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
-        }
+        })
     };
     table.raw_set("verify_password", job(lua, host, verify)?)
 }
 
 /// A function that leaves a job for its arguments.
-pub(super) fn job<A, J>(
+pub(super) fn job<A: mlua::FromLuaMulti>(
     lua: &Lua,
     host: &Rc<Host>,
-    make: impl Fn(A) -> J + 'static,
-) -> Result<Function>
-where
-    A: mlua::FromLuaMulti,
-    J: FnOnce() -> Finished + Send + 'static,
-{
+    make: impl Fn(A) -> Job + 'static,
+) -> Result<Function> {
     let of = Rc::clone(host);
     lua.create_function(move |_, arguments: A| {
-        of.work.job.replace(Some(Job::new(make(arguments))));
+        of.work.job.replace(Some(make(arguments)));
         Ok(())
     })
 }

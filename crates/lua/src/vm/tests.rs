@@ -2,7 +2,7 @@ mod escapes;
 
 use super::*;
 use crate::budget::Guard;
-use crate::limits::MEMORY_MAX_BYTES;
+use crate::limits::{MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES, SENT_MAX_BYTES};
 
 /// Little, so that the tests are short.
 const CPU: Duration = Duration::from_millis(30);
@@ -144,4 +144,25 @@ fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
         assert!(stack.iter().all(|line| line.starts_with("code:1: in ")), "{text}");
         assert_eq!(stack.len(), 2, "{text}");
     }
+}
+
+#[test]
+fn messages_that_nobody_has_heard_have_a_bound() {
+    let mut room = Room::new();
+    let code = "for n = 1, 3 do pinion.send('news', ('x'):rep(2^20)) end";
+    let tally = Arc::clone(&room.vm.host.work.messages.borrow());
+    let mut waiting = Vec::new();
+    let why = loop {
+        match room.ends(code, MEMORY_MAX_BYTES) {
+            Ok(()) => waiting.append(&mut room.vm.host.work.sent.take()),
+            Err(Fault::Error(why)) => break why,
+            Err(other) => panic!("{other:?}"),
+        }
+        assert!(tally.bytes() <= MESSAGES_MAX_BYTES, "{}", tally.bytes());
+    };
+    assert!(why.contains("code:1: more than 64 MiB of messages wait"), "{why}");
+    assert!(tally.bytes() > MESSAGES_MAX_BYTES - SENT_MAX_BYTES, "{}", tally.bytes());
+    drop((room.vm.host.work.sent.take(), waiting));
+    assert_eq!(tally.bytes(), 0);
+    room.ends(code, MEMORY_MAX_BYTES).expect("room again");
 }

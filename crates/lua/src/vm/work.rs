@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_engine::address::Address;
@@ -13,11 +14,14 @@ use super::host::{Host, Outcome, or_why};
 use crate::files::Folders;
 use crate::job::Job;
 use crate::kept::Kept;
+use crate::letter::Letter;
 use crate::limits::{
-    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
+    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, MESSAGES_MAX_BYTES, SCHEDULES_MAX, SENT_MAX,
+    SENT_MAX_BYTES, SPAWNED_MAX,
 };
 use crate::plain::Plain;
 use crate::schedule::Schedule;
+use crate::tally::Tally;
 use crate::task::{Bond, TaskId, Waits};
 
 /// What a script has asked for and the owner of the VM has to do.
@@ -31,10 +35,14 @@ pub(crate) struct Work {
     pub(crate) ready: RefCell<Vec<TaskId>>,
     /// Requests that can go on.
     pub(crate) woken: RefCell<Vec<Address>>,
-    /// Messages for all workers: channel and value.
-    pub(crate) sent: RefCell<Vec<(String, Plain)>>,
+    /// Messages for all workers.
+    pub(crate) sent: RefCell<Vec<Letter>>,
     /// Bytes of these, while there are any.
     sent_bytes: Cell<usize>,
+    /// Of all messages that wait, in whichever worker.
+    pub(crate) messages: RefCell<Arc<Tally>>,
+    /// Makes `cached` forget what it has.
+    forget_cached: RefCell<Option<Function>>,
     /// What is repeated.
     pub(crate) schedules: RefCell<Vec<Schedule>>,
     /// What hears messages, by channel.
@@ -63,6 +71,13 @@ impl Host {
         self.work.has_news.set(true);
     }
 
+    /// Has `cached` forget what it holds, which can be made again.
+    pub(super) fn forget_cached(&self) {
+        let forget = self.work.forget_cached.borrow().clone();
+        // What fails for want of memory is tried again by the next one that is in want of it.
+        let _forgotten = forget.map(|forget| forget.call::<()>(()));
+    }
+
     /// A task is over: who waits for that hears it, and what was to follow begins.
     pub(crate) fn end(&self, id: TaskId) {
         let ended = self.tasks.borrow_mut().end(id);
@@ -82,7 +97,7 @@ impl Host {
         lua: &Lua,
         work: Function,
         bond: Bond,
-        value: Option<Plain>,
+        letter: Option<Arc<Letter>>,
     ) -> Result<Outcome<TaskId>> {
         let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
@@ -90,12 +105,13 @@ impl Host {
         let is_after = bond == Bond::After && tasks.get(by).is_some();
         let Some(id) = tasks.spawn(by, bond, coroutine) else {
             return Ok(or_why(Err(format!(
-                "too much work at once: one request can begin {SPAWNED_MAX} pieces of it, and all \
-                 together {BACKGROUND_MAX}"
+                "too much work: one request can begin {SPAWNED_MAX} pieces of it, with those that \
+                 its pieces begin, and all of a script can have {BACKGROUND_MAX} at once; begin \
+                 fewer, or do it bit by bit with `every`"
             ))));
         };
         if let Some(task) = tasks.get(id) {
-            task.result = value.map(Ok);
+            task.letter = letter;
         }
         if !is_after {
             self.work.ready.borrow_mut().push(id);
@@ -117,6 +133,12 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     table.raw_set("current", lua.create_function(move |_, ()| Ok(of.work.current.get()))?)?;
     table.raw_set("CACHE_MAX", CACHED_MAX)?;
+    let of = Rc::clone(host);
+    let on_shortage = move |_: &Lua, forget: Function| {
+        of.work.forget_cached.replace(Some(forget));
+        Ok(())
+    };
+    table.raw_set("on_shortage", lua.create_function(on_shortage)?)?;
     let now_ms = |_: &Lua, ()| Ok(Now::read().monotonic_ms);
     table.raw_set("now_ms", lua.create_function(now_ms)?)?;
     let of = Rc::clone(host);
@@ -170,13 +192,20 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         };
         let (channel, mut sent) = (channel.to_string_lossy(), of.work.sent.borrow_mut());
         let before = if sent.is_empty() { 0 } else { of.work.sent_bytes.get() };
-        let bytes = before + channel.len() + value.bytes();
-        if sent.len() >= SENT_MAX || bytes > SENT_MAX_BYTES {
+        let bytes = size_of::<Letter>() + channel.len() + value.bytes();
+        if sent.len() >= SENT_MAX || before + bytes > SENT_MAX_BYTES {
             let mib = SENT_MAX_BYTES >> 20;
             return Ok(Some(format!("more than {SENT_MAX} messages or {mib} MiB at once")));
         }
-        of.work.sent_bytes.set(bytes);
-        sent.push((channel, value));
+        let counted = of.work.messages.borrow().count_up_to(MESSAGES_MAX_BYTES, bytes);
+        let Some(counted) = counted else {
+            return Ok(Some(format!(
+                "more than {} MiB of messages wait to be heard; send less, or try again later",
+                MESSAGES_MAX_BYTES >> 20
+            )));
+        };
+        of.work.sent_bytes.set(before + bytes);
+        sent.push(Letter { channel: channel.into(), value, _counted: counted });
         of.work.has_news.set(true);
         Ok(None)
     };

@@ -5,7 +5,7 @@ use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
 const SERVE: &[Verb] = &[Verb::Serve];
-const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
+pub(super) const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[

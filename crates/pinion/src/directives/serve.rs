@@ -1,6 +1,7 @@
 //! The flags of a server.
 
 use super::file::Table;
+use super::lua::SERVE_AND_RUN;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
@@ -207,15 +208,16 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "grace",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_RUN,
         file: Some(Table::Server.key("grace")),
         level: Level::Server,
         kind: Kind::Number { min: 0, max: 86_400, unit: "SECONDS" },
         repeatable: false,
         default: Default::Value("30"),
         change: Change::Live,
-        brief: "How long running requests may take after SIGTERM",
-        long: "What is still running then is cut off.",
+        brief: "How long what is running may take after SIGTERM",
+        long: "These are requests, and work that scripts have begun. What is still running then is \
+               cut off.",
     },
     Directive {
         name: "max-connections",

@@ -309,6 +309,14 @@ impl App for SitesApp {
         self.dynamic.alarm_ms()
     }
 
+    fn stopping(&mut self) {
+        self.dynamic.stop();
+    }
+
+    fn is_busy(&self) -> bool {
+        self.dynamic.is_busy()
+    }
+
     fn posted(&mut self, message: Message) {
         self.dynamic.posted(message);
     }

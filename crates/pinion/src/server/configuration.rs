@@ -31,7 +31,7 @@ impl LiveSettings {
         Self { grace_seconds: AtomicU64::new(serve.grace.as_secs()) }
     }
 
-    /// How long running requests may take after SIGTERM.
+    /// How long what is running may take after SIGTERM.
     pub(crate) fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds.load(Ordering::Relaxed))
     }

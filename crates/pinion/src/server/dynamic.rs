@@ -83,6 +83,16 @@ impl Dynamic {
         self.scripts.alarm_ms()
     }
 
+    /// The server has begun to stop: what is repeated begins no more.
+    pub(crate) fn stop(&mut self) {
+        self.scripts.stop();
+    }
+
+    /// Whether work beside requests has not come to its end.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.scripts.is_busy()
+    }
+
     /// Somebody has posted to this worker.
     pub(crate) fn posted(&mut self, message: Message) {
         self.scripts.posted(message);

@@ -6,6 +6,7 @@ use crate::written::Low;
 use pinion_lua::allowance::Allowance;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How the scripts of a site are run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) arguments: Vec<OsString>,
     /// What it may take.
     pub(crate) allowance: Allowance,
+    /// How long it may go on once it is to end.
+    pub(crate) grace: Duration,
 }
 
 /// Reads a command line.
@@ -44,6 +47,7 @@ pub(super) fn run(low: &Low) -> Result<Run, Failure> {
         script: operand(low, "SCRIPT")?,
         arguments: low.values("ARGS").map(OsString::from).collect(),
         allowance: allowance(low, Allowance::endless())?,
+        grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
     })
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Serve {
     pub(crate) stats: Option<Duration>,
     /// The path that tells whether the server is well.
     pub(crate) health: Option<String>,
-    /// How long running requests may take after SIGTERM.
+    /// How long what is running may take after SIGTERM.
     pub(crate) grace: Duration,
     /// None: from the limit on open files.
     pub(crate) max_connections: Option<u64>,

@@ -1,5 +1,6 @@
 //! `pinion run SCRIPT [ARGS]`: a Lua script runs to its end, on one worker of a server that listens
-//! nowhere. Signals do what they do to any program.
+//! nowhere. SIGTERM lets what has begun come to its end, as long as the grace lasts; other signals
+//! do what they do to any program.
 
 use crate::failure::Failure;
 use crate::script_file;
@@ -11,14 +12,18 @@ use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
-use pinion_engine::server::{Io, Kit, Server};
+use pinion_engine::server::{Control, Io, Kit, Server};
 use pinion_engine::settings::Settings;
+use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{Scripts, Shared};
 use std::os::unix::ffi::OsStringExt;
+use std::process;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// Runs the script.
 pub(crate) fn run(run: Run) -> Result<(), Failure> {
@@ -29,6 +34,8 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         let shown = run.script.display();
         stderr::line(format_args!("pinion: {shown} runs with --lua-unsafe"));
     }
+    // Before the first thread, so that none of them is ended by it.
+    let signals = signals::block_terminate().context("cannot block SIGTERM")?;
     let kit = Kit {
         listeners: Vec::new(),
         quic: Vec::new(),
@@ -46,6 +53,10 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         Alone::start(scripts, taken)
     };
     let server = Server::start(kit, make_app).context("cannot start a worker")?;
+    let control = server.control();
+    let ears = thread::Builder::new().name("signals".to_owned());
+    let ears = ears.spawn(move || hear(&signals, &control, run.grace));
+    let _until_the_process_ends = ears.context("cannot start the thread for signals")?;
     let ending = ended.recv();
     server.control().stop();
     server.join();
@@ -55,6 +66,29 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         Ok(Err(why)) => Err(anyhow!("{why}").into()),
         Err(_) => Err(anyhow!("{} was lost with its worker", run.script.display()).into()),
     }
+}
+
+/// What SIGTERM does: the first one lets what has begun come to its end. A second one ends it, and
+/// so does the end of the grace, wherever its worker is.
+fn hear(signals: &Signals, control: &Control, grace: Duration) {
+    signals.wait();
+    control.drain();
+    let timer = thread::Builder::new().name("grace".to_owned());
+    let timer = timer.spawn(move || {
+        thread::sleep(grace);
+        cut_off();
+    });
+    if timer.is_ok() {
+        signals.wait();
+    }
+    cut_off();
+}
+
+fn cut_off() -> ! {
+    stderr::line(format_args!(
+        "pinion: stopped before the script was done; a longer --grace gives it more time"
+    ));
+    process::exit(1)
 }
 
 /// How the program has ended: whether all went well, or why it could not begin.
@@ -111,6 +145,15 @@ impl App for Alone {
 
     fn alarm_ms(&self) -> Option<u64> {
         self.tell.as_ref().and_then(|_| self.scripts.alarm_ms())
+    }
+
+    fn stopping(&mut self) {
+        self.scripts.stop();
+        self.look(Now::read());
+    }
+
+    fn is_busy(&self) -> bool {
+        self.tell.is_some()
     }
 
     fn posted(&mut self, message: Message) {

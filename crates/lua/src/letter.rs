@@ -1,0 +1,13 @@
+//! Messages between workers.
+
+use crate::plain::Plain;
+use crate::tally::Counted;
+
+/// A value on its way to what listens to a channel. It is counted until the last listener of the
+/// last worker has begun with it.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    pub(crate) channel: Box<str>,
+    pub(crate) value: Plain,
+    pub(crate) _counted: Counted,
+}

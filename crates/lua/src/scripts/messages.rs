@@ -1,0 +1,60 @@
+//! What is sent from worker to worker, and what comes back from the threads beside them.
+
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use pinion_engine::app::Message;
+
+use super::Scripts;
+use super::alone::NothingBefore;
+use crate::job::Done;
+use crate::letter::Letter;
+use crate::task::Bond;
+use crate::vm::Vm;
+
+/// A message for what listens to its channel, in each worker.
+struct Sent {
+    program: Arc<str>,
+    letter: Arc<Letter>,
+}
+
+impl Scripts {
+    /// A message for all workers, this one too.
+    pub(super) fn send(&mut self, vm: &Rc<Vm>, letter: Letter) {
+        let letter = Arc::new(letter);
+        for worker in 0..self.poster.workers() {
+            let sent = Sent { program: Arc::clone(vm.name()), letter: Arc::clone(&letter) };
+            if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
+                let channel = &letter.channel;
+                self.tell_of(&format!(
+                    "a message for {channel:?} is lost: too many wait for worker {worker}"
+                ));
+            }
+        }
+    }
+
+    /// Somebody has posted to this worker.
+    pub(super) fn take_message(&mut self, message: Message) {
+        let message = match message.downcast::<Done>() {
+            Ok(done) => return self.job_is_done(*done),
+            Err(other) => other,
+        };
+        if message.is::<NothingBefore>() {
+            return self.is_quiet();
+        }
+        let Ok(sent) = message.downcast::<Sent>() else { return };
+        let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| *vm.name() == sent.program);
+        let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
+        for vm in vms {
+            let work = vm.host().work.channels.borrow().get(&*sent.letter.channel).cloned();
+            let Some(work) = work else { continue };
+            let letter = Some(Arc::clone(&sent.letter));
+            match vm.host().spawn(vm.lua(), work, Bond::Own, letter) {
+                Ok((Some(_), _)) => {}
+                Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
+                Err(error) => self.tell_of(&error.to_string()),
+            }
+            self.settle(&vm);
+        }
+    }
+}
