@@ -60,6 +60,19 @@ struct Order {
     poster: Poster,
 }
 
+impl Order {
+    /// Does the job and tells the worker.
+    fn carry_out(self) {
+        let Self { job, number, worker, poster } = self;
+        let mut message: Message = Box::new(Done { number, finished: (job.0)() });
+        // A worker whose inbox is full takes it up in a moment.
+        while let Err(back) = poster.post_to_app(worker, message) {
+            message = back;
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl fmt::Debug for Jobs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Jobs").finish_non_exhaustive()
@@ -104,14 +117,24 @@ impl Jobs {
     /// What each thread does, as long as the program runs.
     fn work(&self) {
         loop {
-            let Order { job, number, worker, poster } = self.take();
-            let mut message: Message = Box::new(Done { number, finished: (job.0)() });
-            // A worker whose inbox is full takes it up in a moment.
-            while let Err(back) = poster.post_to_app(worker, message) {
-                message = back;
-                thread::sleep(Duration::from_millis(1));
-            }
+            self.take().carry_out();
         }
+    }
+
+    /// Without threads: what waits is done by [`Self::do_one`].
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn by_hand() -> Self {
+        let threads = JOB_THREADS_MAX;
+        let queue = Mutex::new(Queue { threads, ..Queue::default() });
+        Self { queue, more: Condvar::new() }
+    }
+
+    /// Does the job that has waited longest; false when none waits.
+    #[cfg(feature = "sim")]
+    pub fn do_one(&self) -> bool {
+        let order = self.lock().waiting.pop_front();
+        order.map(Order::carry_out).is_some()
     }
 
     fn take(&self) -> Order {

@@ -211,6 +211,11 @@ impl Tasks {
         Some(id)
     }
 
+    /// How many live.
+    pub(crate) fn live(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
     /// Whether any work lives that belongs to no request.
     pub(crate) fn has_background(&self) -> bool {
         self.background > 0

@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_engine::address::Address;
-use pinion_engine::clock::Now;
 
 use super::host::{Host, Outcome, or_why};
 use crate::files::Folders;
@@ -117,7 +116,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     table.raw_set("current", lua.create_function(move |_, ()| Ok(of.work.current.get()))?)?;
     table.raw_set("CACHE_MAX", CACHED_MAX)?;
-    let now_ms = |_: &Lua, ()| Ok(Now::read().monotonic_ms);
+    let clock = host.clock.clone();
+    let now_ms = move |_: &Lua, ()| Ok(clock.now().monotonic_ms);
     table.raw_set("now_ms", lua.create_function(now_ms)?)?;
     let of = Rc::clone(host);
     let wake = move |_: &Lua, id: TaskId| {

@@ -397,7 +397,7 @@ impl Network {
         let mut state = self.0.borrow_mut();
         let connection = &mut state.connections[client.0];
         connection.fail(Errno::CONNRESET);
-        connection.to_client.clear();
+        connection.to_client = VecDeque::new();
         state.note(format_args!("{client:?} resets"));
     }
 
