@@ -71,7 +71,8 @@ guarded.use(function(req, res, next) next() error("not for you") end)
 guarded.get("/:n", function(req, res) res:write("secret") end)
 "#;
 
-const PAGE: &str = "<?include layout ?>\n| for i = 1, 20 do\n<li>#[[query.n]] #[[i:%03d]]\n| end\n";
+const PAGE: &str = "<?include layout ?>\n<?lu for i = 1, 20 do ?>\n\
+                    <li>#[[query.n]] #[[i:%03d]]\n<?lu end ?>\n";
 const LAYOUT: &str = "<title>#[[query.n or \"none\"]]</title>\n";
 
 /// What is asked for again and again, and the status it gets.
