@@ -214,6 +214,7 @@ fn a_hundred_thousand_requests_leave_nothing_behind() {
         lua_bytes.saturating_sub(first_lua_bytes),
         native_bytes.saturating_sub(first_native_bytes),
     ];
+    println!("more bytes of Lua and of the rest: {more:?}");
     let is_little = more[0] <= LUA_MORE_MAX_BYTES && more[1] <= NATIVE_MORE_MAX_BYTES;
     assert!(is_little, "more bytes of Lua and of the rest: {more:?}");
 }

@@ -116,6 +116,6 @@ fn of_too_many_replaced_scripts_the_oldest_ends() {
         assert_eq!(heard(talk).text(), format!("version {version}"));
     }
     stage.rest(2_000);
-    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
     assert_eq!(text(&mut stage, "/behind"), OLD_VMS_MAX.to_string());
+    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
 }
