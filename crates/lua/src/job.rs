@@ -82,6 +82,22 @@ struct Order {
     poster: Poster,
 }
 
+impl Order {
+    /// Does the job and tells the worker. What comes of it counts among `results`.
+    fn carry_out(self, results: &Arc<Tally>) {
+        let Self { job, number, worker, poster, _counted } = self;
+        let finished = (job.work)();
+        let bytes = finished.as_ref().map_or_else(String::len, Plain::bytes);
+        let result = JobResult { finished, _counted: results.count(bytes) };
+        let mut message: Message = Box::new(Done { number, result });
+        // A worker whose inbox is full takes it up in a moment.
+        while let Err(back) = poster.post_to_app(worker, message) {
+            message = back;
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl fmt::Debug for Jobs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Jobs").finish_non_exhaustive()
@@ -130,21 +146,29 @@ impl Jobs {
     /// What each thread does, as long as the program runs.
     fn work(&self) {
         loop {
-            let Order { job, number, worker, poster, _counted } = self.take();
+            let order = self.take();
             // Scripts take what is there in a moment.
             while self.results.bytes() >= JOB_RESULTS_MAX_BYTES {
                 thread::sleep(Duration::from_millis(1));
             }
-            let finished = (job.work)();
-            let bytes = finished.as_ref().map_or_else(String::len, Plain::bytes);
-            let result = JobResult { finished, _counted: self.results.count(bytes) };
-            let mut message: Message = Box::new(Done { number, result });
-            // A worker whose inbox is full takes it up in a moment.
-            while let Err(back) = poster.post_to_app(worker, message) {
-                message = back;
-                thread::sleep(Duration::from_millis(1));
-            }
+            order.carry_out(&self.results);
         }
+    }
+
+    /// Without threads: what waits is done by [`Self::do_one`].
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn by_hand() -> Self {
+        let threads = JOB_THREADS_MAX;
+        let queue = Mutex::new(Queue { threads, ..Queue::default() });
+        Self { queue, ..Self::default() }
+    }
+
+    /// Does the job that has waited longest; false when none waits.
+    #[cfg(feature = "sim")]
+    pub fn do_one(&self) -> bool {
+        let order = self.lock().waiting.pop_front();
+        order.map(|order| order.carry_out(&self.results)).is_some()
     }
 
     fn take(&self) -> Order {

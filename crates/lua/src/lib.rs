@@ -8,6 +8,7 @@
 //! | `require` | Lua files of the site as modules |
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | `task` | requests that are being answered, and work beside them |
+//! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
 //! | [`job`] | threads for what blocks |
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
@@ -35,6 +36,7 @@ mod absent;
 pub mod allowance;
 mod answer;
 pub mod budget;
+mod clock;
 mod content;
 mod cookie;
 mod file_name;

@@ -5,6 +5,8 @@ mod alone;
 mod background;
 mod fields;
 mod files;
+#[cfg(feature = "sim")]
+mod holdings;
 mod messages;
 mod requests;
 
@@ -34,6 +36,8 @@ use crate::task::TaskId;
 use crate::vm::{Fault, Handler, Step, Vm};
 use alone::Alone;
 use background::Background;
+#[cfg(feature = "sim")]
+pub use holdings::Holdings;
 
 /// What all workers share for their scripts.
 #[derive(Clone)]
@@ -146,9 +150,10 @@ impl Script {
 ///
 /// # Errors
 /// As [`Scripts::start`].
-pub fn prove(program: &Program) -> Result<(), Problem> {
+pub fn prove(program: &Program, now: Now) -> Result<(), Problem> {
     let guard = Guard::new(1);
-    Vm::start(program, &mut guard.budget(0)?, Rc::new(RefCell::new(Kept::default()))).map(drop)
+    let kept = Rc::new(RefCell::new(Kept::default()));
+    Vm::start(program, &mut guard.budget(0)?, kept, now).map(drop)
 }
 
 impl Scripts {
@@ -181,7 +186,7 @@ impl Scripts {
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
         };
         let kept = self.background.kept(program.name());
-        let vm = Rc::new(Vm::start(program, budget, kept)?);
+        let vm = Rc::new(Vm::start(program, budget, kept, now)?);
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         self.take_up(&vm, now);
         Ok(Script(vm))
@@ -237,6 +242,7 @@ impl Scripts {
         id: TaskId,
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
+        now: Now,
     ) -> Step {
         let over = || Step::Failed(Fault::Error("the request is over".to_owned()));
         let Some(account) = vm.tasks().get(id).map(|task| task.account.unwrap_or(id)) else {
@@ -246,6 +252,7 @@ impl Scripts {
         let Some(budget) = &mut self.budget else {
             return Step::Failed(Fault::Error("nobody watches the scripts".to_owned()));
         };
+        vm.host().clock.set(now);
         let step = vm.resume(id, coroutine, values, budget, &mut left);
         if let Some(task) = vm.tasks().get(account) {
             task.left = left;

@@ -225,6 +225,11 @@ impl Tasks {
         Some(id)
     }
 
+    /// How many live.
+    pub(crate) fn live(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
     /// How much work lives that belongs to no request, in pieces.
     pub(crate) fn background(&self) -> usize {
         self.background

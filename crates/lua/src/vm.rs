@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
+use pinion_engine::clock::Now;
 
 use crate::absent;
 use crate::allowance::Allowance;
@@ -36,6 +37,7 @@ pub(crate) use host::{Handler, Host, relaxed};
 pub(crate) struct Vm {
     /// As its program is called.
     name: Arc<str>,
+    is_old: Cell<bool>,
     is_ended: Cell<bool>,
     lua: Lua,
     /// The body of the coroutines that answer requests.
@@ -140,12 +142,13 @@ impl Vm {
         program: &Program,
         budget: &mut Budget,
         kept: Rc<RefCell<Kept>>,
+        now: Now,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
         let allowance = *program.allowance();
         let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
-        let host = Rc::new(Host::default());
+        let host = Rc::new(Host::new(now));
         host.tasks.borrow_mut().allowance = allowance;
         host.work.kept.replace(kept);
         host.work.folders.replace(program.folders().clone());
@@ -165,8 +168,8 @@ impl Vm {
             }
         };
         let name = program.name().into();
-        let (is_ended, idle) = (Cell::new(false), RefCell::default());
-        let vm = Self { name, is_ended, lua, strand, idle, host, steps, pages, allowance };
+        let (is_old, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
+        let vm = Self { name, is_old, is_ended, lua, strand, idle, host, steps, pages, allowance };
         if program.arguments().is_some() {
             // Its main script is a task.
             return Ok(vm);
@@ -210,6 +213,16 @@ impl Vm {
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Nothing begins in it any more but what it has begun asks for.
+    pub(crate) fn put_away(&self) {
+        self.is_old.set(true);
+    }
+
+    /// Whether nothing is left to do in it and nothing comes.
+    pub(crate) fn is_through(&self) -> bool {
+        self.is_old.get() && self.tasks().live() == 0
     }
 
     /// What it has begun is not to go on.

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
+use pinion_engine::clock::Now;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
@@ -24,7 +25,7 @@ const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
 pub(crate) fn proven(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
     let program = alone(path, allowance)?;
-    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
+    scripts::prove(&program, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
     Ok(program)
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn of_code<'c>(
     let program = program(site, &code.collect::<Vec<_>>())?;
     let Some(program) = program.map(with_key).transpose()? else { return Ok(None) };
     let program = program.allowed(allowance);
-    scripts::prove(&program).map_err(|problem| anyhow!("{problem}"))?;
+    scripts::prove(&program, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program))
 }
 

@@ -9,10 +9,11 @@ mod tests;
 
 use super::limits::{BLAKE3_KEY_BYTES, HKDF_OUTPUT_MAX_BYTES, KEY_MIN_BYTES, RANDOM_MAX_BYTES};
 use super::options::Options;
+use crate::clock::Clock;
 use aws_lc_rs::{constant_time, digest, hkdf, hmac, rand};
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
-pub(crate) fn table(lua: &Lua) -> Result<Table> {
+pub(crate) fn table(lua: &Lua, clock: &Clock) -> Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("sha1", hash(lua, &digest::SHA1_FOR_LEGACY_USE_ONLY)?)?;
     table.raw_set("sha256", hash(lua, &digest::SHA256)?)?;
@@ -28,7 +29,7 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
     table.raw_set("open", lua.create_function(open_random)?)?;
     table.raw_set("seal_siv", lua.create_function(seal_always_alike)?)?;
     table.raw_set("open_siv", lua.create_function(open_always_alike)?)?;
-    table.raw_set("jwt", jwt::table(lua)?)?;
+    table.raw_set("jwt", jwt::table(lua, clock)?)?;
     Ok(table)
 }
 

@@ -21,14 +21,16 @@ pub mod passwords;
 #[cfg(test)]
 mod trial;
 
+use crate::clock::Clock;
 use mlua::{Lua, Result, Table};
 
-/// Puts `json`, `codec` and `crypto` into a table, which scripts know as `pinion`.
+/// Puts `json`, `codec` and `crypto` into a table, which scripts know as `pinion`. What goes by the
+/// time asks the clock.
 ///
 /// # Errors
 /// Out of memory.
-pub fn install(lua: &Lua, pinion: &Table) -> Result<()> {
+pub(crate) fn install(lua: &Lua, pinion: &Table, clock: &Clock) -> Result<()> {
     pinion.raw_set("json", json::table(lua)?)?;
     pinion.raw_set("codec", codec::table(lua)?)?;
-    pinion.raw_set("crypto", crypto::table(lua)?)
+    pinion.raw_set("crypto", crypto::table(lua, clock)?)
 }

@@ -1,12 +1,14 @@
 //! A VM with the libraries, for tests.
 
+use crate::clock::Clock;
 use mlua::{FromLuaMulti, Lua, Result};
+use pinion_engine::clock::Now;
 
 /// A VM as scripts get it, with `pinion`.
 pub(super) fn vm() -> Lua {
     let lua = crate::sandbox::open().expect("a VM");
     let pinion = lua.create_table().expect("a table");
-    super::install(&lua, &pinion).expect("installed");
+    super::install(&lua, &pinion, &Clock::new(Now::read())).expect("installed");
     for name in ["json", "codec", "crypto"] {
         let library: mlua::Table = pinion.raw_get(name).expect(name);
         lua.globals().raw_set(name, library).expect("room");

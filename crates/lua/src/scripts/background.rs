@@ -22,36 +22,36 @@ use crate::vm::{Fault, Operation, Step, Vm};
 #[derive(Default)]
 pub(super) struct Background {
     /// Tasks that can go on.
-    ready: VecDeque<(Rc<Vm>, TaskId)>,
-    timers: BinaryHeap<Reverse<Timer>>,
+    pub(super) ready: VecDeque<(Rc<Vm>, TaskId)>,
+    pub(super) timers: BinaryHeap<Reverse<Timer>>,
     /// With so many timers it is looked which of them are for nothing any more.
     timers_max: usize,
     /// How many timers there ever were: of those for one time the first one comes first.
     timer_number: u64,
     /// Who waits for which job.
-    jobs: HashMap<u64, (Rc<Vm>, TaskId)>,
+    pub(super) jobs: HashMap<u64, (Rc<Vm>, TaskId)>,
     job_number: u64,
     /// Requests that can go on and have not been told, because there was no room.
-    untold: Vec<Address>,
+    pub(super) untold: Vec<Address>,
     kept: HashMap<Arc<str>, Rc<RefCell<Kept>>>,
     /// The VMs that answer now, and those that only end what they have begun, oldest first.
     pub(super) current: Vec<Weak<Vm>>,
-    old: VecDeque<Weak<Vm>>,
+    pub(super) old: VecDeque<Weak<Vm>>,
     /// The server stops: nothing is repeated any more.
     is_stopping: bool,
 }
 
 /// Something that is due at a time.
-struct Timer {
+pub(super) struct Timer {
     at_ms: u64,
     number: u64,
     vm: Rc<Vm>,
-    what: Due,
+    pub(super) what: Due,
 }
 
 /// What is due.
 #[derive(Clone, Copy)]
-enum Due {
+pub(super) enum Due {
     /// A task has slept enough, or taken too long.
     Task(TaskId),
     /// A schedule, by its rank in the script.
@@ -169,12 +169,15 @@ impl Scripts {
     /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
     /// several such the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
+        vm.put_away();
         let background = &mut self.background;
         background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         background.timers.retain(|Reverse(timer)| {
             !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
         });
-        background.drop_timers_for_nothing();
+        if vm.is_through() {
+            background.forget(vm);
+        }
         background.old.retain(|of| of.strong_count() > 0);
         background.old.push_back(Rc::downgrade(vm));
         if background.old.len() <= OLD_VMS_MAX {
@@ -290,7 +293,7 @@ impl Scripts {
         values: Resumed,
         now: Now,
     ) {
-        let mut step = self.resume(vm, id, &coroutine, values);
+        let mut step = self.resume(vm, id, &coroutine, values, now);
         loop {
             let waits = match step {
                 Step::Done(_) => return self.end_of(vm, id),
@@ -312,7 +315,7 @@ impl Scripts {
                     }
                     return self.settle(vm);
                 }
-                Err(why) => step = self.resume(vm, id, &coroutine, (false, why)),
+                Err(why) => step = self.resume(vm, id, &coroutine, (false, why), now),
             }
         }
     }
@@ -351,6 +354,10 @@ impl Scripts {
     pub(super) fn end_of(&mut self, vm: &Rc<Vm>, id: TaskId) {
         vm.host().end(id);
         self.settle(vm);
+        // Times that tasks did not need would keep it.
+        if vm.is_through() {
+            self.background.forget(vm);
+        }
     }
 
     /// Takes up what a turn of a VM has brought beside its own outcome.
@@ -364,7 +371,7 @@ impl Scripts {
     #[cold]
     fn take_news(&mut self, vm: &Rc<Vm>) {
         let work = &vm.host().work;
-        let ready = work.ready.take().into_iter();
+        let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
         self.background.untold.append(&mut work.woken.borrow_mut());
         for letter in work.sent.take() {
@@ -450,7 +457,8 @@ mod tests {
     fn timers_of_tasks_that_are_over_go_away() {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         let program = Program::new("site.lua", Vec::new());
-        let vm = Rc::new(Vm::start(&program, &mut budget, Rc::default()).expect("started"));
+        let started = Vm::start(&program, &mut budget, Rc::default(), Now::read());
+        let vm = Rc::new(started.expect("started"));
         let mut background = Background::default();
         let live = vm.tasks().begin().expect("a place");
         background.at(1, &vm, Due::Task(live));

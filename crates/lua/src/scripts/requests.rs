@@ -161,7 +161,8 @@ impl Scripts {
         values: impl IntoLuaMulti,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
-        let mut step = self.resume(vm, id, &coroutine, values);
+        let now = outlet.exchange.now();
+        let mut step = self.resume(vm, id, &coroutine, values, now);
         loop {
             match step {
                 Step::Done(text) => {
@@ -171,13 +172,15 @@ impl Scripts {
                 Step::Failed(fault) => return self.fail(vm, id, &fault, outlet),
                 Step::Waits(Operation::Job) => match self.job(vm, id) {
                     Ok(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
-                    Err(why) => step = self.resume(vm, id, &coroutine, (true, Value::Nil, why)),
+                    Err(why) => {
+                        step = self.resume(vm, id, &coroutine, (true, Value::Nil, why), now);
+                    }
                 },
                 Step::Waits(Operation::File) => return self.send_file(vm, id, coroutine, outlet),
                 Step::Waits(operation) => {
                     match begin(vm, id, &operation, outlet, &mut self.lines) {
                         Some(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
-                        None => step = self.resume(vm, id, &coroutine, (true, "")),
+                        None => step = self.resume(vm, id, &coroutine, (true, ""), now),
                     }
                 }
             }

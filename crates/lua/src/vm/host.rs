@@ -9,17 +9,20 @@ use mlua::{
     Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
 };
 
+use pinion_engine::clock::Now;
+
 use super::work::{self, Work};
 use super::{Fault, Operation, Step};
 use super::{files, jobs};
+use crate::clock::Clock;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX};
 use crate::router::{self, Router};
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
 
 /// What the functions of a VM and its owner share.
-#[derive(Default)]
 pub(crate) struct Host {
+    pub(crate) clock: Clock,
     pub(crate) router: RefCell<Router>,
     pub(crate) tasks: RefCell<Tasks>,
     /// Which handlers without a route there are.
@@ -65,6 +68,19 @@ static WAIT: u8 = 1;
 static DONE: u8 = 2;
 
 impl Host {
+    /// Of a VM that starts at this time.
+    pub(crate) fn new(now: Now) -> Self {
+        Self {
+            clock: Clock::new(now),
+            router: RefCell::default(),
+            tasks: RefCell::default(),
+            specials: Cell::default(),
+            work: Work::default(),
+            closing: RefCell::default(),
+            has_started: Cell::default(),
+        }
+    }
+
     /// The script has run.
     pub(crate) fn started(&self) {
         self.has_started.set(true);
@@ -156,7 +172,7 @@ pub(super) fn install(
     table.raw_set("DONE", mark(&DONE))?;
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
-    table.raw_set("libraries", libraries(lua)?)?;
+    table.raw_set("libraries", libraries(lua, &host.clock)?)?;
     table.raw_set("alone", alone)?;
     requests(lua, host, &table)?;
     super::content::install(lua, host, &table)?;
@@ -185,11 +201,11 @@ pub(super) fn install(
     Ok((strand, parts))
 }
 
-/// What needs nothing but its arguments.
-fn libraries(lua: &Lua) -> Result<Table> {
+/// What needs nothing but its arguments and the time.
+fn libraries(lua: &Lua, clock: &Clock) -> Result<Table> {
     let libraries = lua.create_table()?;
     libraries.raw_set("version", env!("CARGO_PKG_VERSION"))?;
-    library::install(lua, &libraries)?;
+    library::install(lua, &libraries, clock)?;
     Ok(libraries)
 }
 

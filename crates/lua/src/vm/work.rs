@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_engine::address::Address;
-use pinion_engine::clock::Now;
 
 use super::host::{Host, Outcome, or_why};
 use crate::files::Folders;
@@ -139,7 +138,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(())
     };
     table.raw_set("on_shortage", lua.create_function(on_shortage)?)?;
-    let now_ms = |_: &Lua, ()| Ok(Now::read().monotonic_ms);
+    let clock = host.clock.clone();
+    let now_ms = move |_: &Lua, ()| Ok(clock.now().monotonic_ms);
     table.raw_set("now_ms", lua.create_function(now_ms)?)?;
     let of = Rc::clone(host);
     let wake = move |_: &Lua, id: TaskId| {

@@ -10,32 +10,28 @@ mod tests;
 use super::super::json;
 use super::super::limits::{LEEWAY_MAX_SECONDS, TOKEN_MAX_BYTES};
 use super::super::options::Options;
+use crate::clock::Clock;
 use algorithm::Algorithm;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
-type Clock = fn() -> f64;
-
-pub(super) fn table(lua: &Lua) -> Result<Table> {
-    table_with(lua, system_clock)
-}
-
-fn system_clock() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-}
-
-fn table_with(lua: &Lua, clock: Clock) -> Result<Table> {
+pub(super) fn table(lua: &Lua, clock: &Clock) -> Result<Table> {
     let table = lua.create_table()?;
-    let sign = move |lua: &Lua, arguments| sign(lua, clock(), arguments);
+    let of = clock.clone();
+    let sign = move |lua: &Lua, arguments| sign(lua, seconds(&of), arguments);
     table.raw_set("sign", lua.create_function(sign)?)?;
-    let verify = move |lua: &Lua, arguments| verify(lua, clock(), arguments);
+    let of = clock.clone();
+    let verify = move |lua: &Lua, arguments| verify(lua, seconds(&of), arguments);
     table.raw_set("verify", lua.create_function(verify)?)?;
     Ok(table)
+}
+
+/// Since 1970.
+fn seconds(clock: &Clock) -> f64 {
+    clock.now().unix_seconds as f64
 }
 
 type Arguments = (Value, LuaString, Option<Table>);

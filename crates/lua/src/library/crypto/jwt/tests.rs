@@ -4,6 +4,7 @@ use super::super::super::trial::{unhex, vm};
 use super::algorithm::KeyError;
 use super::*;
 use keys::*;
+use pinion_engine::clock::Now;
 use proptest::prelude::*;
 
 /// What the clock of these tests says.
@@ -12,7 +13,9 @@ const NOW: f64 = 1_700_000_000.0;
 /// A VM whose `jwt` has that clock.
 fn at_noon() -> Lua {
     let lua = vm();
-    let jwt = table_with(&lua, || NOW).expect("a table");
+    let now = Now { monotonic_ms: 0, unix_seconds: NOW as i64 };
+    let clock = Clock::new(now);
+    let jwt = table(&lua, &clock).expect("a table");
     lua.globals().raw_set("jwt", jwt).expect("room");
     lua.globals().raw_set("key", "0123456789abcdef".repeat(4)).expect("room");
     lua

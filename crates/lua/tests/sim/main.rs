@@ -1,0 +1,9 @@
+//! Scripts in a simulated worker, under virtual time: what one seed decides happens again
+//! (docs/simulator.md).
+
+mod counting;
+mod leaks;
+mod reload;
+mod stage;
+mod stories;
+mod talk;

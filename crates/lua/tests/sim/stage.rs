@@ -1,0 +1,183 @@
+//! A worker with scripts on the simulated network: the application of a server, with nothing in it
+//! but scripts that replace each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use pinion_engine::Poster;
+use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::backend::sim::{Faults, Network};
+use pinion_engine::clock::Now;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::mapping::Mappings;
+use pinion_engine::raw::RawStream;
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::stepped::Stepped;
+use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::request::RequestHead;
+use pinion_lua::job::Jobs;
+use pinion_lua::program::Program;
+use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
+
+/// Descriptors and memory are counted for the whole process: one stage stands at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Passes of a worker after which an answer that waits for nothing is there.
+const PASSES: u32 = 30;
+
+/// See the module's head.
+pub(crate) struct Site {
+    pub(crate) scripts: Scripts,
+    /// What answers. Versions are counted from 1.
+    pub(crate) version: u32,
+    script: Option<Script>,
+    /// What takes its place, one in each pass.
+    next: VecDeque<Program>,
+    /// Which version has begun to answer a path.
+    pub(crate) begun: HashMap<String, u32>,
+}
+
+/// A worker, its network, and who does its jobs.
+pub(crate) struct Stage<const READINESS: bool> {
+    pub(crate) network: Network,
+    pub(crate) worker: Stepped<READINESS, Site>,
+    pub(crate) jobs: Arc<Jobs>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Site {
+    fn new(shared: &Shared, poster: Poster) -> Self {
+        Self {
+            scripts: Scripts::new(shared, 0, poster),
+            version: 0,
+            script: None,
+            next: VecDeque::new(),
+            begun: HashMap::new(),
+        }
+    }
+
+    /// Puts a program in the place of what answers, if it starts.
+    pub(crate) fn reload(&mut self, program: Program, now: Now) -> bool {
+        // On a thread of its own, as servers do it.
+        let proving = || scripts::prove(&program, now).is_ok();
+        let is_well = thread::scope(|scope| scope.spawn(proving).join().expect("no panic"));
+        self.next.extend(is_well.then_some(program));
+        is_well
+    }
+
+    fn begin(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
+        let path = String::from_utf8_lossy(head.target.path).into_owned();
+        self.begun.insert(path, self.version);
+        let Some(script) = self.script.clone() else { return };
+        let found = match self.scripts.offer(&script, head) {
+            Offer::Handler(found) => Some(found),
+            Offer::Methods(_) | Offer::Nothing => None,
+        };
+        if found.is_none() && !script.has_not_found() {
+            return answer(404, exchange);
+        }
+        let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"" };
+        let outcome = self.scripts.begin(&script, found, head, &mut outlet);
+        complete(&outcome, exchange);
+    }
+}
+
+/// Answers what a script has not.
+fn complete(outcome: &Outcome, exchange: &mut Exchange<'_>) {
+    if let Outcome::Failed(failure) = outcome {
+        answer(failure.status, exchange);
+    }
+}
+
+fn answer(status: u16, exchange: &mut Exchange<'_>) {
+    let (body, content_length) = (PreparedBody::Bytes(b"no answer"), Some(9));
+    exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(status) }, None);
+}
+
+impl App for Site {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        match event {
+            Event::Head(head) => self.begin(head, exchange),
+            event => {
+                let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"" };
+                let outcome = self.scripts.event(&event, &mut outlet);
+                complete(&outcome, exchange);
+            }
+        }
+    }
+
+    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+
+    fn pass(&mut self, now: Now, _: &mut Mappings) {
+        if let Some(program) = self.next.pop_front() {
+            let script = self.scripts.start(&program, now).expect("proven");
+            if let Some(old) = self.script.replace(script) {
+                self.scripts.retire(&old);
+            }
+            self.version += 1;
+        }
+        self.scripts.pass(now);
+    }
+
+    fn alarm_ms(&self) -> Option<u64> {
+        self.scripts.alarm_ms()
+    }
+
+    fn posted(&mut self, message: Message) {
+        self.scripts.posted(message);
+    }
+}
+
+impl<const READINESS: bool> Stage<READINESS> {
+    /// With a first script, which answers.
+    pub(crate) fn new(seed: u64, faults: Faults, program: Program) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let protocol = Protocol::Http(Protocols { http1: true, http2: false });
+        let listeners = vec![ListenerSettings::plain(protocol)];
+        let settings = Settings { listeners, ..Settings::default() };
+        let network = Network::new(seed, faults, settings.listeners.len());
+        let jobs = Arc::new(Jobs::by_hand());
+        let mut shared = Shared::new(1);
+        shared.jobs = Arc::clone(&jobs);
+        let make_app = |poster| Site::new(&shared, poster);
+        let mut worker = Stepped::new(network.clone(), settings, make_app);
+        assert!(worker.app().reload(program, network.now()), "the first script starts");
+        worker.pass().expect("a pass");
+        Self { network, worker, jobs, _alone: alone }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.network.now().monotonic_ms
+    }
+
+    /// Puts a program in the place of what answers, if it starts.
+    pub(crate) fn reload(&mut self, program: Program) -> bool {
+        let now = self.network.now();
+        self.worker.app().reload(program, now)
+    }
+
+    /// One pass, in which time passes until something happens, at the latest at `until_ms`.
+    pub(crate) fn pass(&mut self, until_ms: u64) {
+        self.network.act_at(Some(until_ms));
+        self.worker.pass().expect("a pass");
+    }
+
+    /// Nobody does anything but the worker and its jobs, for so long.
+    pub(crate) fn rest(&mut self, ms: u64) {
+        let until_ms = self.now_ms() + ms;
+        while self.now_ms() < until_ms {
+            let has_done = self.jobs.do_one();
+            self.pass(if has_done { self.now_ms() } else { until_ms });
+        }
+        self.settle();
+    }
+
+    /// What waits for nothing is done.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..PASSES {
+            let now_ms = self.now_ms();
+            self.pass(now_ms);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The shortest stories of what must hold when scripts replace each other.
+
+use pinion_engine::backend::sim::Faults;
+use pinion_lua::limits::OLD_VMS_MAX;
+use pinion_lua::program::Program;
+
+use crate::stage::Stage;
+use crate::talk::{Answer, Heard, Talk};
+
+fn stage(script: &str) -> Stage<true> {
+    Stage::new(1, Faults::default(), program(script))
+}
+
+fn program(script: &str) -> Program {
+    Program::new("site.lua", script.as_bytes().to_vec())
+}
+
+fn ask(stage: &mut Stage<true>, path: &str) -> Talk {
+    let mut talk = Talk::new(&stage.network);
+    talk.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    talk.send(usize::MAX);
+    stage.settle();
+    talk
+}
+
+fn heard(talk: &mut Talk) -> Answer {
+    match talk.hear() {
+        Heard::Answer(answer) => answer,
+        other => panic!("no answer: {other:?}"),
+    }
+}
+
+fn text(stage: &mut Stage<true>, path: &str) -> String {
+    heard(&mut ask(stage, path)).text().to_owned()
+}
+
+/// What a script hears of the time is what the worker's clocks show.
+#[test]
+fn the_time_in_scripts_is_that_of_the_worker() {
+    let key = "0123456789abcdef".repeat(2);
+    let mut stage = stage(&format!(
+        r#"
+        local jwt, count = pinion.crypto.jwt, 0
+        local at_start = jwt.sign({{ sub = "a" }}, "{key}", {{ expires_in = 60 }})
+        pinion.get("/cached/:n", function()
+            return tostring(pinion.cached("key", 60, function() count = count + 1 return count end))
+        end)
+        pinion.get("/token/:n", function()
+            local claims, why = jwt.verify(at_start, "{key}", {{ alg = "HS256" }})
+            return claims and tostring(claims.iat) or why
+        end)
+        "#
+    ));
+    let iat = stage.network.now().unix_seconds.to_string();
+    assert_eq!(text(&mut stage, "/cached/1"), "1");
+    assert_eq!(text(&mut stage, "/token/1"), iat);
+    stage.rest(59_000);
+    assert_eq!(text(&mut stage, "/cached/2"), "1");
+    assert_eq!(text(&mut stage, "/token/2"), iat);
+    stage.rest(2_000);
+    assert_eq!(text(&mut stage, "/cached/3"), "2");
+    assert_eq!(text(&mut stage, "/token/3"), "the token has expired");
+}
+
+/// A replaced script goes when its last work does, however late that work could have been.
+#[test]
+fn a_replaced_script_goes_with_its_last_work() {
+    let script = r#"
+        pinion.get("/spawn", function()
+            pinion.spawn(function() pinion.sleep(2) pinion.keep.done = true end)
+            return "begun"
+        end)
+        pinion.get("/done/:n", function() return tostring(pinion.keep.done) end)
+    "#;
+    let mut stage = stage(script);
+    assert_eq!(text(&mut stage, "/spawn"), "begun");
+    assert!(stage.reload(program(script)));
+    stage.rest(1_000);
+    assert_eq!(text(&mut stage, "/done/1"), "nil");
+    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 1);
+    stage.rest(2_000);
+    assert_eq!(text(&mut stage, "/done/2"), "true");
+    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
+}
+
+/// One too many replaced scripts, and the requests of the oldest are told so; what it would do
+/// behind them is not begun.
+#[test]
+fn of_too_many_replaced_scripts_the_oldest_ends() {
+    let script = |version: u32| {
+        program(&format!(
+            r#"
+            pinion.get("/sleep/:n", function()
+                pinion.spawn(function()
+                    pinion.sleep(1)
+                    pinion.keep.behind = (pinion.keep.behind or 0) + 1
+                end)
+                pinion.sleep(5)
+                return "version {version}"
+            end)
+            pinion.get("/behind", function() return tostring(pinion.keep.behind) end)
+            "#
+        ))
+    };
+    let mut stage: Stage<true> = Stage::new(1, Faults::default(), script(1));
+    let mut talks = Vec::new();
+    for version in 1..=OLD_VMS_MAX as u32 + 1 {
+        talks.push(ask(&mut stage, &format!("/sleep/{version}")));
+        assert!(stage.reload(script(version + 1)));
+        stage.rest(100);
+    }
+    assert_eq!(heard(&mut talks[0]).status, 503);
+    assert_eq!(stage.worker.app().scripts.holdings().old_vms, OLD_VMS_MAX);
+    stage.rest(5_000);
+    for (talk, version) in talks.iter_mut().zip(1..).skip(1) {
+        assert_eq!(heard(talk).text(), format!("version {version}"));
+    }
+    stage.rest(2_000);
+    assert_eq!(text(&mut stage, "/behind"), OLD_VMS_MAX.to_string());
+    assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
+}
