@@ -29,7 +29,7 @@ pub const ANSWER_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Pieces that a page writes before it is looked at how many bytes they are: few enough that they
 /// are not much memory, so many that the look costs nothing.
-pub const PAGE_PIECES: usize = 1024;
+pub const PAGE_PIECES: usize = 256;
 
 /// CPU that a request may take. The others of its worker wait meanwhile, so this is the longest
 /// that one script can hold up anybody.
