@@ -12,6 +12,7 @@ pub struct Program {
     name: Arc<str>,
     main: Option<Arc<[u8]>>,
     code: Arc<Files>,
+    file_count: u64,
     pages: Arc<[Page]>,
     key: Option<LinkKey>,
     allowance: Allowance,
@@ -31,7 +32,8 @@ impl Program {
         let main = Some(without_shebang(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
         let folders = Folders::default();
-        Self { name, main, code, pages, key: None, allowance, arguments: None, folders }
+        let (key, arguments) = (None, None);
+        Self { name, main, code, file_count: 1, pages, key, allowance, arguments, folders }
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -49,6 +51,7 @@ impl Program {
         files: impl Iterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, Problem> {
         let mut files: Files = files.collect();
+        let file_count = files.len().max(usize::from(main.is_some())) as u64;
         let pages = pages::compiled(&files)?;
         for (path, text) in &mut files {
             if pages::is_code(path) {
@@ -62,7 +65,8 @@ impl Program {
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
         let folders = Folders::default();
-        Ok(Self { name, main, code, pages, key: None, allowance, arguments: None, folders })
+        let (key, arguments) = (None, None);
+        Ok(Self { name, main, code, file_count, pages, key, allowance, arguments, folders })
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -100,11 +104,10 @@ impl Program {
         self.main.is_none() && self.pages.is_empty()
     }
 
-    /// How many scripts, modules and pages it is made of.
+    /// How many files it is made of: scripts, modules, pages and their parts.
     #[must_use]
     pub fn file_count(&self) -> u64 {
-        let is_apart = self.main.is_some() && !self.code.contains_key(&*self.name);
-        (self.code.len() + self.pages.len() + usize::from(is_apart)) as u64
+        self.file_count
     }
 
     /// What errors call it; scripts that follow each other under one name share what they keep.
