@@ -84,14 +84,15 @@ impl Loader {
             program = script_file::of_archive(&archive, path, self.lua.allowance)?;
         }
         let program = program.map(|program| program.with_folders(folders));
+        // Whoever has switched waits for this mark, and takes it for the word that all is well.
+        held.iter().for_each(served::hold);
         Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
     }
 
-    /// The current release of a release folder, which is held as long as it is served.
+    /// The current release of a release folder, whose file stays open as long as it is served.
     fn map_current(&self, folder: &Path, held: &mut Option<File>) -> Result<Mapping, Failure> {
         let path = folder.join(CURRENT);
         let file = archive_file::open(&path)?;
-        served::hold(&file);
         *held = file.try_clone().ok();
         self.map_archive(file, &path)
     }
