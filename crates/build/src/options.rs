@@ -11,6 +11,7 @@ use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
 use crate::walk::{FileId, id_of};
+use crate::shape::Shape;
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
 /// `reuse_from`, `report` and `now` is input: it decides the bytes (and see the crate's promises
@@ -70,6 +71,9 @@ pub struct Options {
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
+    /// What the folder was served as until now: a build of one that has lost its code or the folder
+    /// for its content fails. `None`: nobody is served yet.
+    pub follows: Option<Shape>,
 }
 
 impl Options {
@@ -101,6 +105,7 @@ impl Options {
             fields: Vec::new(),
             report: false,
             external_min_bytes: None,
+            follows: None,
         }
     }
 

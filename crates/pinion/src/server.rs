@@ -44,6 +44,7 @@ pub(crate) mod keys;
 pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
+mod lua_folders;
 pub(crate) mod look;
 pub(crate) mod pending;
 pub(crate) mod published;
