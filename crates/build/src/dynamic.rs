@@ -227,7 +227,7 @@ fn in_content(key: &[u8], has_folder: bool) -> Option<&[u8]> {
 }
 
 /// The outermost folder that is ignored and holds, or is, what has this key.
-fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
     let mut start = 0;
     while let Some(slash) = key.get(start..)?.iter().position(|&byte| byte == b'/') {
         let end = start + slash;
@@ -346,10 +346,8 @@ mod tests {
         let plain = ["about.html", "index.html", "static/x.lua", "x.dyn.html.bak", "x.html"];
         let mut found = found(&[&files[..], &plain].concat());
         found.files.sort_by(|one, next| one.key.cmp(&next.key));
-        let behind = |file: &str, page: &str| Warning::BehindPage {
-            file: file.into(),
-            page: page.into(),
-        };
+        let behind =
+            |file: &str, page: &str| Warning::BehindPage { file: file.into(), page: page.into() };
         let expected = [
             Warning::CodeAmongFiles("static/x.lua".into()),
             Warning::CopyOfCode("x.dyn.html.bak".into()),

@@ -10,8 +10,8 @@ use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::walk::{FileId, id_of};
 use crate::shape::Shape;
+use crate::walk::{FileId, id_of};
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
 /// `reuse_from`, `report` and `now` is input: it decides the bytes (and see the crate's promises

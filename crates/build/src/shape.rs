@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::dynamic::{below_content, is_content_folder, is_left_out, key_of};
+use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
 use crate::names::{Names, is_script};
 
 /// What a folder is served as.
@@ -56,16 +56,16 @@ impl Names {
     /// Whether a build of a site of this shape depends on something at `path`, below the source:
     /// it can be part of the site, has rules, or is code. Beside the content of a dynamic site
     /// only scripts count, and folders, which may hold some: `is_folder` says whether that is one.
-    pub fn may_matter_to(
-        &self,
-        shape: Shape,
-        path: &Path,
-        is_folder: impl FnOnce() -> bool,
-    ) -> bool {
+    pub fn may_matter_to(&self, shape: Shape, path: &Path, is_folder: impl Fn() -> bool) -> bool {
         if !self.may_matter(path, shape.is_dynamic()) {
             return false;
         }
         let key = key_of(path);
+        // Only with its slash the name of a folder tells that it is ignored.
+        let is_ignored = ignored_folder(&[&*key, b"/"].concat()).is_some();
+        if shape.is_dynamic() && is_ignored && is_folder() {
+            return false;
+        }
         match shape {
             Shape::Static => true,
             Shape::Dynamic => !is_left_out(&key),
@@ -102,7 +102,7 @@ mod tests {
     fn what_is_no_part_of_a_dynamic_site_does_not_matter() {
         let names = Names::new(&["drafts".to_owned()]).unwrap();
         let matters = |shape, path: &str| {
-            let is_folder = || path == "lib";
+            let is_folder = || path == "lib" || path.ends_with("i.d");
             names.may_matter_to(shape, Path::new(path), is_folder)
         };
         for (path, expected) in [
@@ -110,6 +110,8 @@ mod tests {
             ("main.lua", [true, true, true]),
             ("main.lua.bak", [true, false, false]),
             ("I.d/x.html", [true, false, false]),
+            ("i.html", [true, true, false]),
+            ("public_html/i.d", [true, false, false]),
             ("a.html", [true, true, false]),
             ("data.db", [true, true, false]),
             ("lib", [true, true, true]),

@@ -93,7 +93,8 @@ const TYPES: &[(&str, &str)] = &[
 /// What a file of this name is, the last part of its path; none for what is no code.
 #[must_use]
 pub fn kind(name: &[u8]) -> Option<Kind> {
-    let has = |part: &str| name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part.as_bytes()));
+    let has =
+        |part: &str| name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part.as_bytes()));
     if ends_in(name, SCRIPT.as_bytes()) {
         Some(Kind::Script)
     } else if has(SCRIPT) {

@@ -38,7 +38,7 @@ pub(crate) struct Switched {
     pub(crate) id: Id,
     /// What was before; none for the first.
     pub(crate) previous: Option<Id>,
-    /// The file that a server has to take up, if one had the old one in use.
+    /// The file that a server has to take up, if one had a release of the folder in use.
     awaited: Option<PathBuf>,
 }
 

@@ -29,9 +29,9 @@ pub(super) fn check(
         links.iter().filter_map(|link| site.join(link).canonicalize().ok()).collect();
     for folder in written {
         let Ok(real) = folder.path.canonicalize() else { continue };
-        let is_read = real.strip_prefix(&real_site).is_ok_and(|below| {
-            names.may_matter_to(Shape::Dynamic, &below.join("file"), || false)
-        });
+        let is_read = real
+            .strip_prefix(&real_site)
+            .is_ok_and(|below| names.may_matter_to(Shape::Dynamic, &below.join("file"), || false));
         let is_led_to = |target: &PathBuf| real.starts_with(target) || target.starts_with(&real);
         if is_read || real_site.starts_with(&real) || targets.iter().any(is_led_to) {
             let (name, path, site) = (&folder.name, folder.path.display(), site.display());

@@ -49,7 +49,7 @@ struct Published {
     paths: u64,
     /// The digests of old releases that were removed.
     removed: Vec<String>,
-    /// Whether a running server has it; null when none had the one before in use.
+    /// Whether a running server has it; null when none had a release of the folder in use.
     taken_up: Option<bool>,
     seconds: f64,
 }

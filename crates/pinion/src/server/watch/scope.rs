@@ -83,8 +83,8 @@ impl Scope {
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
         // A site that got a folder for its content depends on less than before.
-        let mut is_more = shape != self.shape
-            && (shape == Shape::Dynamic || self.shape == Shape::Static);
+        let mut is_more =
+            shape != self.shape && (shape == Shape::Dynamic || self.shape == Shape::Static);
         for path in links {
             // What was seen of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
@@ -257,9 +257,15 @@ mod tests {
                 .map(|path| scope.concerns(&folder.0.join(path)))
         };
         assert_eq!(concerned(&scope), [true, true, false, false]);
-        assert!(scope.take_walked(walked(vec![], Shape::Dynamic)), "code may have changed unnoticed");
+        assert!(
+            scope.take_walked(walked(vec![], Shape::Dynamic)),
+            "code may have changed unnoticed"
+        );
         assert_eq!(concerned(&scope), [true; 4]);
-        assert!(!scope.take_walked(walked(vec![], Shape::Dynamic)) && !scope.take_walked(walked(vec![], Shape::Static)));
+        assert!(
+            !scope.take_walked(walked(vec![], Shape::Dynamic))
+                && !scope.take_walked(walked(vec![], Shape::Static))
+        );
         assert_eq!(concerned(&scope), [true, true, false, false]);
     }
 
@@ -330,7 +336,10 @@ mod tests {
         let mut scope = folder.scope(&[("z.html", "../out/a.html")]);
         let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));
         let all: Vec<PathBuf> = many.chain(["z.html".into()]).collect();
-        assert!(scope.take_walked(walked(all.clone(), Shape::Static)) && !scope.take_walked(walked(all, Shape::Static)));
+        assert!(
+            scope.take_walked(walked(all.clone(), Shape::Static))
+                && !scope.take_walked(walked(all, Shape::Static))
+        );
         assert!((0..6).all(|_| !scope.has_moved()));
         fs::write(folder.0.join("out/a.html"), "another length").expect("written");
         assert!((0..3).any(|_| scope.has_moved()));
