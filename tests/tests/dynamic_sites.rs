@@ -163,11 +163,152 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     site.write("about.dyn.html", "fine");
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"three\""));
     said("three");
-    // Without code the site is static, and what was its content stays.
+    // Without code the site would be static: that takes a restart.
+    let lines = server.lines().len();
     for name in ["main.lua", "about.dyn.html"] {
         std::fs::remove_file(site.join(name)).expect("removed");
     }
-    wait_for("no handler", || (server.get("/hello").status == 404).then_some(()));
+    server.wait_for_line(lines, |line| line.contains("restart the server"));
+    assert_eq!(server.get("/hello").body, b"three", "the one before stays");
     assert_eq!(server.get("/page").body, b"a page");
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"four\""));
+    said("four");
     server.stop();
+}
+
+#[test]
+fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
+    let site = files("public_html");
+    site.write("conf/db.txt", "SOURCE");
+    // A page alone makes a dynamic site too.
+    std::fs::remove_file(site.join("public_html/about.dyn.html")).expect("removed");
+    let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
+    for (from, to) in [("public_html", "away"), ("main.lua", "away.lua")] {
+        let lines = server.lines().len();
+        std::fs::rename(site.join(from), site.join(to)).expect("moved");
+        server.wait_for_line(lines, |line| line.contains("put it back"));
+        for path in ["/conf/db.txt", "/away/page.html", "/public_html/page.html"] {
+            assert_eq!(server.get(path).status, 404, "{path}");
+        }
+        assert_eq!(server.get("/page").body, b"a page", "the one before stays");
+        std::fs::rename(site.join(to), site.join(from)).expect("moved back");
+        server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+        assert_eq!(server.get("/page").body, b"a page");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_content_folder_that_cannot_be_entered_is_no_missing_one() {
+    let folder = Folder::with("no-content", [("site/main.lua", MAIN), ("site/db.txt", "SOURCE")]);
+    let site = folder.join("site");
+    let (text, out) = (site.display().to_string(), folder.join("x.pinion").display().to_string());
+    let fails = |flags: &[&str]| {
+        let built = run(&[&["build", &text, "-o", &out][..], flags].concat());
+        assert_eq!(built.code, Some(1), "{}", built.stderr);
+        assert!(built.stderr.contains("public_html is excluded or cannot be"), "{}", built.stderr);
+    };
+    std::os::unix::fs::symlink("nothing", site.join("public_html")).expect("a link");
+    fails(&["--keep-going"]);
+    std::fs::remove_file(site.join("public_html")).expect("removed");
+    folder.write("site/public_html/a.html", "a");
+    fails(&["--exclude", "public_html"]);
+    let built = run(&["build", &text, "-o", &out]);
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
+}
+
+#[test]
+fn a_copy_of_a_page_is_no_page_and_never_sent() {
+    let copies = [
+        "s.dyn.html.gz",
+        "s.dyn.html.zip",
+        "post.wish.dyn.html.orig",
+        "p.dyn.html.bak",
+        "p.dyn.html-old",
+        "main.lua-old",
+        "main.lua_bak",
+        "main.lua,v",
+        "main.lua ",
+        "main.luac",
+        "c.dyn.LUA",
+        "menu.PRIV.dyn.html",
+        "I.big/x.html",
+        "static/y.dyn.html",
+        "static/y.lua",
+    ];
+    let site = files("");
+    copies.iter().for_each(|name| site.write(name, "SOURCE"));
+    site.write("up.DYN.html", "up");
+    site.write("DELETE.z.dyn.html", "gone");
+    site.write("static/a.html", "plain");
+    let told = Start::site(site.path()).start();
+    for name in copies {
+        let short = name.replace(".dyn", "").replace(".PRIV", "").replace(".html", "");
+        let long = name.replace(".dyn", "").replace(".DYN", "");
+        for path in [name.to_owned(), short, long] {
+            let path = format!("/{}", path.replace(' ', "%20"));
+            let answer = told.get(&path);
+            assert_eq!(answer.status, 404, "{path}");
+        }
+    }
+    assert_eq!(told.exchange(&Request::new("POST", "/wish")).status, 404);
+    assert_eq!(told.get("/up").body, b"up");
+    assert_eq!(told.get("/z").status, 405);
+    assert_eq!(told.get("/static/a").body, b"plain");
+    let lines = told.lines().join("\n");
+    assert!(lines.contains("static/y.dyn.html: left out, nothing below static/"), "{lines}");
+    assert!(lines.contains("p.dyn.html.bak: left out"), "{lines}");
+    told.stop();
+}
+
+#[test]
+fn pages_that_answer_the_same_requests_end_a_build() {
+    let site = files("");
+    site.write("about.dyn.htm", "too");
+    let out = Folder::new("same");
+    let out = out.join("same.pinion").display().to_string();
+    let built = run(&["build", &site.path().display().to_string(), "-o", &out]);
+    assert_eq!(built.code, Some(1), "{}", built.stderr);
+    let what = "about.dyn.html: GET /about is answered by about.dyn.htm already";
+    assert!(built.stderr.contains(what), "{}", built.stderr);
+}
+
+#[test]
+fn a_folder_that_scripts_write_to_is_no_part_of_the_site() {
+    let folder = Folder::new("written");
+    let main = "pinion.get('/w', function() assert(pinion.fs.write('data/e.dyn.html', 'SOURCE')) \
+                return 'written' end)";
+    folder.write("site/main.lua", main);
+    for path in ["site/data/x", "site/.data/x", "site/i.data/x", "out/x", "site/a/b/x"] {
+        folder.write(path, "x");
+    }
+    std::os::unix::fs::symlink("../out", folder.join("site/led")).expect("a link");
+    let site = folder.join("site").display().to_string();
+    for (path, flags) in [
+        ("site/data", &[][..]),
+        ("site/a/b", &["--exclude", "data"]),
+        ("site", &[]),
+        (".", &[]),
+        ("out", &[]),
+    ] {
+        let named = format!("data={}", folder.join(path).display());
+        let arguments = ["serve", &site, "-l", "127.0.0.1:0", "--lua-folder", &named];
+        let ended = run(&[&arguments[..], flags].concat());
+        assert_eq!(ended.code, Some(2), "{path}: {}", ended.stderr);
+        assert!(ended.stderr.contains("beside the site"), "{path}: {}", ended.stderr);
+    }
+    for (path, excluded) in [("site/data", "data"), ("site/.data", "x"), ("site/i.data", "x")] {
+        let named = format!("data={}", folder.join(path).display());
+        let flags = ["--watch", "--lua-folder", &named, "--exclude", excluded];
+        let server = Start::site(&folder.join("site")).flags(&flags).start();
+        assert_eq!(server.get("/w").body, b"written");
+        server.stop();
+        let flags = ["--lua-folder", &named, "--exclude", excluded];
+        let server = Start::site(&folder.join("site")).flags(&flags).start();
+        for page in ["/data/e", "/.data/e", "/i.data/e", "/data/e.dyn.html"] {
+            assert_eq!(server.get(page).status, 404, "{page}");
+        }
+        server.stop();
+        std::fs::remove_file(folder.join(path).join("e.dyn.html")).expect("it was written");
+    }
 }

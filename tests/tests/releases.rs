@@ -120,6 +120,37 @@ fn no_request_fails_while_releases_come_and_go() {
     }
 }
 
+/// An archive of a site whose main script is this.
+fn dynamic_archive(folder: &Folder, name: &str, script: &str) -> String {
+    folder.write("dynamic/main.lua", script);
+    let archive = format!("{name}.pinion");
+    build(&folder.join("dynamic"), &folder.join(&archive), &[]);
+    archive
+}
+
+#[test]
+fn a_release_that_no_server_could_start_is_not_published() {
+    let folder = Folder::new("unproven");
+    let page = |says: &str| format!("pinion.get('/', function() return '{says}' end)");
+    let one = dynamic_archive(&folder, "one", &page("one"));
+    json(&folder, &["publish", &one, "live"]);
+    let server = serve(&folder, Io::Epoll, &[]);
+    let broken = dynamic_archive(&folder, "broken", "local x = nil\nx()\n");
+    fails(&folder, &["publish", &broken, "live"], 1, "main.lua:2:");
+    fails(&folder, &["publish", &broken, "live"], 1, "nothing was switched");
+    assert_eq!(names(&folder.join("live/releases")).len(), 1);
+    // Asked to, it switches: what the server says of it is what counts.
+    let lines = server.lines().len();
+    let published = json(&folder, &["publish", &broken, "live", "--unproven"]);
+    assert_eq!(published["taken_up"], false, "the server has refused it");
+    server.wait_for_line(lines, |line| line.contains("main.lua:2:"));
+    assert_eq!(server.get("/").body, b"one", "what was there stays");
+    let two = dynamic_archive(&folder, "two", &page("two"));
+    assert_eq!(json(&folder, &["publish", &two, "live"])["taken_up"], true);
+    wait_for("the second release", || (server.get("/").body == b"two").then_some(()));
+    server.stop();
+}
+
 /// A service may start before its first release: what a release folder holds is nobody's to see.
 #[test]
 fn a_folder_that_becomes_a_release_folder_is_served_as_one() {

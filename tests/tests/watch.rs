@@ -211,3 +211,30 @@ fn what_is_left_out_of_the_site_starts_no_build() {
     server.stop();
     clock.stop();
 }
+
+#[test]
+fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
+    let folder = Folder::with("no-part", [("site/main.lua", ""), ("clock/index.html", "0")]);
+    for path in ["site/public_html/index.html", "site/i.d/x.html", "site/data.db"] {
+        folder.write(path, "0");
+    }
+    let server = watched(&folder.join("site"), &[]);
+    let clock = watched(&folder.join("clock"), &[]);
+    let nothings = ["i.d/x.html", "notes.txt", "main.lua.bak", "data.db", "public_html/i.x/a.html"];
+    for (number, nothing) in nothings.iter().enumerate() {
+        let before = reloads(&server);
+        folder.write(Path::new("site").join(nothing), "1");
+        let tick = (number + 1).to_string();
+        folder.write("clock/index.html", &tick);
+        wait_for_text(&clock, "/", &tick);
+        assert_eq!(reloads(&server), before, "{nothing} had the site built");
+    }
+    folder.write("site/public_html/index.html", "1");
+    wait_for_text(&server, "/", "1");
+    folder.write("site/lib/x.lua", "return 1");
+    let main = "require 'lib.x'\npinion.get('/x', function() return 'x' end)";
+    folder.write("site/main.lua", main);
+    wait_for_text(&server, "/x", "x");
+    server.stop();
+    clock.stop();
+}

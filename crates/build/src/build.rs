@@ -13,7 +13,7 @@ use pinion_archive::WriteError;
 use crate::assemble::{Assembly, Earlier};
 use crate::carry::Carrier;
 use crate::code;
-use crate::dynamic::CodeFile;
+use crate::dynamic::{self, CodeFile};
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::keys;
@@ -25,6 +25,7 @@ use crate::pipeline;
 use crate::progress::Progress;
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
+use crate::shape::Walked;
 use crate::stamps::{Known, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, Found, SourceFile, walk};
@@ -105,6 +106,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let found = found?;
     let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
     tell_found(&found, progress);
+    keeps_its_walls(&found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
     let code = code::read(source, &found)?;
     let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
@@ -117,6 +119,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
+    assembly.summary.warnings.extend(dynamic::doubts(&found));
+    assembly.summary.shape = dynamic::shape(&found);
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     assembly.summary.warnings.extend(unused_excludes(&names));
@@ -162,7 +166,17 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 fn tell_found(found: &Found, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
-    progress.walked(&found.links, found.is_dynamic);
+    let (links, shape) = (found.links.clone(), dynamic::shape(found));
+    progress.walked(Walked { links, code: code_paths(&found.code), shape });
+}
+
+/// A site that runs goes on as what it was, or not at all.
+fn keeps_its_walls(found: &Found, options: &Options) -> Result<(), BuildError> {
+    let shape = dynamic::shape(found);
+    match options.follows {
+        Some(before) if !shape.may_follow(before) => Err(BuildError::Lost { before }),
+        _ => Ok(()),
+    }
 }
 
 fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES};
 use pinion_template::compile;
+use pinion_template::name::{Route, route};
 
 use crate::dynamic::CodeFile;
-use crate::error::{BuildError, CodeError, Reason};
+use crate::error::{BuildError, CodeError, Reason, Shown};
 use crate::names::{is_page, path_and_name};
 use crate::source::Source;
 use crate::walk::{Found, relative};
@@ -36,6 +37,7 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
     if reader.errors.is_empty() {
         let pages = found.code.iter().filter(|file| is_page(path_and_name(&file.path).1));
         pages.for_each(|page| reader.prove(page));
+        reader.errors.extend(clashes(&found.code));
     }
     let Reader { files, mut errors, .. } = reader;
     if errors.is_empty() {
@@ -44,6 +46,30 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
     errors.sort();
     errors.dedup();
     Err(BuildError::Code(errors))
+}
+
+/// Pages whose names are wrong, or that answer what another one answers.
+fn clashes(code: &[CodeFile]) -> Vec<CodeError> {
+    let mut taken: BTreeMap<(&str, String), &CodeFile> = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for page in code {
+        let error = |what| CodeError { file: page.relative(), line: None, what };
+        let Ok(path) = std::str::from_utf8(&page.path) else { continue };
+        match route(path) {
+            Ok(None) => {}
+            Ok(Some(Route { method, path, .. })) => {
+                if let Some(other) = taken.insert((method, path.clone()), page) {
+                    let other = other.relative();
+                    let other = Shown(&other);
+                    clashes.push(error(format!(
+                        "{method} {path} is answered by {other} already; rename one of them"
+                    )));
+                }
+            }
+            Err(what) => clashes.push(error(what)),
+        }
+    }
+    clashes
 }
 
 struct Reader<'f> {

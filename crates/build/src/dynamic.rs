@@ -6,16 +6,21 @@
 //! | | In a dynamic site |
 //! |---|---|
 //! | `*.lua`, `*.dyn.*`, `*.priv.*` | code: kept, and never published |
-//! | `*.lua.*` | copies of code that editors and compressors leave: left out |
+//! | names with `.lua` or `.dyn.` in another place | copies of code: left out |
 //! | folders `i.*` | ignored, with all that is in them |
+//! | `static/` at the top of the content | files alone: what is named as code is left out |
 //! | `public_html/` at the top | the content; beside it only `*.lua` counts |
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::names::{MAIN, is_copy_of_script, is_page, is_script, path_and_name};
+use pinion_template::name::route;
+
+use crate::names::{MAIN, is_code, is_copy_of_code, is_page, is_script, path_and_name};
+use crate::shape::Shape;
 use crate::source::Stamp;
+use crate::summary::Warning;
 use crate::walk::{Found, SourceFile, relative};
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
@@ -24,8 +29,11 @@ pub(crate) const CONTENT_FOLDER: &str = "public_html";
 /// What stands before the keys of what lies in it.
 const CONTENT_PREFIX: &[u8] = b"/public_html";
 
-/// Folders whose names begin so are ignored.
+/// Folders whose names begin so, in any case, are ignored.
 const IGNORED_PREFIX: &[u8] = b"i.";
+
+/// What stands before the keys of what lies in the folder of the content that holds no code.
+const STATIC_PREFIX: &[u8] = b"/static/";
 
 /// A file of code.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,21 +51,24 @@ impl CodeFile {
     }
 }
 
-/// Whether a file of a dynamic site with this key is no content, although a static site would
-/// publish it.
+/// Whether a file of a dynamic site with this key, one of the content, is neither content nor code.
 pub(crate) fn is_left_out(key: &[u8]) -> bool {
-    ignored_folder(key).is_some() || is_copy_of_script(name_of(key))
+    ignored_folder(key).is_some() || is_copy_of_code(name_of(key)) || is_code_among_files(key)
+}
+
+/// Whether a file lies, by its key in the content, where nothing is code, and is named as code.
+fn is_code_among_files(key: &[u8]) -> bool {
+    key.starts_with(STATIC_PREFIX) && is_code(name_of(key))
 }
 
 /// Finds out what site a walk has found. Of a dynamic one the keys of files become those of its
 /// content, and its code is set apart.
 pub(crate) fn arrange(mut found: Found) -> Found {
     let code = std::mem::take(&mut found.code);
-    let lies_in_content = |key: &[u8]| !found.has_content_folder || below_content(key).is_some();
+    let has_folder = found.has_content_folder;
+    let is_live = |key: &[u8]| is_page(name_of(key)) && !is_left_out(key);
     let makes_dynamic = |file: &CodeFile| {
-        let key = &*file.key;
-        key == MAIN
-            || (is_page(name_of(key)) && lies_in_content(key) && ignored_folder(key).is_none())
+        &*file.key == MAIN || in_content(&file.key, has_folder).is_some_and(is_live)
     };
     if !code.iter().any(makes_dynamic) {
         return found;
@@ -65,6 +76,8 @@ pub(crate) fn arrange(mut found: Found) -> Found {
     found.code = code;
     found.is_dynamic = true;
     leave_out(&mut found);
+    let is_file = |key: &[u8]| in_content(key, has_folder).is_some_and(is_code_among_files);
+    found.code.retain(|file| !is_file(&file.key));
     if found.has_content_folder {
         enter_content(&mut found);
     }
@@ -85,7 +98,7 @@ fn leave_out(found: &mut Found) {
             skipped.push(relative(folder));
             return false;
         }
-        let is_copy = is_copy_of_script(name_of(key));
+        let is_copy = is_copy_of_code(name_of(key));
         if is_copy {
             special.push(relative(key));
         }
@@ -152,17 +165,74 @@ fn retain_files(
     stamps.retain(|_| of_stamps.next() == Some(&true));
 }
 
+/// What a folder is served as in which a walk has found this.
+pub(crate) fn shape(found: &Found) -> Shape {
+    match (found.is_dynamic, found.content.is_empty()) {
+        (false, _) => Shape::Static,
+        (true, true) => Shape::Dynamic,
+        (true, false) => Shape::DynamicBeside,
+    }
+}
+
+/// What the author of a dynamic site may want to know about the names of its files.
+pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
+    if !found.is_dynamic {
+        return Vec::new();
+    }
+    let content = |path: &Path| path.strip_prefix(found.content).map(key_of).ok();
+    let mut doubts = Vec::new();
+    for path in &found.special {
+        let Some(key) = content(path) else { continue };
+        if is_code_among_files(&key) {
+            doubts.push(Warning::CodeAmongFiles(path.clone()));
+        } else if is_copy_of_code(name_of(&key)) {
+            doubts.push(Warning::CopyOfCode(path.clone()));
+        }
+    }
+    let has_code = |path: &[u8]| found.code.iter().any(|file| &*file.path == path);
+    if has_code(b"//main.lua") && has_code(MAIN) {
+        doubts.push(Warning::SecondMain(Path::new(found.content).join("main.lua")));
+    }
+    for page in &found.code {
+        if let Some(file) = behind_page(page, found) {
+            doubts.push(Warning::BehindPage { file, page: page.relative() });
+        }
+    }
+    doubts
+}
+
+/// The file that would answer what a page answers, below the source.
+fn behind_page(page: &CodeFile, found: &Found) -> Option<PathBuf> {
+    let route = route(std::str::from_utf8(&page.path).ok()?).ok()??;
+    let names: &[&str] = if route.path.ends_with('/') { &["index.html"] } else { &["", ".html"] };
+    let mut keys = names.iter().map(|name| [route.path.as_bytes(), name.as_bytes()].concat());
+    let has = |key: &Vec<u8>| found.files.binary_search_by(|file| (*file.key).cmp(key)).is_ok();
+    let key = keys.find(has).filter(|_| route.method == "GET")?;
+    Some(Path::new(found.content).join(relative(&key)))
+}
+
+/// Whether a key is that of the content folder.
+pub(crate) fn is_content_folder(key: &[u8]) -> bool {
+    key == CONTENT_PREFIX
+}
+
 /// The key below the content folder, if it lies there.
-fn below_content(key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn below_content(key: &[u8]) -> Option<&[u8]> {
     key.strip_prefix(CONTENT_PREFIX).filter(|below| below.first() == Some(&b'/'))
 }
 
+/// The key in the content, which is all of the folder where there is none for it.
+fn in_content(key: &[u8], has_folder: bool) -> Option<&[u8]> {
+    if has_folder { below_content(key) } else { Some(key) }
+}
+
 /// The outermost folder that is ignored and holds, or is, what has this key.
-fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn ignored_folder(key: &[u8]) -> Option<&[u8]> {
     let mut start = 0;
     while let Some(slash) = key.get(start..)?.iter().position(|&byte| byte == b'/') {
         let end = start + slash;
-        if key.get(start..end)?.starts_with(IGNORED_PREFIX) {
+        let front = key.get(start..end)?.get(..IGNORED_PREFIX.len());
+        if front.is_some_and(|front| front.eq_ignore_ascii_case(IGNORED_PREFIX)) {
             return key.get(..end);
         }
         start = end + 1;
@@ -174,7 +244,7 @@ fn name_of(key: &[u8]) -> &[u8] {
     path_and_name(key).1
 }
 
-fn key_of(path: &Path) -> Vec<u8> {
+pub(crate) fn key_of(path: &Path) -> Vec<u8> {
     [b"/", path.as_os_str().as_bytes()].concat()
 }
 
@@ -220,6 +290,9 @@ mod tests {
             &["a/main.lua", "x.lua", "x.priv.html"],
             &["i.d/a.dyn.html", "x"],
             &["public_html/x", "a.dyn.html"],
+            &["static/a.dyn.html", "x"],
+            &["public_html/static/a.dyn.html", "x"],
+            &["a.dyn.html.gz", "x"],
         ] {
             let arranged = arrange(found(files));
             let plain: Vec<_> = files.iter().filter(|file| !is_code(file.as_bytes())).collect();
@@ -239,14 +312,18 @@ mod tests {
             "a/i.d/c.lua",
             "i.d/x",
             "i.html",
+            "I.big/x",
             "main.lua",
             "main.lua.gz",
+            "static/x.dyn.html",
+            "static/y.html",
             "post.html",
         ]));
-        assert_eq!(keys(&arranged), "/i.html /post.html");
+        assert_eq!(keys(&arranged), "/i.html /static/y.html /post.html");
         assert_eq!(code(&arranged), "/a.dyn.html /a/b.priv.txt /main.lua");
-        assert_eq!(arranged.skipped, [PathBuf::from("a/i.d"), "i.d".into()]);
-        assert_eq!(arranged.special, [PathBuf::from("main.lua.gz")]);
+        assert_eq!(arranged.skipped, [PathBuf::from("I.big"), "a/i.d".into(), "i.d".into()]);
+        let special = ["main.lua.gz", "static/x.dyn.html"];
+        assert_eq!(arranged.special, special.map(PathBuf::from));
         assert!(arranged.is_dynamic && arranged.content.is_empty());
     }
 
@@ -263,13 +340,30 @@ mod tests {
         assert_eq!(arranged.stamps.len(), 1);
     }
 
+    #[test]
+    fn names_that_mislead_are_told() {
+        let files = ["about.dyn.html", "index.dyn.html", "main.lua", "post.x.dyn.html"];
+        let plain = ["about.html", "index.html", "static/x.lua", "x.dyn.html.bak", "x.html"];
+        let mut found = found(&[&files[..], &plain].concat());
+        found.files.sort_by(|one, next| one.key.cmp(&next.key));
+        let behind =
+            |file: &str, page: &str| Warning::BehindPage { file: file.into(), page: page.into() };
+        let expected = [
+            Warning::CodeAmongFiles("static/x.lua".into()),
+            Warning::CopyOfCode("x.dyn.html.bak".into()),
+            behind("about.html", "about.dyn.html"),
+            behind("index.html", "index.dyn.html"),
+        ];
+        assert_eq!(doubts(&arrange(found)), expected);
+    }
+
     proptest! {
         /// No name that is one of code is ever published, and no file is both.
         #[test]
         fn nothing_is_published_that_is_code(
             files in prop::collection::btree_set(
-                "((public_html|i\\.d|a|lib)/){0,2}\\
-                 (main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.lua|y\\.txt)",
+                "((public_html|static|i\\.d|a|lib)/){0,2}\\
+                 (main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.DYN\\.html\\.gz|x\\.lua|y\\.txt)",
                 0..12,
             ),
         ) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
+use crate::shape::Shape;
 
 /// Why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,20 @@ pub enum BuildError {
     /// The file for [`Options::single_page`](crate::Options::single_page) is not in the site.
     #[error("{0:?} is no file of the site")]
     SinglePage(String),
+    /// What has the name of the folder for the content of a dynamic site cannot be entered, or is
+    /// left out. What lies beside it is never published in its place.
+    #[error(
+        "public_html is excluded or cannot be entered, and a dynamic site publishes what is in it \
+         alone; make it a folder that can be read, or give it another name"
+    )]
+    ContentFolder,
+    /// [`Options::follows`](crate::Options::follows): the folder has lost its code, or the folder
+    /// for its content.
+    #[error("{}", lost_line(.before))]
+    Lost {
+        /// What it was.
+        before: Shape,
+    },
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error("more than {} files and folders", crate::limits::FILES_MAX)]
     TooManyFiles,
@@ -209,6 +224,19 @@ pub(crate) fn without_number(error: &io::Error) -> String {
         text.truncate(number);
     }
     text
+}
+
+fn lost_line(before: &Shape) -> &'static str {
+    match before {
+        Shape::DynamicBeside => {
+            "public_html or the code of the site is gone, and without it what lies beside would \
+             be published; put it back, or restart the server to have the folder served as it is"
+        }
+        _ => {
+            "main.lua and all pages are gone, and without them the folder is a static site; put \
+             them back, or restart the server to have it served as one"
+        }
+    }
 }
 
 fn rules_line(errors: &[RuleError]) -> String {

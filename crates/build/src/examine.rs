@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::build::rules;
 use crate::code;
+use crate::dynamic;
 use crate::error::BuildError;
 use crate::names::Names;
 use crate::options::Options;
@@ -34,6 +35,8 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
         return Err(BuildError::Problems(found.problems));
     }
     let code = code::read(source, &found)?;
+    rules.warnings.extend(dynamic::doubts(&found));
+    rules.warnings.extend(dynamic::doubts(&found));
     rules.warnings.sort_unstable();
     Ok(Examined { warnings: rules.warnings, code: code.into_iter().collect() })
 }

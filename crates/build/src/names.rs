@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use pinion_template::name::{Kind, kind};
+
 use crate::error::BuildError;
 
 #[cfg(any(test, fuzzing))]
@@ -63,8 +65,6 @@ const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 const SPECIAL_SUFFIX: &[u8] = b".lua";
 /// The script that makes a folder a dynamic site.
 pub(crate) const MAIN: &[u8] = b"/main.lua";
-/// What copies of scripts have in their names: `main.lua.bak`, `main.lua.gz`.
-const COPY_INFIX: &[u8] = b".lua.";
 
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
@@ -153,7 +153,7 @@ impl Names {
 
     /// Whether a build depends on something at `path`: it can be part of the site, has rules, or is
     /// code. Of code a static site depends only on what would make it a dynamic one.
-    pub fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
+    pub(crate) fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
         self.all(path, |verdict, key, is_last| {
             let (_, name) = path_and_name(key);
             let is_read = is_dynamic || is_page(name) || key == MAIN;
@@ -240,24 +240,22 @@ fn is_special(name: &[u8]) -> bool {
 /// Whether a file with this name is code, if its site is dynamic. Like what is special without
 /// regard to case, but hidden files and leftovers are none.
 pub(crate) fn is_code(name: &[u8]) -> bool {
-    is_special(name) && !SPECIAL_NAMES.contains(&&*name.to_ascii_lowercase()) && !is_leftover(name)
+    kind(name).is_some_and(|kind| kind != Kind::Copy) && !is_leftover(name)
 }
 
-/// Whether code of this name is a page with Lua in it, or a part of one.
+/// Whether code of this name is a page with Lua in it.
 pub(crate) fn is_page(name: &[u8]) -> bool {
-    let [dynamic, private] = SPECIAL_INFIXES;
-    let lower = name.to_ascii_lowercase();
-    is_code(name) && contains(&lower, dynamic) && !contains(&lower, private)
+    is_code(name) && kind(name) == Some(Kind::Page)
 }
 
 /// Whether code of this name is a script.
 pub(crate) fn is_script(name: &[u8]) -> bool {
-    is_code(name) && name.to_ascii_lowercase().ends_with(SPECIAL_SUFFIX)
+    is_code(name) && kind(name) == Some(Kind::Script)
 }
 
-/// Whether a file has, by its name, the text of a script and is none.
-pub(crate) fn is_copy_of_script(name: &[u8]) -> bool {
-    contains(&name.to_ascii_lowercase(), COPY_INFIX)
+/// Whether a file may have, by its name, the text of code, and is none.
+pub(crate) fn is_copy_of_code(name: &[u8]) -> bool {
+    kind(name) == Some(Kind::Copy)
 }
 
 fn is_leftover(name: &[u8]) -> bool {
@@ -400,10 +398,11 @@ mod tests {
             ("a.DYN.html", true, true, false),
             ("a.dyn.priv.html", true, false, false),
             ("a.priv.html", true, false, false),
-            ("a.dyn.lua", true, true, true),
+            ("a.dyn.lua", true, false, true),
             (".x.lua", false, false, false),
             ("a.dyn.html~", false, false, false),
             ("x.lua.gz", false, false, false),
+            ("a.dyn.html.gz", false, false, false),
             ("_redirects", false, false, false),
             ("a.html", false, false, false),
         ] {
@@ -411,7 +410,10 @@ mod tests {
             let found = (is_code(name), is_page(name), is_script(name));
             assert_eq!(found, (code, page, script), "{}", name.escape_ascii());
         }
-        assert!(is_copy_of_script(b"x.Lua.gz") && !is_copy_of_script(b"x.lua"));
+        for name in ["x.Lua.gz", "x.lua ", "x.luac", "a.DYN.html.gz"] {
+            assert!(is_copy_of_code(name.as_bytes()), "{name}");
+        }
+        assert!(!is_copy_of_code(b"x.lua") && !is_copy_of_code(b"x.html"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who watches a build.
 
-use std::path::PathBuf;
+use crate::shape::Walked;
 
 /// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
 /// each batch of files, so it may print; counts are totals, not differences.
@@ -10,11 +10,9 @@ pub trait Progress {
         let _ = (files, bytes);
     }
 
-    /// The walk is over, and met these links, below the source. They were followed, apart from
-    /// those that lead nowhere or to a folder above them. On whether the site is dynamic depends
-    /// what [matters](crate::Names::may_matter) from now on. Told also when the build then fails.
-    fn walked(&self, links: &[PathBuf], is_dynamic: bool) {
-        let _ = (links, is_dynamic);
+    /// The walk is over, and met this. Told also when the build then fails.
+    fn walked(&self, walked: Walked) {
+        let _ = walked;
     }
 
     /// So many files, with so many bytes of content, are done.

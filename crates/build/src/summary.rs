@@ -9,6 +9,7 @@ use pinion_archive::Digest;
 use crate::codings::CodingLevel;
 use crate::error::{Problem, Shown};
 use crate::report::Report;
+use crate::shape::Shape;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -59,6 +60,8 @@ pub struct Summary {
     pub skipped: Vec<PathBuf>,
     /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
+    /// What the folder is served as.
+    pub shape: Shape,
     /// The code of a dynamic site, which is kept and never sent.
     pub code: Vec<PathBuf>,
     /// Files that do not answer a URL they could have, because another one comes first.
@@ -113,6 +116,17 @@ pub enum Warning {
     /// Begins as an archive does, and became a resource: left behind by an earlier build, most
     /// likely.
     Archive(PathBuf),
+    /// A file that a page comes before: it answers the URL that would be the file's.
+    BehindPage {
+        /// The file.
+        file: PathBuf,
+        /// The page.
+        page: PathBuf,
+    },
+    /// Named as code, in the folder of a dynamic site that holds files alone; it is left out.
+    CodeAmongFiles(PathBuf),
+    /// Its name has `.dyn.` or `.lua` in it, and is none of a page or a script; it is left out.
+    CopyOfCode(PathBuf),
     /// A link to a folder that holds the link; it was not followed.
     FolderLoop(PathBuf),
     /// Modified in the future; its resource has no `Last-Modified`.
@@ -124,6 +138,8 @@ pub enum Warning {
     NotReused(PathBuf, String),
     /// The file of fingerprints could not be written: the next build reads every file.
     NoStamps,
+    /// A main script in the content, where another one lies beside it: only that one is run.
+    SecondMain(PathBuf),
     /// A pattern of [`Options::codings_for`](crate::Options::codings_for) that no file has its
     /// codings from: misspelt, most likely, or a later one always wins.
     UnusedCodings(PathBuf),
@@ -215,6 +231,13 @@ impl fmt::Display for Warning {
             }
             Warning::UnusedCodings(pattern) => (pattern, "has codings of its own, but no file"),
             Warning::Archive(path) => (path, "an archive, public now; --exclude leaves it out"),
+            Warning::BehindPage { file, page } => {
+                let (file, page) = (Shown(file), Shown(page));
+                return write!(f, "{file}: not sent for its clean URL, {page} answers first");
+            }
+            Warning::CodeAmongFiles(path) => (path, "left out, nothing below static/ is code"),
+            Warning::CopyOfCode(path) => (path, "left out, its name is that of a copy of code"),
+            Warning::SecondMain(path) => (path, "not run, the main.lua beside public_html is"),
             Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),

@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::draft::draft_of;
-use crate::dynamic::{CONTENT_FOLDER, CodeFile, arrange};
+use crate::dynamic::{self, CodeFile, arrange};
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD};
 use crate::names::{Names, Verdict, is_code, rules_file};
@@ -53,6 +53,8 @@ pub(crate) struct Found {
     pub(crate) is_dynamic: bool,
     /// Whether there is a folder that holds the content, if the site is dynamic.
     pub(crate) has_content_folder: bool,
+    /// Whether something at the top has the name of that folder, whatever it is.
+    pub(crate) names_content_folder: bool,
     /// Where keys of files begin, below the source: nothing, or that folder.
     pub(crate) content: &'static str,
     /// Links that may be part of the site, wherever they lead; in no order.
@@ -69,7 +71,7 @@ pub(crate) fn relative(key: &[u8]) -> PathBuf {
 
 /// Whether a folder, with slashes on both ends, holds the content of a dynamic site.
 fn is_content_folder(key: &[u8]) -> bool {
-    without_slash(key).strip_prefix(b"/") == Some(CONTENT_FOLDER.as_bytes())
+    dynamic::is_content_folder(without_slash(key))
 }
 
 /// Device and inode of a file that may exist.
@@ -99,6 +101,9 @@ pub(crate) fn walk(
         Ok::<_, BuildError>(walk.found)
     })?;
     let mut found = arrange(found);
+    if found.is_dynamic && found.names_content_folder && !found.has_content_folder {
+        return Err(BuildError::ContentFolder);
+    }
     found.rules.sort_unstable();
     for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
         paths.sort_unstable();
@@ -123,6 +128,7 @@ struct Listing {
     names: Vec<Name>,
     /// All that were seen, but no more than there may be in a whole site.
     seen: usize,
+    names_content_folder: bool,
     skipped: Vec<PathBuf>,
     special: Vec<PathBuf>,
     rules: Vec<Box<[u8]>>,
@@ -194,13 +200,14 @@ impl Walk {
 
     /// Takes what was found in a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
-        let Listing { names, seen, skipped, special, rules, code, links, problems } = listing;
-        self.seen += seen;
+        let Listing { names, skipped, special, rules, code, links, problems, .. } = listing;
+        self.seen += listing.seen;
         if self.seen > FILES_MAX {
             return Err(BuildError::TooManyFiles);
         }
         let found = &mut self.found;
         found.folders += 1;
+        found.names_content_folder |= listing.names_content_folder;
         found.skipped.extend(skipped);
         found.special.extend(special);
         found.rules.extend(rules);
@@ -256,6 +263,7 @@ impl Reader<'_> {
     fn look_at(&self, folder: &[u8], entry: &DirEntry, listing: &mut Listing) -> Option<Name> {
         let name = entry.file_name();
         let key = [folder, name.as_bytes()].concat();
+        listing.names_content_folder |= is_content_folder(&key);
         let mut is_rules = false;
         match self.names.judge(&key, name.as_bytes()) {
             Verdict::Take => {}

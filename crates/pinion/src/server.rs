@@ -45,6 +45,7 @@ pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
 pub(crate) mod look;
+mod lua_folders;
 pub(crate) mod pending;
 pub(crate) mod published;
 pub(crate) mod redirect;

@@ -117,8 +117,8 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
             format!("{shown} does not exist; give a folder or an archive made by `pinion build`")
         }
         _ => format!(
-            "{shown} is neither a folder nor a Pinion archive; `pinion build` makes an archive of \
-             a folder"
+            "{shown} is neither a folder nor a Pinion archive nor a script; `pinion build` makes \
+             an archive of a folder, and the name of a script ends in `.lua`"
         ),
     }))
 }

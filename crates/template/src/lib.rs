@@ -14,6 +14,7 @@
 //! | `split` | a file → text, values, blocks, tags |
 //! | `source` | those pieces |
 //! | `format` | the conversions behind a colon: `#[[price:.2f]]` |
+//! | [`name`] | what is code, and which requests a page answers |
 //! | `path` | paths in includes |
 //! | `expand` | includes and layouts: many files → one page |
 //! | `lua` | tokens, syntax, names |
@@ -32,6 +33,7 @@ mod expand;
 mod format;
 pub mod limits;
 mod lua;
+pub mod name;
 mod path;
 mod place;
 mod problem;

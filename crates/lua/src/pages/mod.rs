@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `name` | what the name of a file says of the requests that its page answers |
 //! | `escape` | how values are escaped |
 //! | `link` | parameters that travel encrypted |
 //! | `parameters` | how many parameters a function has |
@@ -11,7 +10,6 @@
 
 mod escape;
 mod link;
-mod name;
 mod parameters;
 
 use crate::library::{codec, json};
@@ -23,11 +21,11 @@ use crate::router::Router;
 use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use pinion_template::name::{self, Kind};
 use pinion_template::{Context, Template, compile};
 use std::collections::BTreeMap;
 
 pub(crate) use link::LinkKey;
-pub(crate) use name::is_code;
 
 /// A page and what it answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +58,12 @@ pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem>
         pages.push(Page { route, template });
     }
     Ok(pages)
+}
+
+/// Whether a file is Lua, for `require` or as the main script.
+pub(crate) fn is_code(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name::kind(name.as_bytes()) == Some(Kind::Script)
 }
 
 /// What makes handlers of pages in one VM.

@@ -91,6 +91,21 @@ pub(crate) const ROWS: &[Directive] = &[
                document, that has checksums and tells what needs what.",
     },
     Directive {
+        name: "unproven",
+        short: None,
+        verbs: &[Verb::Publish],
+        file: None,
+        level: Level::Command,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Switch without running the code of the archive first",
+        long: "The main script of a dynamic site is run once before the switch, in the sandbox and \
+               within the usual limits. One that the server gives more with the --lua- flags may \
+               need what is missing here.",
+    },
+    Directive {
         name: "json",
         short: None,
         verbs: JSON,

@@ -6,6 +6,7 @@ use super::id::Id;
 use super::turn::way_back;
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::script_file;
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Layout;
@@ -14,6 +15,7 @@ use pinion_archive::verify::verify;
 use pinion_build::{Draft, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
+use pinion_lua::allowance::Allowance;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::Path;
@@ -73,6 +75,24 @@ pub(crate) fn take_in(
 }
 
 impl Arrival {
+    /// Runs its code once, as a server will; a static site has none.
+    ///
+    /// # Errors
+    /// The first mistake, with file and line.
+    pub(crate) fn prove(&self, shown: &str) -> Result<(), Failure> {
+        let cannot = || format!("cannot read {shown}");
+        let file = self.draft.file().try_clone().with_context(cannot)?;
+        let mapping = Mapping::new(file, Vec::new()).with_context(cannot)?;
+        let layout = Layout::open(mapping.bytes()).map_err(|error| anyhow!("{shown}: {error}"))?;
+        let archive = layout.view(mapping.bytes());
+        let proven = script_file::of_archive(&archive, Path::new(shown), Allowance::default());
+        let Some(reason) = proven.err().and_then(|failure| failure.reason()) else { return Ok(()) };
+        Err(anyhow!(
+            "{reason}; nothing was switched (--unproven switches without running the code)"
+        )
+        .into())
+    }
+
     /// Puts it on the shelf; false when it lies there already, whole. What is not is replaced.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub(crate) struct Switched {
     pub(crate) id: Id,
     /// What was before; none for the first.
     pub(crate) previous: Option<Id>,
-    /// The file that a server has to take up, if one had the old one in use.
+    /// The file that a server has to take up, if one had a release of the folder in use.
     awaited: Option<PathBuf>,
 }
 
@@ -99,7 +99,9 @@ impl Turn<'_> {
     pub(crate) fn switch_to(&mut self, id: &Id, act: Act) -> Result<Switched, Failure> {
         let folder = self.folder;
         let previous = self.current.clone();
-        let is_served = previous.as_ref().is_some_and(|old| served::is_held(&folder.file(old)));
+        // Any release: a server that has refused the last one still answers from an older one.
+        let others = shelf::ids(folder)?.into_iter().filter(|other| other != id);
+        let is_served = others.into_iter().any(|other| served::is_held(&folder.file(&other)));
         // Before the link, so that the folder is synced once for both.
         let opened = history::open_log(folder);
         let (link, target) = (folder.current_link(), ReleaseFolder::target(id));

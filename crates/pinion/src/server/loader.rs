@@ -1,6 +1,7 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
 use super::generation::Generation;
+use super::lua_folders;
 use super::watch::WalkTeller;
 use crate::archive_file;
 use crate::build_options;
@@ -11,14 +12,15 @@ use crate::script_file;
 use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
-use pinion_build::{Options, Progress};
+use pinion_build::{Options, Progress, Shape, Walked};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How to load what is served.
 #[derive(Debug)]
@@ -29,6 +31,23 @@ pub(crate) struct Loader {
     lua: LuaSettings,
     folders: Vec<FolderAt>,
     watch: Option<WalkTeller>,
+    /// What a folder was when it was last loaded. It stays that for as long as it is served.
+    shape: Cell<Option<Shape>>,
+}
+
+/// Hears what the walk of a build has met.
+struct Walk<'a> {
+    watch: Option<&'a WalkTeller>,
+    links: RefCell<Vec<PathBuf>>,
+}
+
+impl Progress for Walk<'_> {
+    fn walked(&self, walked: Walked) {
+        self.links.replace(walked.links.clone());
+        if let Some(watch) = self.watch {
+            watch.walked(walked);
+        }
+    }
 }
 
 impl Loader {
@@ -36,7 +55,8 @@ impl Loader {
     /// `watch`.
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
-        Self { source, memory: settings.memory, content, lua: settings.lua, folders, watch }
+        let (memory, lua, shape) = (settings.memory, settings.lua, Cell::default());
+        Self { source, memory, content, lua, folders, watch, shape }
     }
 
     /// What is loaded.
@@ -49,7 +69,7 @@ impl Loader {
     /// # Errors
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
-        let (mut held, mut program) = (None, None);
+        let (mut held, mut program, mut shape) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
@@ -57,7 +77,7 @@ impl Loader {
             // release folder holds is nobody's to see.
             Source::Folder(path) if is_release_folder(path) => self.map_current(path, &mut held)?,
             Source::Folder(path) => {
-                let built = self.build_folder(path)?;
+                let built = self.build_folder(path, &mut shape)?;
                 // It may have become one since.
                 match becomes_release_folder(path) {
                     true if is_release_folder(path) => self.map_current(path, &mut held)?,
@@ -84,14 +104,16 @@ impl Loader {
             program = script_file::of_archive(&archive, path, self.lua.allowance)?;
         }
         let program = program.map(|program| program.with_folders(folders));
+        // Whoever has switched waits for this mark, and takes it for the word that all is well.
+        held.iter().for_each(served::hold);
+        self.shape.set(shape);
         Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
     }
 
-    /// The current release of a release folder, which is held as long as it is served.
+    /// The current release of a release folder, whose file stays open as long as it is served.
     fn map_current(&self, folder: &Path, held: &mut Option<File>) -> Result<Mapping, Failure> {
         let path = folder.join(CURRENT);
         let file = archive_file::open(&path)?;
-        served::hold(&file);
         *held = file.try_clone().ok();
         self.map_archive(file, &path)
     }
@@ -117,15 +139,18 @@ impl Loader {
 
     /// Builds the folder into sealed memory. Large files stay where they are, unless the site is to
     /// be held in memory.
-    fn build_folder(&self, path: &Path) -> Result<Mapping, Failure> {
+    fn build_folder(&self, path: &Path, shape: &mut Option<Shape>) -> Result<Mapping, Failure> {
         let mut options = build_options::options(&self.content, Options::serving)?;
+        options.follows = self.shape.get();
         if self.memory != Memory::Map {
             options.external_min_bytes = None;
         }
         let memory = memory_file().context("cannot get memory for the site")?;
-        let progress = self.watch.as_ref().map_or(&() as &dyn Progress, |watch| watch);
-        let built = pinion_build::build(path, &options, memory, progress);
+        let walk = Walk { watch: self.watch.as_ref(), links: RefCell::default() };
+        let built = pinion_build::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
+        lua_folders::check(path, &self.content.exclude, &self.folders, &walk.links.borrow())?;
+        *shape = Some(built.summary.shape);
         for problem in &built.summary.problems {
             stderr::line(format_args!("pinion: left out {problem}"));
         }

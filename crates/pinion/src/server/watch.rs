@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::settings::Content;
 use crate::source::Source;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use pinion_build::{Names, Progress};
+use pinion_build::{Names, Progress, Walked};
 use pinion_engine::stderr;
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;
@@ -61,9 +61,9 @@ pub(crate) struct Watch {
 pub(crate) struct WalkTeller(Sender<Notice>);
 
 impl Progress for WalkTeller {
-    fn walked(&self, links: &[PathBuf], is_dynamic: bool) {
+    fn walked(&self, walked: Walked) {
         // Nobody listens any more when the program ends.
-        let _ended = self.0.send(Notice::Walked(links.to_owned(), is_dynamic));
+        let _ended = self.0.send(Notice::Walked(walked));
     }
 }
 
@@ -110,8 +110,8 @@ impl Watch {
             ended: false,
         };
         // Nothing is watched yet, so these are the links of the first build.
-        while let Ok(Notice::Walked(links, is_dynamic)) = running.inbox.try_recv() {
-            running.target.take_walked(links, is_dynamic);
+        while let Ok(Notice::Walked(walked)) = running.inbox.try_recv() {
+            running.target.take_walked(walked);
         }
         running.arm()?;
         thread::Builder::new().name("watch".to_owned()).spawn(move || running.run(on_change))?;
@@ -125,8 +125,8 @@ enum Notice {
     Change(Vec<PathBuf>),
     /// Something happened, and nobody knows where.
     Lost,
-    /// A build has met these links, below the source; whether its site is dynamic.
-    Walked(Vec<PathBuf>, bool),
+    /// The walk of a build has met this.
+    Walked(Walked),
     /// Nobody wants to know any more.
     End,
 }
@@ -240,9 +240,9 @@ impl Running {
                 }
                 paths.iter().any(|path| self.target.concerns(path))
             }
-            Notice::Walked(links, is_dynamic) => {
+            Notice::Walked(walked) => {
                 // What was not watched when it was built may have changed since: once more.
-                let is_more = self.target.take_walked(links, is_dynamic);
+                let is_more = self.target.take_walked(walked);
                 self.arm_or_tell();
                 is_more
             }
@@ -354,9 +354,9 @@ impl Target {
         }
     }
 
-    fn take_walked(&mut self, links: Vec<PathBuf>, is_dynamic: bool) -> bool {
+    fn take_walked(&mut self, walked: Walked) -> bool {
         match self {
-            Self::Folder(scope) => scope.take_walked(links, is_dynamic),
+            Self::Folder(scope) => scope.take_walked(walked),
             Self::Archive { .. } => false,
         }
     }

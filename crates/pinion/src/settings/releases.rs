@@ -18,6 +18,8 @@ pub(crate) struct Publish {
     pub(crate) remote_pinion: String,
     /// How many releases stay.
     pub(crate) keep: usize,
+    /// `--unproven`: its code is not run before the switch.
+    pub(crate) unproven: bool,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -53,6 +55,7 @@ pub(super) fn publish(low: &Low) -> Result<Publish, Failure> {
         remote_pinion: remote_pinion(low, &folder)?,
         folder,
         keep: number(low, "keep")?.unwrap_or_default(),
+        unproven: low.given("unproven"),
         json: low.given("json"),
     })
 }

@@ -178,8 +178,15 @@ impl Serve {
 }
 
 /// Whether the environment asks for what `--watch` does, by `RELOAD=true`.
-fn reloads_by_environment() -> bool {
-    std::env::var_os("RELOAD").is_some_and(|value| value == "true")
+fn reloads_by_environment() -> Result<bool, Failure> {
+    let Some(value) = std::env::var_os("RELOAD") else { return Ok(false) };
+    match value.to_str() {
+        Some("true") => Ok(true),
+        Some("false" | "") => Ok(false),
+        _ => Err(Failure::usage(format!(
+            "RELOAD in the environment is {value:?}; it is `true`, which is as --watch, or `false`"
+        ))),
+    }
 }
 
 impl SiteSettings {
@@ -201,7 +208,7 @@ impl SiteSettings {
                 "preload" => Memory::Preload,
                 _ => Memory::Map,
             },
-            watch: low.given("watch") || low.given("dev") || reloads_by_environment(),
+            watch: low.given("watch") || low.given("dev") || reloads_by_environment()?,
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
         })

@@ -20,6 +20,11 @@ pub(crate) fn run(cat: &Cat) -> Result<(), Failure> {
     let mut scratch = Scratch::new();
     if !load(&archive, &cat.path, &mut scratch).map_err(|damage| file.damaged(damage))? {
         let (path, shown_file) = (shown(&cat.path), cat.file.display());
+        let code = archive.code().map_err(|damage| file.damaged(damage))?;
+        if code.iter().any(|(known, _)| *known == *cat.path) {
+            let advice = "code is never sent; `pinion extract` writes it";
+            return Err(anyhow!("{shown_file}: {path} is code, and {advice}").into());
+        }
         return Err(anyhow!("{shown_file} has no {path}; `pinion ls` lists its paths").into());
     }
     let Some(entry) = scratch.entry() else {

@@ -49,7 +49,7 @@ struct Published {
     paths: u64,
     /// The digests of old releases that were removed.
     removed: Vec<String>,
-    /// Whether a running server has it; null when none had the one before in use.
+    /// Whether a running server has it; null when none had a release of the folder in use.
     taken_up: Option<bool>,
     seconds: f64,
 }
@@ -80,6 +80,9 @@ fn here(publish: &Publish, path: &Path) -> Result<Published, Failure> {
     let arrival = shelf::take_in(&folder, &origin, &bar, &cancelled);
     bar.clear();
     let arrival = arrival?;
+    if !publish.unproven {
+        arrival.prove(&shown)?;
+    }
     let (id, bytes, paths) = (arrival.id.clone(), arrival.bytes, arrival.paths);
     let mut turn = folder.turn(&cancelled)?;
     let is_new = arrival.put(&folder)?;
@@ -123,7 +126,9 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
         }
     };
     let keep = publish.keep.to_string();
-    let before = ["publish", "--json", "--keep", &keep, "--", STDIN];
+    let mut before = vec!["publish", "--json", "--keep", &keep];
+    before.extend(publish.unproven.then_some("--unproven"));
+    before.extend(["--", STDIN]);
     let load = Load { file: &file, bytes };
     let answer = remote.ask(&publish.remote_pinion, &before, None, Some(&load), &bar)?;
     Ok(Published {

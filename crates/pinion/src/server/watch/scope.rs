@@ -7,7 +7,7 @@
 
 use crate::server::look::{Look, look};
 use notify::RecursiveMode;
-use pinion_build::Names;
+use pinion_build::{Names, Shape, Walked};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,10 @@ pub(super) struct Scope {
     /// The link to be looked at next.
     next: usize,
     places: Vec<Place>,
-    /// Whether the last build took it for a dynamic site. Before the first one all code matters.
-    is_dynamic: bool,
+    /// What the last build took it for. Before the first one all code matters.
+    shape: Shape,
+    /// Where that build found code, below the source.
+    code: Vec<PathBuf>,
     /// Files that links lead to, where they really are.
     files: HashSet<PathBuf>,
 }
@@ -62,7 +64,8 @@ impl Scope {
             links: Vec::new(),
             next: 0,
             places: Vec::new(),
-            is_dynamic: true,
+            shape: Shape::Dynamic,
+            code: Vec::new(),
             files: HashSet::new(),
         };
         scope.resolve();
@@ -73,12 +76,15 @@ impl Scope {
         &self.source
     }
 
-    /// Takes over the links that a build has met, below the source, and whether its site is
-    /// dynamic; true when something matters now that did not before.
-    pub(super) fn take_walked(&mut self, links: Vec<PathBuf>, is_dynamic: bool) -> bool {
+    /// Takes over what the walk of a build has met; true when something matters now that did not
+    /// before.
+    pub(super) fn take_walked(&mut self, walked: Walked) -> bool {
+        let Walked { links, code, shape } = walked;
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
-        let mut is_more = is_dynamic && !self.is_dynamic;
+        // A site that got a folder for its content depends on less than before.
+        let mut is_more =
+            shape != self.shape && (shape == Shape::Dynamic || self.shape == Shape::Static);
         for path in links {
             // What was seen of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
@@ -88,7 +94,7 @@ impl Scope {
             self.links.push(Link { path, seen });
         }
         self.next = 0;
-        self.is_dynamic = is_dynamic;
+        (self.shape, self.code) = (shape, code);
         is_more
     }
 
@@ -143,8 +149,12 @@ impl Scope {
     /// Whether something at this place, as the kernel tells it, can be part of the site.
     pub(super) fn concerns(&self, real: &Path) -> bool {
         let is_in = |place: &Place| {
-            let below = real.strip_prefix(&place.real);
-            below.is_ok_and(|below| self.names.may_matter(&place.path.join(below), self.is_dynamic))
+            let Ok(below) = real.strip_prefix(&place.real) else { return false };
+            let path = place.path.join(below);
+            // One that is gone has been a folder if code lay in it.
+            let is_folder =
+                || real.is_dir() || self.code.iter().any(|file| file.starts_with(&path));
+            self.names.may_matter_to(self.shape, &path, is_folder)
         };
         self.files.contains(real) || self.places.iter().any(is_in)
     }
@@ -180,6 +190,10 @@ mod tests {
 
     struct Folder(PathBuf);
 
+    fn walked(links: Vec<PathBuf>, shape: Shape) -> Walked {
+        Walked { links, code: Vec::new(), shape }
+    }
+
     impl Folder {
         fn new(name: &str) -> Self {
             let id = std::process::id();
@@ -198,7 +212,7 @@ mod tests {
                 symlink(target, self.0.join("site").join(path)).expect("a link");
             }
             let paths: Vec<PathBuf> = links.iter().map(|(path, _)| path.into()).collect();
-            assert_eq!(scope.take_walked(paths, false), !links.is_empty());
+            assert_eq!(scope.take_walked(walked(paths, Shape::Static)), !links.is_empty());
             scope.resolve();
             scope
         }
@@ -243,10 +257,38 @@ mod tests {
                 .map(|path| scope.concerns(&folder.0.join(path)))
         };
         assert_eq!(concerned(&scope), [true, true, false, false]);
-        assert!(scope.take_walked(Vec::new(), true), "code may have changed unnoticed");
+        assert!(
+            scope.take_walked(walked(vec![], Shape::Dynamic)),
+            "code may have changed unnoticed"
+        );
         assert_eq!(concerned(&scope), [true; 4]);
-        assert!(!scope.take_walked(Vec::new(), true) && !scope.take_walked(Vec::new(), false));
+        assert!(
+            !scope.take_walked(walked(vec![], Shape::Dynamic))
+                && !scope.take_walked(walked(vec![], Shape::Static))
+        );
         assert_eq!(concerned(&scope), [true, true, false, false]);
+    }
+
+    #[test]
+    fn beside_the_content_only_code_concerns_a_site() {
+        let folder = Folder::new("beside-content");
+        let mut scope = folder.scope(&[]);
+        let code = vec!["gone/x.lua".into()];
+        let shape = Shape::DynamicBeside;
+        assert!(scope.take_walked(Walked { links: Vec::new(), code, shape }));
+        fs::create_dir_all(folder.0.join("site/lib")).expect("a folder");
+        for (path, expected) in [
+            ("site/main.lua", true),
+            ("site/lib", true),
+            ("site/gone", true),
+            ("site/public_html/a.html", true),
+            ("site/notes.txt", false),
+            ("site/data.db-journal", false),
+            ("site/main.lua.bak", false),
+            ("site/i.d/x.lua", false),
+        ] {
+            assert_eq!(scope.concerns(&folder.0.join(path)), expected, "{path}");
+        }
     }
 
     #[test]
@@ -260,7 +302,7 @@ mod tests {
         let mut scope = scope;
         symlink("../out", folder.0.join("site/out")).expect("a link");
         let paths = ["parts", "one.html", "none", "out"];
-        assert!(scope.take_walked(paths.map(PathBuf::from).to_vec(), false));
+        assert!(scope.take_walked(walked(paths.map(PathBuf::from).to_vec(), Shape::Static)));
         scope.resolve();
         let whole = (folder.0.join("out"), RecursiveMode::Recursive);
         assert_eq!(scope.watches(), Watches::from([whole, site]));
@@ -276,7 +318,7 @@ mod tests {
         assert!(scope.concerns(&folder.0.join("out/a.html")));
         assert!(!scope.concerns(&folder.0.join("out/b.html")));
         assert!(scope.watches().contains_key(&folder.0.join("out")));
-        assert!(!scope.take_walked(Vec::new(), false) && !scope.has_moved());
+        assert!(!scope.take_walked(walked(vec![], Shape::Static)) && !scope.has_moved());
         fs::remove_file(&rules).expect("removed");
         assert!(scope.has_moved());
         scope.see();
@@ -294,7 +336,10 @@ mod tests {
         let mut scope = folder.scope(&[("z.html", "../out/a.html")]);
         let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));
         let all: Vec<PathBuf> = many.chain(["z.html".into()]).collect();
-        assert!(scope.take_walked(all.clone(), false) && !scope.take_walked(all, false));
+        assert!(
+            scope.take_walked(walked(all.clone(), Shape::Static))
+                && !scope.take_walked(walked(all, Shape::Static))
+        );
         assert!((0..6).all(|_| !scope.has_moved()));
         fs::write(folder.0.join("out/a.html"), "another length").expect("written");
         assert!((0..3).any(|_| scope.has_moved()));

@@ -1,0 +1,134 @@
+//! What a folder is served as, which a site that runs must not lose by the way, and what of the
+//! folder it then depends on.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
+use crate::names::{Names, is_script};
+
+/// What a folder is served as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// A static site.
+    #[default]
+    Static,
+    /// A dynamic site: all of the folder is its content.
+    Dynamic,
+    /// A dynamic site that has a folder for its content.
+    DynamicBeside,
+}
+
+impl Shape {
+    /// Whether there is code.
+    #[must_use]
+    pub fn is_dynamic(self) -> bool {
+        self != Shape::Static
+    }
+
+    /// Whether a site that was of the shape `before` may have this one without anybody's word for
+    /// it. Otherwise what was code, or lay beside the content, would be published.
+    #[must_use]
+    pub fn may_follow(self, before: Shape) -> bool {
+        match before {
+            Shape::Static => true,
+            Shape::Dynamic => self.is_dynamic(),
+            Shape::DynamicBeside => self == Shape::DynamicBeside,
+        }
+    }
+}
+
+/// What the walk of a build has met.
+#[derive(Clone, Debug, Default)]
+pub struct Walked {
+    /// Links, below the source, in no order. They were followed, apart from those that lead
+    /// nowhere or to a folder above them.
+    pub links: Vec<PathBuf>,
+    /// Where the code lies, below the source, in no order.
+    pub code: Vec<PathBuf>,
+    /// What the folder is served as. On it depends what [matters](Names::may_matter_to) from now
+    /// on.
+    pub shape: Shape,
+}
+
+impl Names {
+    /// Whether a build of a site of this shape depends on something at `path`, below the source:
+    /// it can be part of the site, has rules, or is code. Beside the content of a dynamic site
+    /// only scripts count, and folders, which may hold some: `is_folder` says whether that is one.
+    pub fn may_matter_to(&self, shape: Shape, path: &Path, is_folder: impl Fn() -> bool) -> bool {
+        if !self.may_matter(path, shape.is_dynamic()) {
+            return false;
+        }
+        let key = key_of(path);
+        // Only with its slash the name of a folder tells that it is ignored.
+        let is_ignored = ignored_folder(&[&*key, b"/"].concat()).is_some();
+        if shape.is_dynamic() && is_ignored && is_folder() {
+            return false;
+        }
+        match shape {
+            Shape::Static => true,
+            Shape::Dynamic => !is_left_out(&key),
+            Shape::DynamicBeside => match below_content(&key) {
+                Some(below) => !is_left_out(below),
+                None if path == Path::new("") || is_content_folder(&key) => true,
+                None => {
+                    let is_script = path.file_name().map(OsStr::as_bytes).is_some_and(is_script);
+                    !is_left_out(&key) && (is_script || is_folder())
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_keeps_its_walls() {
+        use Shape::{Dynamic, DynamicBeside, Static};
+        for (before, allowed) in [
+            (Static, [true, true, true]),
+            (Dynamic, [false, true, true]),
+            (DynamicBeside, [false, false, true]),
+        ] {
+            let found = [Static, Dynamic, DynamicBeside].map(|now| now.may_follow(before));
+            assert_eq!(found, allowed, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_of_a_dynamic_site_does_not_matter() {
+        let names = Names::new(&["drafts".to_owned()]).unwrap();
+        let matters = |shape, path: &str| {
+            let is_folder = || path == "lib" || path.ends_with("i.d");
+            names.may_matter_to(shape, Path::new(path), is_folder)
+        };
+        for (path, expected) in [
+            ("", [true, true, true]),
+            ("main.lua", [true, true, true]),
+            ("main.lua.bak", [true, false, false]),
+            ("I.d/x.html", [true, false, false]),
+            ("i.html", [true, true, false]),
+            ("public_html/i.d", [true, false, false]),
+            ("a.html", [true, true, false]),
+            ("data.db", [true, true, false]),
+            ("lib", [true, true, true]),
+            ("lib/x.lua", [false, true, true]),
+            ("lib/x.dyn.html", [true, true, false]),
+            ("_headers", [true, true, false]),
+            ("public_html", [true, true, true]),
+            ("public_html/a.html", [true, true, true]),
+            ("public_html/i.d/a.html", [true, false, false]),
+            ("public_html/a.dyn.html.bak", [false, false, false]),
+            ("public_html/_headers", [true, true, true]),
+            ("public_html/static/x.priv.html", [false, true, false]),
+            ("drafts/x.lua", [false, false, false]),
+            (".git/x", [false, false, false]),
+        ] {
+            let shapes = [Shape::Static, Shape::Dynamic, Shape::DynamicBeside];
+            assert_eq!(shapes.map(|shape| matters(shape, path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the name of a file says: whether it is code, of which kind, and which requests a page
+//! answers, with what type. The build and the runtime both ask here. Only the last part of a path
+//! counts, and never its case: code must not become public because its name was shouted.
+//!
+//! | name | is |
+//! |---|---|
+//! | ends in `.lua` | a script |
+//! | has `.priv.` in it | private: for pages to include |
+//! | ends in `.dyn.` and a type of text, such as `.dyn.html` | a page |
+//! | has `.lua` or `.dyn.` in it in another way: `main.lua.bak`, `a.dyn.html.gz` | a copy of code |
+//!
+//! | name | answers |
+//! |---|---|
+//! | `/about.dyn.html` | `GET /about` |
+//! | `/a/index.dyn.html` | `GET /a/` |
+//! | `/feed.dyn.xml` | `GET /feed.xml` |
+//! | `/a/post.login.dyn.html` | `POST /a/login` |
+//! | `/parts/menu.priv.dyn.html` | nothing: it is for other pages to include |
+
+/// What a file of code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Lua, for `require` or as the main script.
+    Script,
+    /// It answers requests.
+    Page,
+    /// Only other pages have it.
+    Private,
+    /// A backup, or code in a coding: it may have the text of code, and is none.
+    Copy,
+}
+
+/// The requests of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// As HTTP has it: `GET`.
+    pub method: &'static str,
+    /// Decoded, as routes are.
+    pub path: String,
+    /// The `Content-Type` of its answers.
+    pub media: &'static str,
+}
+
+/// What a script ends in.
+const SCRIPT: &str = ".lua";
+
+/// What tells a page from other files.
+const DYNAMIC: &str = ".dyn.";
+
+/// What keeps a file for includes alone.
+const PRIVATE: &str = ".priv.";
+
+/// Fronts of names, for pages that change something.
+const METHODS: [(&str, &str); 3] = [("post.", "POST"), ("put.", "PUT"), ("delete.", "DELETE")];
+
+/// The types that pages can have, by extension; those that are escaped as something else than HTML
+/// are among them. XML says by itself how it is encoded, and JSON is UTF-8.
+const TYPES: &[(&str, &str)] = &[
+    ("html", "text/html; charset=utf-8"),
+    ("htm", "text/html; charset=utf-8"),
+    ("xhtml", "application/xhtml+xml"),
+    ("atom", "application/atom+xml"),
+    ("css", "text/css; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("geojson", "application/geo+json"),
+    ("gpx", "application/gpx+xml"),
+    ("ics", "text/calendar; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("jsonld", "application/ld+json"),
+    ("kml", "application/vnd.google-earth.kml+xml"),
+    ("map", "application/json"),
+    ("md", "text/markdown; charset=utf-8"),
+    ("mjs", "text/javascript; charset=utf-8"),
+    ("opml", "text/x-opml"),
+    ("rss", "application/rss+xml"),
+    ("svg", "image/svg+xml"),
+    ("srt", "text/plain; charset=utf-8"),
+    ("text", "text/plain; charset=utf-8"),
+    ("toml", "application/toml"),
+    ("tsv", "text/tab-separated-values; charset=utf-8"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("vcf", "text/vcard; charset=utf-8"),
+    ("vtt", "text/vtt; charset=utf-8"),
+    ("webmanifest", "application/manifest+json"),
+    ("xml", "application/xml"),
+    ("xsl", "application/xslt+xml"),
+    ("xslt", "application/xslt+xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+];
+
+/// What a file of this name is, the last part of its path; none for what is no code.
+#[must_use]
+pub fn kind(name: &[u8]) -> Option<Kind> {
+    let has =
+        |part: &str| name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part.as_bytes()));
+    if ends_in(name, SCRIPT.as_bytes()) {
+        Some(Kind::Script)
+    } else if has(SCRIPT) {
+        Some(Kind::Copy)
+    } else if has(PRIVATE) {
+        Some(Kind::Private)
+    } else if has(DYNAMIC) {
+        let is_page = page_type(name).is_some();
+        Some(if is_page { Kind::Page } else { Kind::Copy })
+    } else {
+        None
+    }
+}
+
+/// Which requests a file answers, if it is a page. Files whose path begins with `//` stand beside
+/// the content.
+///
+/// # Errors
+/// A name with nothing in front of `.dyn.`.
+pub fn route(path: &str) -> Result<Option<Route>, String> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if path.starts_with("//") || kind(name.as_bytes()) != Some(Kind::Page) {
+        return Ok(None);
+    }
+    let Some((extension, media)) = page_type(name.as_bytes()) else { return Ok(None) };
+    let end = name.len() - DYNAMIC.len() - extension.len();
+    let (stem, written) = (&name[..end], &name[end + DYNAMIC.len()..]);
+    let front = |(front, method): &(&str, &'static str)| {
+        let is_it = stem.get(..front.len())?.eq_ignore_ascii_case(front);
+        is_it.then(|| (&stem[front.len()..], *method))
+    };
+    let (stem, method) = METHODS.iter().find_map(front).unwrap_or((stem, "GET"));
+    if stem.is_empty() {
+        return Err(format!(
+            "a page needs a name in front of `{DYNAMIC}`, such as index{DYNAMIC}html"
+        ));
+    }
+    let path = match (stem, extension == "html" || extension == "htm") {
+        ("index", true) => format!("{folder}/"),
+        (stem, true) => format!("{folder}/{stem}"),
+        (stem, false) => format!("{folder}/{stem}.{written}"),
+    };
+    Ok(Some(Route { method, path, media }))
+}
+
+/// The row of [`TYPES`] that a name has directly behind its last `.dyn.`.
+fn page_type(name: &[u8]) -> Option<(&'static str, &'static str)> {
+    let is_it = |(extension, _): &&(&str, &str)| {
+        let rest = name.len().checked_sub(extension.len());
+        rest.is_some_and(|rest| {
+            ends_in(name, extension.as_bytes()) && ends_in(&name[..rest], DYNAMIC.as_bytes())
+        })
+    };
+    TYPES.iter().find(is_it).copied()
+}
+
+/// Whether a name ends so, in any case.
+fn ends_in(name: &[u8], end: &[u8]) -> bool {
+    let rest = name.len().checked_sub(end.len()).and_then(|start| name.get(start..));
+    rest.is_some_and(|rest| rest.eq_ignore_ascii_case(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_a_page_answers() {
+        for (file, answers) in [
+            ("/about.dyn.html", Some("GET /about text/html; charset=utf-8")),
+            ("/index.dyn.html", Some("GET / text/html; charset=utf-8")),
+            ("/a/index.dyn.htm", Some("GET /a/ text/html; charset=utf-8")),
+            ("/a/index.dyn.xml", Some("GET /a/index.xml application/xml")),
+            ("/feed.v2.dyn.XML", Some("GET /feed.v2.XML application/xml")),
+            ("/app.min.dyn.js", Some("GET /app.min.js text/javascript; charset=utf-8")),
+            ("/up.DYN.html", Some("GET /up text/html; charset=utf-8")),
+            ("/DELETE.z.dyn.html", Some("DELETE /z text/html; charset=utf-8")),
+            ("/x.dyn.y.dyn.txt", Some("GET /x.dyn.y.txt text/plain; charset=utf-8")),
+            ("/x.dyn.exe", None),
+            ("/s.dyn.html.gz", None),
+            ("/app.dyn.min.js", None),
+            ("/menu.PRIV.dyn.html", None),
+            ("/c.dyn.LUA", None),
+            ("/a/post.login.dyn.html", Some("POST /a/login text/html; charset=utf-8")),
+            ("/put.index.dyn.json", Some("PUT /index.json application/json")),
+            ("/delete.index.dyn.html", Some("DELETE / text/html; charset=utf-8")),
+            ("/post.dyn.html", Some("GET /post text/html; charset=utf-8")),
+            ("/get.x.dyn.html", Some("GET /get.x text/html; charset=utf-8")),
+            ("/:id.dyn.html", Some("GET /:id text/html; charset=utf-8")),
+            ("/menu.priv.dyn.html", None),
+            ("/menu.dyn.priv.html", None),
+            ("/a.dyn.lua", None),
+            ("//a.dyn.html", None),
+            ("/a.html", None),
+            ("/a.dyn", None),
+            ("/x.dyn.y/z.html", None),
+        ] {
+            let found = route(file).expect(file);
+            let shown =
+                found.map(|found| format!("{} {} {}", found.method, found.path, found.media));
+            assert_eq!(shown.as_deref(), answers, "{file}");
+        }
+        for file in ["/.dyn.html", "/a/post..dyn.html"] {
+            route(file).expect_err(file);
+        }
+    }
+
+    #[test]
+    fn names_say_what_is_code() {
+        for (name, expected) in [
+            ("main.lua", Some(Kind::Script)),
+            ("X.LUA", Some(Kind::Script)),
+            ("c.dyn.LUA", Some(Kind::Script)),
+            ("x.priv.lua", Some(Kind::Script)),
+            ("a.dyn.html", Some(Kind::Page)),
+            ("up.DYN.Html", Some(Kind::Page)),
+            (".dyn.html", Some(Kind::Page)),
+            ("menu.PRIV.dyn.html", Some(Kind::Private)),
+            ("keys.priv.d", Some(Kind::Private)),
+            ("s.dyn.html.gz", Some(Kind::Copy)),
+            ("s.dyn.html.zip", Some(Kind::Copy)),
+            ("post.wish.dyn.html.orig", Some(Kind::Copy)),
+            ("p.dyn.html.bak", Some(Kind::Copy)),
+            ("p.dyn.html-old", Some(Kind::Copy)),
+            ("p.dyn.", Some(Kind::Copy)),
+            ("main.lua-old", Some(Kind::Copy)),
+            ("main.lua_bak", Some(Kind::Copy)),
+            ("main.Lua,v", Some(Kind::Copy)),
+            ("main.lua ", Some(Kind::Copy)),
+            ("main.luac", Some(Kind::Copy)),
+            ("a.html", None),
+            ("dyn.html", None),
+            ("a.dynamic.html", None),
+            ("lua", None),
+            ("", None),
+        ] {
+            assert_eq!(kind(name.as_bytes()), expected, "{name}");
+        }
+    }
+}
