@@ -1,8 +1,8 @@
 -- Files: those of the script's folders, and those that are sent. The chunk gets the host's
 -- functions, the table of the site, the methods of answers, what waits, and what makes sure that
--- the head of an answer can still change.
+-- the head of an answer can still change, and that it is that of whoever runs.
 
-local host, pinion, methods, wait, changes_head = ...
+local host, pinion, methods, wait, changes_head, check_own = ...
 
 local error, pairs, tostring, type = error, pairs, tostring, type
 
@@ -97,6 +97,7 @@ function methods.file(response, path, options)
     if response.n > 1 then
         error("a file is the whole answer; write nothing beside it", 2)
     end
+    check_own(response[1], 3)
     local why = host.open_file(response[1], path)
     if why then
         error(why, 2)

@@ -3,12 +3,12 @@
 
 local host = ...
 
-local concat, error, select, setmetatable, tostring, type =
-    table.concat, error, select, setmetatable, tostring, type
+local concat, error, ipairs, pcall, select, setmetatable, tostring, type =
+    table.concat, error, ipairs, pcall, select, setmetatable, tostring, type
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
-local host_request, host_field = host.request, host.request_field
+local host_request, host_field, current = host.request, host.request_field, host.current
 -- Where hooks belong to coroutines, the host has to know which one runs.
 local switch = host.switch or function() end
 
@@ -24,6 +24,15 @@ end
 -- Leaves this coroutine, and all that it runs in, until the host has what was asked for.
 local function wait(operation, ...)
     return outcome(yield(WAIT, operation, ...))
+end
+
+-- Whoever waits for a client waits for its own: the host knows no other.
+local function check_own(id, level)
+    if current() ~= id then
+        error("only the handler that answers a request can read its content and send its answer; "
+            .. "to tell the others something, use pinion.send and pinion.on, and have each handler "
+            .. "write to its own response", level)
+    end
 end
 
 -- How many coroutines each of them runs in. It is looked up, not counted: an error may end the
@@ -62,8 +71,11 @@ coroutine.resume = resume_through
 -- What is to be closed in it runs in it.
 local close = coroutine.close
 if close then
-    local function closed(...)
+    local function closed(is_well, ...)
         switch(running())
+        if not is_well then
+            error((...), 2)
+        end
         return ...
     end
     function coroutine.close(inner)
@@ -71,7 +83,7 @@ if close then
             error("a coroutine is needed, not a " .. type(inner), 2)
         end
         switch(inner)
-        return closed(close(inner))
+        return closed(pcall(close, inner))
     end
 end
 
@@ -138,7 +150,7 @@ function request_methods.field(request, name)
 end
 
 -- What reads the content.
-host.content(host, request_methods, wait)
+host.content(host, request_methods, wait, check_own)
 
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)
@@ -165,6 +177,7 @@ local function changes_head(response)
 end
 
 local function send(response, operation)
+    check_own(response[1], 4)
     local n = response.n
     local text = concat(response, "", 2, n)
     for at = 2, n do
@@ -324,29 +337,37 @@ end
 
 local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
 
-local function group(into, prefix, middleware)
+-- `outer_used` gives a list of what is used around the group by now.
+local function group(into, prefix, outer_used)
+    local own = {}
+    local function used()
+        local all = outer_used()
+        for _, outer in ipairs(own) do
+            all[#all + 1] = outer
+        end
+        return all
+    end
     for _, name in ipairs(METHODS) do
         local method = name:upper()
         into[name] = function(pattern, handler)
-            register(method, prefix .. tostring(pattern), handler, middleware)
+            register(method, prefix .. tostring(pattern), handler, used())
         end
     end
     function into.any(pattern, handler)
-        register(nil, prefix .. tostring(pattern), handler, middleware)
+        register(nil, prefix .. tostring(pattern), handler, used())
     end
     function into.route(method, pattern, handler)
-        register(tostring(method):upper(), prefix .. tostring(pattern), handler, middleware)
+        register(tostring(method):upper(), prefix .. tostring(pattern), handler, used())
     end
     -- What is registered behind it runs inside of it.
     function into.use(outer)
         if type(outer) ~= "function" then
             error("`use` needs a function(req, res, next)", 2)
         end
-        middleware = { unpack(middleware) }
-        middleware[#middleware + 1] = outer
+        own[#own + 1] = outer
     end
     function into.group(more, body)
-        local inner = group({}, prefix .. tostring(more), { unpack(middleware) })
+        local inner = group({}, prefix .. tostring(more), used)
         if body then
             body(inner)
         end
@@ -355,9 +376,11 @@ local function group(into, prefix, middleware)
     return into
 end
 
-group(pinion, "", {})
+group(pinion, "", function()
+    return {}
+end)
 
-host.files(host, pinion, response_methods, wait, changes_head)
+host.files(host, pinion, response_methods, wait, changes_head, check_own)
 
 local function special(name)
     return function(handler)
@@ -412,7 +435,7 @@ local function answer(id, route, more)
     local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
     local said = handlers[route](request, response, more)
     -- One that has ended with a file is complete.
-    if said ~= nil and (said ~= true or response.n) then
+    if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)
     end
     local n = response.n or 1

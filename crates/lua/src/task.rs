@@ -8,7 +8,7 @@ use crate::files::sending::Sending;
 use crate::job::Finished;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
 use crate::request::Request;
-use mlua::Thread as Coroutine;
+use mlua::{Result, Table, Thread as Coroutine};
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
 use std::time::Duration;
@@ -48,8 +48,8 @@ pub(crate) struct Task {
     pub(crate) result: Option<Finished>,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
-    /// Where it goes on; none while it runs.
-    pub(crate) coroutine: Option<Coroutine>,
+    /// Its coroutine is parked: see [`Tasks::park`].
+    is_parked: bool,
     /// What it waits for.
     pub(crate) waits: Waits,
     pub(crate) content: Content,
@@ -130,6 +130,9 @@ pub(crate) struct Tasks {
     pub(crate) allowance: Allowance,
     places: Vec<Task>,
     free: Vec<usize>,
+    /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
+    /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
+    parked: Option<Table>,
     /// How many live that are none of requests.
     background: usize,
 }
@@ -155,6 +158,11 @@ pub(crate) enum Bond {
 }
 
 impl Tasks {
+    /// Coroutines are parked in this table of their VM.
+    pub(crate) fn park_in(&mut self, table: Table) {
+        self.parked = Some(table);
+    }
+
     /// A new one, as good as new but for the memory it has; none when there is no place left.
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
@@ -179,13 +187,12 @@ impl Tasks {
 
     /// One that lives.
     pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
-        let number = id as u64;
-        let task = self.places.get_mut((number % PLACES as u64) as usize)?;
-        (task.is_live && task.tenant + 1 == number / PLACES as u64).then_some(task)
+        let task = self.places.get_mut(place(id))?;
+        (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
     }
 
-    /// Work beside requests, which waits for its first turn; none when there is too much of it.
-    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond, coroutine: Coroutine) -> Option<TaskId> {
+    /// Work beside requests, whose coroutine is to be parked for its first turn; none when there is too much of it.
+    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
         if let Some(by) = self.get(by) {
             by.spawns_left = by.spawns_left.checked_sub(1)?;
         }
@@ -197,8 +204,7 @@ impl Tasks {
         let account = self.get(by).map(|by| by.account);
         let left = Left::background(&self.allowance);
         let task = self.get(id)?;
-        (task.coroutine, task.left) = (Some(coroutine), left);
-        task.is_background = true;
+        (task.left, task.is_background) = (left, true);
         if bond == Bond::Child {
             task.account = account.map(|account| account.unwrap_or(by));
         }
@@ -209,6 +215,30 @@ impl Tasks {
             _ => {}
         }
         Some(id)
+    }
+
+    /// Keeps the coroutine of a task until what it waits for is here.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
+        if let (Some(parked), Some(_)) = (self.parked.clone(), self.get(id)) {
+            parked.raw_set(place(id) + 1, coroutine)?;
+        }
+        if let Some(task) = self.get(id) {
+            (task.is_parked, task.waits) = (true, waits);
+        }
+        Ok(())
+    }
+
+    /// The coroutine of a task that is parked, and no more.
+    pub(crate) fn take_coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
+        let was_parked = std::mem::take(&mut self.get(id)?.is_parked);
+        let parked = self.parked.as_ref().filter(|_| was_parked)?;
+        let coroutine = parked.raw_get(place(id) + 1).ok();
+        // Not nil: the table keeps its room for the next one.
+        let _room_is_there = parked.raw_set(place(id) + 1, false);
+        coroutine
     }
 
     /// Whether any work lives that belongs to no request.
@@ -232,11 +262,11 @@ impl Tasks {
         let mut next = Some(id);
         while let Some(id) = next {
             next = ending.pop();
+            let _dropped = self.take_coroutine(id);
             let Some(task) = self.get(id) else { continue };
             task.is_live = false;
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
-            task.coroutine = None;
             (task.content, task.sending) = (Content::default(), None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
@@ -244,10 +274,15 @@ impl Tasks {
             ended.after.append(&mut task.after);
             let was_background = std::mem::take(&mut task.is_background);
             self.background -= usize::from(was_background);
-            self.free.push((id as u64 % PLACES as u64) as usize);
+            self.free.push(place(id));
         }
         ended
     }
+}
+
+/// The place of a task, if it is one.
+fn place(id: TaskId) -> usize {
+    (id as u64 % PLACES as u64) as usize
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub mod passwords;
 #[cfg(test)]
 mod trial;
 
-use mlua::{Lua, Result, Table};
+use mlua::{Lua, Result, Table, Value};
 
 /// Puts `json`, `codec` and `crypto` into a table, which scripts know as `pinion`.
 ///
@@ -31,4 +31,16 @@ pub fn install(lua: &Lua, pinion: &Table) -> Result<()> {
     pinion.raw_set("json", json::table(lua)?)?;
     pinion.raw_set("codec", codec::table(lua)?)?;
     pinion.raw_set("crypto", crypto::table(lua)?)
+}
+
+/// A key that should not be there, for the message that says so. Of what is neither a text nor a
+/// number only the kind is told: its own text could be made by the script.
+fn shown(key: &Value) -> String {
+    match key {
+        Value::String(text) => text.to_string_lossy(),
+        Value::Integer(number) => number.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Boolean(truth) => truth.to_string(),
+        other => format!("a {}", other.type_name()),
+    }
 }

@@ -88,12 +88,16 @@ impl Host {
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
         let is_after = bond == Bond::After && tasks.get(by).is_some();
-        let Some(id) = tasks.spawn(by, bond, coroutine) else {
+        let Some(id) = tasks.spawn(by, bond) else {
             return Ok(or_why(Err(format!(
                 "too much work at once: one request can begin {SPAWNED_MAX} pieces of it, and all \
                  together {BACKGROUND_MAX}"
             ))));
         };
+        if let Err(error) = tasks.park(id, coroutine, Waits::No) {
+            tasks.end(id);
+            return Err(error);
+        }
         if let Some(task) = tasks.get(id) {
             task.result = value.map(Ok);
         }
