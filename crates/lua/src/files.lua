@@ -87,6 +87,7 @@ local SENT = { type = true, download = true }
 -- has said or says something else.
 function methods.file(response, path, options)
     changes_head(response)
+    check_own(response[1], 3)
     check(path, "file")
     options = options_of(options, "file", SENT)
     for key in pairs(options) do
@@ -97,7 +98,6 @@ function methods.file(response, path, options)
     if response.n > 1 then
         error("a file is the whole answer; write nothing beside it", 2)
     end
-    check_own(response[1], 3)
     local why = host.open_file(response[1], path)
     if why then
         error(why, 2)
