@@ -191,7 +191,8 @@ impl Tasks {
         (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
     }
 
-    /// Work beside requests, whose coroutine is to be parked for its first turn; none when there is too much of it.
+    /// Work beside requests, whose coroutine is to be parked for its first turn; none when there is
+    /// too much of it.
     pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
         if let Some(by) = self.get(by) {
             by.spawns_left = by.spawns_left.checked_sub(1)?;
