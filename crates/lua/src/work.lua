@@ -96,7 +96,7 @@ function pinion.cached(key, seconds, produce)
     check_function(produce, "cached")
     local entry = cache[key]
     if entry and not entry.until_ms and entry.maker == host.current() then
-        error("what makes the cached value \"" .. tostring(key) .. "\" asks for the value itself", 2)
+        error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
