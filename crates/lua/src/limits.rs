@@ -42,7 +42,7 @@ pub const START_CPU_MAX_MS: u64 = 2_000;
 pub const MEMORY_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The collector of a VM begins when as much has been made as this part of the memory of a request:
-/// what is made until it has ended is garbage too, and not collected before the end of the next one.
+/// what is made until it has ended is garbage too, and collected at the end of the next one.
 pub const GARBAGE_SHARE: usize = 4;
 
 /// Steps in which the collector of a large VM goes through all of it. LuaJIT takes one whenever

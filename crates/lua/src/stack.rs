@@ -1,8 +1,9 @@
 //! How much of its thread's stack a turn of a script has taken.
 //!
 //! Lua counts what its own functions take. Where a function of C calls one of the script, as
-//! `table.sort` does, each level also takes stack of the thread, which LuaJIT does not count, and in
-//! each coroutine there can be as many levels again. Whatever calls back like that asks here first.
+//! `table.sort` does, each level also takes stack of the thread, which LuaJIT does not count, and
+//! in each coroutine there can be as many levels again. Whatever calls back like that asks here
+//! first.
 
 use std::cell::Cell;
 use std::hint::black_box;
