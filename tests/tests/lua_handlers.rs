@@ -57,7 +57,9 @@ pinion.get("/fields", function(req, res)
     res:field("X-Own", "2"):cookie("a", "b"):cookie("c", "d"):html("<b>html</b>")
 end)
 pinion.get("/nothing", function(req, res) res:status(204) end)
-pinion.get("/led", function(req, res) res:redirect("/hello/you") end)
+pinion.get("/reset", function(req, res) return res:status(205):write("text") end)
+pinion.get("/led", function(req, res) return res:redirect("/hello/you") end)
+pinion.get("/control", function() error("\27[31mred\rline") end)
 pinion.get("/error", function() local no = nil return no.thing end)
 pinion.get("/late-error", function(req, res)
     res:write("begun"):flush()
@@ -200,6 +202,9 @@ fn a_handler_sees_the_request_and_makes_the_head() {
         let nothing = server.get("/nothing");
         assert_eq!((nothing.status, nothing.body.len()), (204, 0));
         assert_eq!(nothing.field("content-type"), None);
+        let reset = server.get("/reset");
+        assert_eq!((reset.status, reset.body.len()), (205, 0));
+        assert_eq!(reset.field("content-type"), None);
         let led = server.get("/led");
         assert_eq!((led.status, led.field("location")), (303, Some("/hello/you")));
     });
@@ -278,6 +283,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/split", 500, "the value of X has a line break"),
             ("/framed", 500, "the server writes Content-Length by itself"),
             ("/odd-status", 500, "99 is no status"),
+            ("/control", 500, ":  [31mred line"),
             ("/cyclic", 500, "JSON has no circles"),
             ("/no-hex", 500, "error converting Lua table"),
             ("/yields", 500, "a handler cannot yield"),

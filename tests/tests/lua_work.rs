@@ -51,6 +51,17 @@ pinion.get("/much-at-once", function()
     for _, value in ipairs({ pinion.gather(unpack(parts)) }) do sum = sum + value end
     return tostring(sum)
 end)
+local done = 0
+pinion.get("/compute", function()
+    for n = 1, 8 do
+        pinion.spawn(function()
+            local began = os.clock()
+            while os.clock() - began < 0.1 do end
+            done = done + 1
+        end)
+    end
+end)
+pinion.get("/done", function() return tostring(done) end)
 local seen = {}
 pinion.get("/seen", function()
     seen[#seen + 1] = coroutine.running()
@@ -168,6 +179,17 @@ fn work_that_is_spawned_runs_behind_the_answer() {
         assert_eq!(server.get("/spawn").text(), "answered");
         until(server, "/order", |order| order == "handler behind later");
     });
+}
+
+#[test]
+fn requests_have_their_turns_between_tasks_that_compute() {
+    let (_folder, path) = script(SCRIPT);
+    let server = Start::site(&path).flags(&["--workers", "1"]).start();
+    assert_eq!(server.get("/compute").text(), "");
+    // Asked at once, it is answered behind one of them or two, not behind all of them.
+    let done: u32 = server.get("/done").text().parse().expect("a number");
+    assert!(done < 4, "{done} of 8 were done before");
+    until(&server, "/done", |done| done == "8");
 }
 
 #[test]

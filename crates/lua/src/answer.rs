@@ -115,7 +115,7 @@ impl Answer {
     /// what the script said.
     pub(crate) fn head_lines(&self, defaults: &[u8], into: &mut Vec<u8>) {
         into.clear();
-        if !self.has_type && !matches!(self.status, 204 | 304) {
+        if !self.has_type && !matches!(self.status, 204 | 205 | 304) {
             into.extend_from_slice(TYPE);
         }
         if self.status >= 400 && !has_field(&self.lines, b"cache-control") {

@@ -1,41 +1,14 @@
 -- Functions of Lua's own libraries in which no hook would run for as long as the caller likes, in a
--- way that lets it run. The chunk gets what tells that the budget is used up.
+-- way that lets it run. The chunk gets whether they are those of Lua 5.4.
 
-local is_over, is_new = ...
+local is_new = ...
 
 local error, getmetatable, rawget, select, type = error, getmetatable, rawget, select, type
-local lua_sort, lua_xpcall, lua_setmetatable = table.sort, xpcall, setmetatable
+local lua_setmetatable = setmetatable
 local lua_insert, lua_remove, lua_date = table.insert, table.remove, os.date
 
 -- Most bytes of a format of `os.date`: each of its signs takes about a microsecond.
 local DATE_MAX_BYTES = 1000
-
--- A handler of errors runs inside of the hook that has raised the error, where no other hook runs:
--- the error that ends a request is not for it.
-local function xpcall_on_budget(is_raw, body, handler, ...)
-    if is_raw then
-        return lua_xpcall(body, handler, ...)
-    end
-    return lua_xpcall(body, function(...)
-        if is_over() then
-            return (...)
-        end
-        return handler(...)
-    end, ...)
-end
-
-function xpcall(body, handler, ...)
-    return xpcall_on_budget(type(handler) ~= "function", body, handler, ...)
-end
-
-local function is_less(one, other)
-    return one < other
-end
-
--- Long texts take long to compare, and many of them are little memory.
-function table.sort(list, is_before)
-    return lua_sort(list, is_before or is_less)
-end
 
 function os.date(format, ...)
     if type(format) == "string" and #format > DATE_MAX_BYTES then

@@ -1,7 +1,7 @@
 -- The content of a request as a script reads it. The chunk gets the host's functions, the methods
--- of requests, and what waits.
+-- of requests, what waits, and what makes sure that a request is that of whoever runs.
 
-local host, methods, wait = ...
+local host, methods, wait, check_own = ...
 
 local error, setmetatable = error, setmetatable
 local take_piece, take_whole, take_form = host.take_piece, host.take_whole, host.take_form
@@ -17,6 +17,7 @@ local function await(take, ...)
         if not must_wait then
             return value
         end
+        check_own((...), 4)
         wait("content")
     end
 end

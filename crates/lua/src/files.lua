@@ -1,8 +1,8 @@
 -- Files: those of the script's folders, and those that are sent. The chunk gets the host's
 -- functions, the table of the site, the methods of answers, what waits, and what makes sure that
--- the head of an answer can still change.
+-- the head of an answer can still change, and that it is that of whoever runs.
 
-local host, pinion, methods, wait, changes_head = ...
+local host, pinion, methods, wait, changes_head, check_own = ...
 
 local error, pairs, tostring, type = error, pairs, tostring, type
 
@@ -87,6 +87,7 @@ local SENT = { type = true, download = true }
 -- has said or says something else.
 function methods.file(response, path, options)
     changes_head(response)
+    check_own(response[1], 3)
     check(path, "file")
     options = options_of(options, "file", SENT)
     for key in pairs(options) do

@@ -22,6 +22,7 @@
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
 //! | [`budget`] | how a script that has had its CPU is stopped |
+//! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
 //! | [`allowance`] | what the operator lets scripts take |
 //! | [`problem`] | what is wrong with a script before it answers anything |
@@ -59,6 +60,7 @@ pub mod sandbox;
 mod schedule;
 pub mod scripts;
 mod spool;
+mod stack;
 mod tally;
 mod task;
 mod unconfined;

@@ -41,12 +41,26 @@ pub const START_CPU_MAX_MS: u64 = 2_000;
 /// Memory that a request may take, beside what the VM had before.
 pub const MEMORY_MAX_BYTES: usize = 32 * 1024 * 1024;
 
+/// The collector of a VM begins when as much has been made as this part of the memory of a request:
+/// what is made until it has ended is garbage too, and collected at the end of the next one.
+pub const GARBAGE_SHARE: usize = 4;
+
+/// Steps in which the collector of a large VM goes through all of it. LuaJIT takes one whenever
+/// something is made, however large that is: so many texts of 32 KiB are as much as
+/// [`GARBAGE_SHARE`] allows.
+pub const COLLECTION_STEPS: usize = 256;
+
 /// Most bytes of source that a script compiles by `load`: it stands outside of the memory of the VM
 /// and no hook runs while it is compiled, some ten milliseconds for so much.
 pub const SOURCE_MAX_BYTES: usize = 1024 * 1024;
 
 /// Most coroutines within each other: each takes some of the stack of its worker.
 pub const COROUTINES_DEPTH_MAX: u32 = 100;
+
+/// Stack of its thread that a script may take by functions of C that call functions of the script:
+/// a quarter of what a worker has, because another one of these may just begin, and what is there
+/// before the script takes some.
+pub const SCRIPT_STACK_MAX_BYTES: usize = 256 * 1024;
 
 /// Most messages of one turn of a script, and most bytes of all of them: they stand outside of the
 /// memory of its VM until the turn is over.
@@ -84,13 +98,13 @@ pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
 /// How long work beside requests may take in all: longer, and it is a job for `every`.
 pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 
-/// Most tasks in one VM, requests that are being answered among them. LuaJIT lets its owner hold
-/// some 8,000 values of a VM at once: a coroutine for each task, and what listens and is repeated.
-pub const TASKS_MAX: usize = 6_000;
+/// Most tasks in one VM, requests that are being answered among them: about as many as a worker has
+/// connections. Each has a coroutine, of about a KiB.
+pub const TASKS_MAX: usize = 20_000;
 
-/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]. Each has a coroutine, of about
-/// a KiB.
-pub const BACKGROUND_MAX: usize = 4_000;
+/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]: half of them, so that requests
+/// find room.
+pub const BACKGROUND_MAX: usize = 10_000;
 
 /// Most pieces of work that may come of one request, of one run of a schedule, or of one message:
 /// with those that its pieces begin, so that a tree of them cannot use up all there are.
@@ -142,6 +156,10 @@ pub const JOB_THREADS_MAX: usize = 4;
 
 /// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.
 pub const TASKS_PER_PASS: usize = 64;
+
+/// A pass begins no more of them after so many milliseconds: what requests wait for is at most this
+/// and the turn of one task.
+pub const TASKS_PER_PASS_MAX_MS: u64 = 5;
 
 /// Most values that `cached` holds in one VM; beyond it the oldest is made again when it is asked
 /// for.

@@ -9,7 +9,8 @@ local pcall, traceback, xpcall = pcall, debug.traceback, xpcall
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
-local host_request, host_field = host.request, host.request_field
+local host_request, host_field, current = host.request, host.request_field, host.current
+
 -- Waiting ------------------------------------------------------------------------------------
 
 local function outcome(is_well, ...)
@@ -64,6 +65,15 @@ end
 -- Leaves this coroutine, and all that it runs in, until the host has what was asked for.
 local function wait(operation, ...)
     return outcome(yield(WAIT, operation, ...))
+end
+
+-- Whoever waits for a client waits for its own: the host knows no other.
+local function check_own(id, level)
+    if current() ~= id then
+        error("only the handler that answers a request can read its content and send its answer; "
+            .. "to tell the others something, use pinion.send and pinion.on, and have each handler "
+            .. "write to its own response", level)
+    end
 end
 
 -- How many coroutines each of them runs in. It is looked up, not counted: an error may end the
@@ -160,7 +170,7 @@ function request_methods.field(request, name)
 end
 
 -- What reads the content.
-host.content(host, request_methods, wait)
+host.content(host, request_methods, wait, check_own)
 
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)
@@ -187,6 +197,7 @@ local function changes_head(response)
 end
 
 local function send(response, operation)
+    check_own(response[1], 4)
     local n = response.n
     local text = concat(response, "", 2, n)
     for at = 2, n do
@@ -361,18 +372,27 @@ end
 
 local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
 
-local function group(into, prefix, middleware)
+-- `outer_used` gives a list of what is used around the group by now.
+local function group(into, prefix, outer_used)
+    local own = {}
+    local function used()
+        local all = outer_used()
+        for _, outer in ipairs(own) do
+            all[#all + 1] = outer
+        end
+        return all
+    end
     for _, name in ipairs(METHODS) do
         local method = name:upper()
         into[name] = function(pattern, handler)
-            register(method, prefix .. tostring(pattern), handler, middleware)
+            register(method, prefix .. tostring(pattern), handler, used())
         end
     end
     function into.any(pattern, handler)
-        register(nil, prefix .. tostring(pattern), handler, middleware)
+        register(nil, prefix .. tostring(pattern), handler, used())
     end
     function into.route(method, pattern, handler)
-        register(tostring(method):upper(), prefix .. tostring(pattern), handler, middleware)
+        register(tostring(method):upper(), prefix .. tostring(pattern), handler, used())
     end
     -- What is registered behind it runs inside of it.
     function into.use(outer)
@@ -384,8 +404,7 @@ local function group(into, prefix, middleware)
             error(why, 2)
         end
         outers[#outers + 1] = { prefix, outer }
-        middleware = { unpack(middleware) }
-        middleware[#middleware + 1] = outer
+        own[#own + 1] = outer
     end
     function into.group(more, body)
         local whole = prefix .. tostring(more)
@@ -393,7 +412,7 @@ local function group(into, prefix, middleware)
         if why then
             error(why, 2)
         end
-        local inner = group({}, whole, { unpack(middleware) })
+        local inner = group({}, whole, used)
         if body then
             body(inner)
         end
@@ -402,9 +421,11 @@ local function group(into, prefix, middleware)
     return into
 end
 
-group(pinion, "", {})
+group(pinion, "", function()
+    return {}
+end)
 
-host.files(host, pinion, response_methods, wait, changes_head)
+host.files(host, pinion, response_methods, wait, changes_head, check_own)
 
 local function special(name)
     return function(handler)
@@ -462,7 +483,7 @@ local function answer(id, route, more)
     local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
     local said = handlers[route](request, response, more)
     -- One that has ended with a file is complete.
-    if said ~= nil and (said ~= true or response.n) then
+    if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)
     end
     local n = response.n or 1

@@ -160,8 +160,6 @@ fn clear(table: &Table) -> Result<()> {
 fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     globals.raw_set("load", lua.create_function(load)?)?;
     if cfg!(feature = "luajit") {
-        // 5.1 has two names for it.
-        globals.raw_set("loadstring", globals.raw_get::<Function>("load")?)?;
         let table: Table = globals.raw_get("table")?;
         if table.raw_get::<Value>("unpack")?.is_nil() {
             table.raw_set("unpack", globals.raw_get::<Value>("unpack")?)?;
@@ -174,9 +172,21 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     let debug = lua.create_table()?;
     debug.raw_set("traceback", lua.create_function(traceback)?)?;
     globals.raw_set("debug", debug)?;
-    let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
     let bounded = lua.load(include_str!("bounded.lua")).set_name("=pinion");
-    bounded.call((is_over, !cfg!(feature = "luajit")))
+    bound(lua)?;
+    bounded.call(!cfg!(feature = "luajit"))
+}
+
+/// Bounds how deep functions of Lua's libraries and of the script call each other, which nothing
+/// else does, in any VM.
+///
+/// # Errors
+/// Out of memory.
+pub(crate) fn bound(lua: &Lua) -> Result<()> {
+    let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
+    let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
+    let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
+    chunk.call((is_over, is_deep, cfg!(feature = "luajit")))
 }
 
 /// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything.

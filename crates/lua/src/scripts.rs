@@ -33,7 +33,7 @@ use crate::request;
 use crate::router::{Found, Match};
 use crate::tally::Tally;
 use crate::task::TaskId;
-use crate::vm::{Fault, Handler, Step, Vm};
+use crate::vm::{Fault, Handler, Step, Vm, harmless};
 use alone::Alone;
 use background::Background;
 #[cfg(feature = "sim")]
@@ -264,7 +264,7 @@ impl Scripts {
 /// What has happened, for the log: the first line says it, those of the stack follow.
 #[cold]
 fn tell(id: &str, report: &str) {
-    let mut lines = report.lines();
+    let mut lines = report.lines().map(harmless);
     let first = lines.next().unwrap_or_default();
     pinion_engine::stderr::line(format_args!("pinion: lua: {first} (id {id})"));
     for line in lines {

@@ -9,7 +9,7 @@ use crate::job::JobResult;
 use crate::letter::Letter;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
 use crate::request::Request;
-use mlua::Thread as Coroutine;
+use mlua::{Result, Table, Thread as Coroutine};
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
 use std::cell::Cell;
@@ -56,8 +56,8 @@ pub(crate) struct Task {
     pub(crate) letter: Option<Arc<Letter>>,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
-    /// Where it goes on; none while it runs.
-    pub(crate) coroutine: Option<Coroutine>,
+    /// Its coroutine is parked: see [`Tasks::park`].
+    is_parked: bool,
     /// What it waits for.
     pub(crate) waits: Waits,
     pub(crate) content: Content,
@@ -138,6 +138,9 @@ pub(crate) struct Tasks {
     pub(crate) allowance: Allowance,
     places: Vec<Task>,
     free: Vec<usize>,
+    /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
+    /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
+    parked: Option<Table>,
     /// How many live that are none of requests.
     background: usize,
 }
@@ -163,6 +166,11 @@ pub(crate) enum Bond {
 }
 
 impl Tasks {
+    /// Coroutines are parked in this table of their VM.
+    pub(crate) fn park_in(&mut self, table: Table) {
+        self.parked = Some(table);
+    }
+
     /// A new one, as good as new but for the memory it has; none when there is no place left.
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
@@ -188,13 +196,13 @@ impl Tasks {
 
     /// One that lives.
     pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
-        let number = id as u64;
-        let task = self.places.get_mut((number % PLACES as u64) as usize)?;
-        (task.is_live && task.tenant + 1 == number / PLACES as u64).then_some(task)
+        let task = self.places.get_mut(place(id))?;
+        (task.is_live && task.tenant + 1 == id as u64 / PLACES as u64).then_some(task)
     }
 
-    /// Work beside requests, which waits for its first turn; none when there is too much of it.
-    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond, coroutine: Coroutine) -> Option<TaskId> {
+    /// Work beside requests, whose coroutine is to be parked for its first turn; none when there is
+    /// too much of it.
+    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
         let spawned_max = self.allowance.spawned_max;
         let spawns_left = self.get(by).map(|by| {
             let fresh = || Rc::new(Cell::new(spawned_max));
@@ -211,8 +219,7 @@ impl Tasks {
         let account = self.get(by).map(|by| by.account);
         let left = Left::background(&self.allowance);
         let task = self.get(id)?;
-        (task.coroutine, task.left) = (Some(coroutine), left);
-        (task.is_background, task.spawns_left) = (true, spawns_left);
+        (task.left, task.is_background, task.spawns_left) = (left, true, spawns_left);
         if bond == Bond::Child {
             task.account = account.map(|account| account.unwrap_or(by));
         }
@@ -235,6 +242,30 @@ impl Tasks {
         self.background
     }
 
+    /// Keeps the coroutine of a task until what it waits for is here.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
+        if let (Some(parked), Some(_)) = (self.parked.clone(), self.get(id)) {
+            parked.raw_set(place(id) + 1, coroutine)?;
+        }
+        if let Some(task) = self.get(id) {
+            (task.is_parked, task.waits) = (true, waits);
+        }
+        Ok(())
+    }
+
+    /// The coroutine of a task that is parked, and no more.
+    pub(crate) fn take_coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
+        let was_parked = std::mem::take(&mut self.get(id)?.is_parked);
+        let parked = self.parked.as_ref().filter(|_| was_parked)?;
+        let coroutine = parked.raw_get(place(id) + 1).ok();
+        // Not nil: the table keeps its room for the next one.
+        let _room_is_there = parked.raw_set(place(id) + 1, false);
+        coroutine
+    }
+
     /// `watcher` is to hear when a task has ended; false if it has.
     pub(crate) fn watch(&mut self, id: TaskId, watcher: TaskId) -> bool {
         let task = self.get(id);
@@ -251,11 +282,11 @@ impl Tasks {
         let mut next = Some(id);
         while let Some(id) = next {
             next = ending.pop();
+            let _dropped = self.take_coroutine(id);
             let Some(task) = self.get(id) else { continue };
             task.is_live = false;
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
-            task.coroutine = None;
             (task.content, task.sending) = (Content::default(), None);
             (task.result, task.letter, task.spawns_left) = (None, None, None);
             ending.append(&mut task.children);
@@ -264,10 +295,15 @@ impl Tasks {
             ended.after.append(&mut task.after);
             let was_background = std::mem::take(&mut task.is_background);
             self.background -= usize::from(was_background);
-            self.free.push((id as u64 % PLACES as u64) as usize);
+            self.free.push(place(id));
         }
         ended
     }
+}
+
+/// The place of a task, if it is one.
+fn place(id: TaskId) -> usize {
+    (id as u64 % PLACES as u64) as usize
 }
 
 #[cfg(test)]
@@ -283,28 +319,27 @@ mod tests {
     /// All that comes of a request counts as one, whoever has begun it and whoever has ended.
     #[test]
     fn what_comes_of_one_origin_has_one_bound() {
-        let lua = mlua::Lua::new();
         for bond in [Bond::After, Bond::Child, Bond::Own] {
             let mut tasks = Tasks::default();
             tasks.allowance.spawned_max = 100;
             let (request, other) = (tasks.begin().expect("a place"), tasks.begin().expect("one"));
             let (mut begun, mut by) = (0, request);
-            while let Some(id) = tasks.spawn(by, bond, coroutine(&lua)) {
+            while let Some(id) = tasks.spawn(by, bond) {
                 begun += 1;
                 assert!(begun <= 100, "{bond:?}");
                 // Each begins two: one that goes on with that, and one that ends at once.
-                if let Some(second) = tasks.spawn(by, bond, coroutine(&lua)) {
+                if let Some(second) = tasks.spawn(by, bond) {
                     begun += 1;
                     tasks.end(second);
                 }
                 by = id;
             }
             assert_eq!(begun, 100, "{bond:?}");
-            assert!(tasks.spawn(request, bond, coroutine(&lua)).is_none());
-            assert!(tasks.spawn(other, bond, coroutine(&lua)).is_some());
+            assert!(tasks.spawn(request, bond).is_none());
+            assert!(tasks.spawn(other, bond).is_some());
             // What belongs to nobody, such as a run of a schedule, is an origin itself.
-            let run = tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).expect("a run");
-            assert!(tasks.spawn(run, bond, coroutine(&lua)).is_some());
+            let run = tasks.spawn(NOBODY, Bond::Own).expect("a run");
+            assert!(tasks.spawn(run, bond).is_some());
         }
     }
 
@@ -315,14 +350,15 @@ mod tests {
         let beside = CHANNELS_MAX + SCHEDULES_MAX + IDLE_COROUTINES_MAX;
         let _held: Vec<_> = (0..beside).map(|_| coroutine(&lua)).collect();
         let mut tasks = Tasks::default();
+        tasks.park_in(lua.create_table().expect("a table"));
         let (mut requests, mut pieces) = (0, 0);
-        while tasks.spawn(NOBODY, Bond::Own, coroutine(&lua)).is_some() {
+        while let Some(id) = tasks.spawn(NOBODY, Bond::Own) {
             pieces += 1;
+            tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
         while let Some(id) = tasks.begin() {
             requests += 1;
-            let task = tasks.get(id).expect("it lives");
-            task.coroutine = Some(coroutine(&lua));
+            tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
         assert_eq!((pieces, requests), (BACKGROUND_MAX, TASKS_MAX - BACKGROUND_MAX));
     }

@@ -4,6 +4,8 @@
 
 use mlua::{Lua, LuaOptions, Result, StdLib, Table, Value};
 
+use crate::sandbox;
+
 /// A fresh VM with all libraries: files, programs, `debug`, `package`, bytecode, and in LuaJIT
 /// foreign functions.
 ///
@@ -20,6 +22,7 @@ pub(crate) fn open() -> Result<Lua> {
         true => globals.raw_set("unpack", table.raw_get::<Value>("unpack")?)?,
         false => table.raw_set("unpack", unpack)?,
     }
+    sandbox::bound(&lua)?;
     Ok(lua)
 }
 

@@ -5,6 +5,7 @@ mod content;
 mod files;
 mod host;
 mod jobs;
+mod pace;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -29,9 +30,11 @@ use crate::program::Program;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
+use crate::stack;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
-pub(crate) use host::{Handler, Host, relaxed};
+pub(crate) use host::{Handler, Host, harmless, relaxed};
+use pace::Pace;
 
 /// See the module's head.
 pub(crate) struct Vm {
@@ -49,6 +52,7 @@ pub(crate) struct Vm {
     /// By which errors are told by the lines of templates.
     pages: Arc<[Page]>,
     allowance: Allowance,
+    pace: Pace,
 }
 
 /// What compiled Lua begins with, whichever Lua it is of.
@@ -169,7 +173,9 @@ impl Vm {
         };
         let name = program.name().into();
         let (is_old, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
-        let vm = Self { name, is_old, is_ended, lua, strand, idle, host, steps, pages, allowance };
+        let pace = Pace::default();
+        let vm =
+            Self { name, is_old, is_ended, lua, strand, idle, host, steps, pages, allowance, pace };
         if program.arguments().is_some() {
             // Its main script is a task.
             return Ok(vm);
@@ -302,6 +308,7 @@ impl Vm {
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
         self.host.work.current.set(id);
+        stack::begin();
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();
@@ -315,6 +322,7 @@ impl Vm {
             // What was collected: a request that lets go of what it has had may run for long.
             None => (left.memory_bytes + (before - after)).min(self.allowance.memory_bytes),
         };
+        self.pace.look(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
             return Step::Failed(Fault::OverBudget(OVER_BUDGET.to_owned()));
         }

@@ -3,8 +3,8 @@
 
 local host, pinion, wait = ...
 
-local error, next, pcall, select, setmetatable, type, unpack =
-    error, next, pcall, select, setmetatable, type, unpack
+local error, next, pcall, select, setmetatable, tostring, type, unpack =
+    error, next, pcall, select, setmetatable, tostring, type, unpack
 
 local function check_function(work, name)
     if type(work) ~= "function" then
@@ -104,6 +104,9 @@ function pinion.cached(key, seconds, produce)
     end
     check_function(produce, "cached")
     local entry = cache[key]
+    if entry and not entry.until_ms and entry.maker == host.current() then
+        error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
+    end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
         entry.maker = begun(host.own(function()

@@ -22,7 +22,7 @@ pub mod passwords;
 mod trial;
 
 use crate::clock::Clock;
-use mlua::{Lua, Result, Table};
+use mlua::{Lua, Result, Table, Value};
 
 /// Puts `json`, `codec` and `crypto` into a table, which scripts know as `pinion`. What goes by the
 /// time asks the clock.
@@ -33,4 +33,16 @@ pub(crate) fn install(lua: &Lua, pinion: &Table, clock: &Clock) -> Result<()> {
     pinion.raw_set("json", json::table(lua)?)?;
     pinion.raw_set("codec", codec::table(lua)?)?;
     pinion.raw_set("crypto", crypto::table(lua, clock)?)
+}
+
+/// A key that should not be there, for the message that says so. Of what is neither a text nor a
+/// number only the kind is told: its own text could be made by the script.
+fn shown(key: &Value) -> String {
+    match key {
+        Value::String(text) => text.to_string_lossy(),
+        Value::Integer(number) => number.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Boolean(truth) => truth.to_string(),
+        other => format!("a {}", other.type_name()),
+    }
 }

@@ -1,5 +1,6 @@
 //! The table of named options that a function takes last.
 
+use super::shown;
 use mlua::{Error, FromLua, Lua, Result, Table, Value};
 
 /// Options of one call. A name that the function does not know is an error: a typing mistake in
@@ -23,7 +24,7 @@ impl<'l> Options<'l> {
             let (key, _) = pair?;
             let is_known = |name: &[u8]| known.iter().any(|known| known.as_bytes() == name);
             if !key.as_string().is_some_and(|name| is_known(&name.as_bytes())) {
-                let (key, known) = (key.to_string()?, known.join(", "));
+                let (key, known) = (shown(&key), known.join(", "));
                 let what = format!("{function}: there is no option \"{key}\", there are: {known}");
                 return Err(Error::runtime(what));
             }

@@ -73,7 +73,7 @@ impl Site {
         let ready = self.vm.host().work.ready.take();
         assert!(!ready.is_empty(), "the page waits for nothing");
         for id in ready {
-            let coroutine = self.vm.tasks().get(id).and_then(|task| task.coroutine.take());
+            let coroutine = self.vm.tasks().take_coroutine(id);
             let coroutine = coroutine.expect("it has not begun");
             let mut left = Left::default();
             let mut step = self.vm.resume(id, &coroutine, (), &mut self.budget, &mut left);

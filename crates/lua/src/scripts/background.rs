@@ -14,7 +14,9 @@ use super::{Scripts, tell};
 use crate::job::{Done, Job, JobResult};
 use crate::kept::Kept;
 use crate::letter::Letter;
-use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TIMERS_MIN};
+use crate::limits::{
+    BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN,
+};
 use crate::task::{Bond, TaskId, Waits};
 use crate::vm::{Fault, Operation, Step, Vm};
 
@@ -203,9 +205,13 @@ impl Scripts {
             }
         }
         // What becomes ready by it is for the next pass.
+        let until_ms = Now::read().monotonic_ms + TASKS_PER_PASS_MAX_MS;
         for _ in 0..self.background.ready.len().min(TASKS_PER_PASS) {
             let Some((vm, id)) = self.background.ready.pop_front() else { break };
             self.go_on_beside(&vm, id, now);
+            if Now::read().monotonic_ms >= until_ms {
+                break;
+            }
         }
         self.tell_woken();
     }
@@ -267,13 +273,13 @@ impl Scripts {
             if !can_go_on {
                 return;
             }
-            let Some(coroutine) = task.coroutine.take() else { return };
             if is_new {
                 task.deadline_ms = now.monotonic_ms + wall_ms(vm);
             }
             (task.waits, task.is_woken) = (Waits::No, false);
-            let (result, letter) = (task.result.take(), task.letter.take());
-            (coroutine, Resumed { result, letter, is_new })
+            let values = Resumed { result: task.result.take(), letter: task.letter.take(), is_new };
+            let Some(coroutine) = tasks.take_coroutine(id) else { return };
+            (coroutine, values)
         };
         let is_new = values.is_new;
         self.run_beside(vm, id, coroutine, values, now);
@@ -307,11 +313,13 @@ impl Scripts {
             };
             match waits {
                 Ok(waits) => {
-                    if let Some(task) = vm.tasks().get(id) {
-                        (task.coroutine, task.waits) = (Some(coroutine), waits);
-                        if waits == Waits::Wake && task.is_woken {
-                            self.background.ready.push_back((Rc::clone(vm), id));
-                        }
+                    let parked = vm.tasks().park(id, coroutine, waits);
+                    if let Err(error) = parked {
+                        return self.fail_beside(vm, id, &Fault::Error(error.to_string()));
+                    }
+                    let is_woken = vm.tasks().get(id).is_some_and(|task| task.is_woken);
+                    if waits == Waits::Wake && is_woken {
+                        self.background.ready.push_back((Rc::clone(vm), id));
                     }
                     return self.settle(vm);
                 }

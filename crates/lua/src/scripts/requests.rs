@@ -142,10 +142,13 @@ impl Scripts {
         values: impl IntoLuaMulti,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
-        let coroutine = vm.tasks().get(id).and_then(|task| {
-            (task.waits, task.is_woken) = (Waits::No, false);
-            task.coroutine.take()
-        });
+        let coroutine = {
+            let mut tasks = vm.tasks();
+            if let Some(task) = tasks.get(id) {
+                (task.waits, task.is_woken) = (Waits::No, false);
+            }
+            tasks.take_coroutine(id)
+        };
         match coroutine {
             Some(coroutine) => self.run(vm, id, coroutine, values, outlet),
             None => Outcome::NotOurs,
@@ -196,8 +199,11 @@ impl Scripts {
         waits: Waits,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
+        let parked = vm.tasks().park(id, coroutine, waits);
+        if let Err(error) = parked {
+            return self.fail(vm, id, &Fault::Error(error.to_string()), outlet);
+        }
         if let Some(task) = vm.tasks().get(id) {
-            (task.coroutine, task.waits) = (Some(coroutine), waits);
             wait(waits, task.deadline_ms, outlet.exchange);
         }
         self.waiting.insert(outlet.exchange.address(), (Rc::clone(vm), id));
@@ -217,7 +223,10 @@ impl Scripts {
         let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
         let (status, text) = (task.answer.status, text.as_bytes());
         let body_bytes = task.sent_bytes + text.len() as u64;
-        if !task.has_begun && task.is_compressed && text.len() as u64 >= ENCODE_MIN_BYTES {
+        // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
+        let has_content = !matches!(status, 204 | 205 | 304);
+        let is_long = text.len() as u64 >= ENCODE_MIN_BYTES;
+        if !task.has_begun && task.is_compressed && has_content && is_long {
             head(task, Some(text.len() as u64), outlet, &mut self.lines);
         }
         if task.has_begun {
@@ -227,10 +236,14 @@ impl Scripts {
             outlet.exchange.end(std::iter::empty());
         } else {
             task.answer.head_lines(outlet.defaults, &mut self.lines);
-            let has_content = !matches!(status, 204 | 304);
+            let length = match status {
+                204 | 304 => None,
+                205 => Some(0),
+                _ => Some(text.len() as u64),
+            };
             let answer = Prepared {
                 shared: SharedFields::h1(&self.lines),
-                content_length: has_content.then_some(text.len() as u64),
+                content_length: length,
                 body: if has_content { PreparedBody::Bytes(&text) } else { PreparedBody::None },
                 ..Prepared::empty(status)
             };
@@ -251,8 +264,9 @@ impl Scripts {
     ) -> Outcome {
         let (shown, has_begun, was_failing, sent, refused) = {
             let mut tasks = vm.tasks();
+            let _dropped = tasks.take_coroutine(id);
             let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
-            (task.coroutine, task.waits) = (None, Waits::No);
+            task.waits = Waits::No;
             let was_failing = std::mem::replace(&mut task.is_failing, true);
             let refused = content::refused(task, fault);
             (task.request.shown(), task.has_begun, was_failing, task.sent_bytes, refused)

@@ -167,6 +167,7 @@ pub(super) fn install(
     alone: Option<&Table>,
 ) -> Result<(Function, Table)> {
     *host.router.borrow_mut() = Router::new();
+    host.tasks.borrow_mut().park_in(lua.create_table()?);
     let table = lua.create_table()?;
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
@@ -339,6 +340,10 @@ fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 
 /// One line for the log, whatever the script put into it.
 fn log(text: &str) {
-    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    pinion_engine::stderr::line(format_args!("pinion: lua: {shown}"));
+    pinion_engine::stderr::line(format_args!("pinion: lua: {}", harmless(text)));
+}
+
+/// A text without what would end its line, or change the terminal that shows it.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

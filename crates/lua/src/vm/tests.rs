@@ -1,4 +1,6 @@
+mod depth;
 mod escapes;
+mod handlers;
 
 use super::*;
 use crate::budget::Guard;

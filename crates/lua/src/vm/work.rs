@@ -102,13 +102,17 @@ impl Host {
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
         let is_after = bond == Bond::After && tasks.get(by).is_some();
-        let Some(id) = tasks.spawn(by, bond, coroutine) else {
+        let Some(id) = tasks.spawn(by, bond) else {
             return Ok(or_why(Err(format!(
                 "too much work: one request can begin {SPAWNED_MAX} pieces of it, with those that \
                  its pieces begin, and all of a script can have {BACKGROUND_MAX} at once; begin \
                  fewer, or do it bit by bit with `every`"
             ))));
         };
+        if let Err(error) = tasks.park(id, coroutine, Waits::No) {
+            tasks.end(id);
+            return Err(error);
+        }
         if let Some(task) = tasks.get(id) {
             task.letter = letter;
         }

@@ -1,6 +1,7 @@
 //! From Lua values to a JSON text, in one walk.
 
 use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_PATH_MAX_STEPS, JSON_TEXT_MAX_BYTES};
+use crate::library::shown;
 use core::ffi::c_void;
 use core::fmt::Write as _;
 use mlua::{Error, Lua, LuaString, Result, Table, Value};
@@ -283,7 +284,7 @@ fn is_dense(table: &Table, length: usize) -> Walked {
             Value::Integer(index) if (1..=length).contains(&index) => count += 1,
             Value::Integer(index) => return Stop::fault(with_holes(index)),
             key => {
-                let key = key.to_string()?;
+                let key = shown(&key);
                 return Stop::fault(format!(
                     "is an array that has the key {key:?} too, and JSON has nothing that is both"
                 ));

@@ -1,0 +1,80 @@
+-- Functions of Lua's own libraries, written in C, that call functions of the script. What they take
+-- of the stack of the thread Lua does not count everywhere, and its end is the end of the process.
+-- The chunk gets what tells that the budget is used up, that much of the stack is, and whether it
+-- runs in LuaJIT.
+
+local is_over, is_deep, is_jit = ...
+
+local error, select, type = error, select, type
+local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
+    string.format, load, table.sort, os.time, xpcall
+
+local function check_depth(name)
+    if is_deep() then
+        error("stack overflow (" .. name .. " calls functions that call it again, too deeply)", 3)
+    end
+end
+
+-- A handler of errors runs inside of the hook that has raised the error, where no other hook runs:
+-- the error that ends a request is not for it. Neither is any other one where the stack ends.
+local function xpcall_on_budget(is_raw, body, handler, ...)
+    if is_raw then
+        return lua_xpcall(body, handler, ...)
+    end
+    return lua_xpcall(body, function(...)
+        if is_over() or is_deep() then
+            return (...)
+        end
+        return handler(...)
+    end, ...)
+end
+
+function xpcall(body, handler, ...)
+    return xpcall_on_budget(type(handler) ~= "function", body, handler, ...)
+end
+
+local function is_less(one, other)
+    return one < other
+end
+
+-- Long texts take long to compare, and many of them are little memory: in a function of Lua the
+-- hook runs.
+function table.sort(list, is_before)
+    check_depth("table.sort")
+    return lua_sort(list, is_before or is_less)
+end
+
+function load(chunk, ...)
+    if type(chunk) == "function" then
+        check_depth("load")
+    end
+    return lua_load(chunk, ...)
+end
+
+if not is_jit then
+    -- The others are counted by Lua 5.4 itself.
+    return
+end
+
+-- 5.1 has two names for it.
+loadstring = load
+
+-- Only tables have a `__tostring` of the script. Short lists of values are looked at here, which
+-- LuaJIT compiles.
+function string.format(format, ...)
+    local one, two, three, four = ...
+    if select("#", ...) > 4 or type(one) == "table" or type(two) == "table"
+        or type(three) == "table" or type(four) == "table" then
+        check_depth("string.format")
+    end
+    return lua_format(format, ...)
+end
+
+-- The fields of a table are looked up with its metatable.
+function os.time(when)
+    if when == nil then
+        return lua_time()
+    end
+    check_depth("os.time")
+    return lua_time(when)
+end

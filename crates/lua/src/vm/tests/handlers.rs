@@ -1,0 +1,233 @@
+//! Handlers of a main script, as the owner of a VM runs them.
+
+use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::limits::Limits;
+
+use super::*;
+use crate::limits::BACKGROUND_MAX;
+use crate::router::Found;
+use crate::task::{Bond, Waits};
+
+/// A VM with a main script.
+fn site(main: &str) -> Room {
+    let mut budget = Guard::new(1).budget(0).expect("watched");
+    let program = Program::new("site.lua", main.into());
+    let vm = Vm::start(&program, &mut budget, Rc::default(), Now::read()).expect("started");
+    Room { vm, budget }
+}
+
+/// A request that has begun.
+struct Asked {
+    id: TaskId,
+    coroutine: Coroutine,
+    left: Left,
+    step: Step,
+}
+
+impl Room {
+    /// Lets the handler of a path run until it waits for the first time. There is content that has
+    /// not come.
+    fn asks(&mut self, path: &str) -> Asked {
+        let Found::Route(found) = self.vm.router().find(b"GET", path.as_bytes()) else {
+            panic!("{path} leads nowhere");
+        };
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+        let mut storage = HeadStorage::reserved();
+        let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
+        let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{path}: it is no request") };
+        let id = self.vm.tasks().begin().expect("a place");
+        if let Some(task) = self.vm.tasks().get(id) {
+            task.request.fill(&head, path.as_bytes(), None);
+        }
+        let coroutine = self.vm.coroutine().expect("a coroutine");
+        let mut left = Left::default();
+        let start = (id, found.route as f64);
+        let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
+        Asked { id, coroutine, left, step }
+    }
+
+    /// Lets it run to its end, whatever it waits for.
+    fn ends_with(&mut self, asked: Asked) -> Result<String, Fault> {
+        let Asked { id, coroutine, mut left, mut step } = asked;
+        let ended = loop {
+            match step {
+                Step::Done(text) => break Ok(text.to_string_lossy()),
+                Step::Failed(fault) => break Err(fault),
+                Step::Waits(_) => {
+                    step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
+                }
+            }
+        };
+        self.vm.host().end(id);
+        ended
+    }
+
+    fn answer(&mut self, path: &str) -> Result<String, Fault> {
+        let asked = self.asks(path);
+        self.ends_with(asked)
+    }
+}
+
+#[test]
+fn however_many_tasks_wait_others_are_answered() {
+    let mut room = site("pinion.get('/', function() return 'here' end)");
+    let sleep = "return function() pinion.sleep(1) end";
+    let work: Function = room.vm.lua.load(sleep).eval().expect("a function");
+    for count in 0..BACKGROUND_MAX {
+        let begun = room.vm.host().spawn(&room.vm.lua, work.clone(), Bond::Own, None);
+        let (id, why) = begun.unwrap_or_else(|error| panic!("the {count}th: {error}"));
+        assert!(id.is_some(), "the {count}th: {why:?}");
+    }
+    assert_eq!(room.answer("/").expect("answered"), "here");
+    for id in room.vm.host().work.ready.take() {
+        let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
+        let mut left = Left::default();
+        let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
+        assert!(matches!(step, Step::Waits(Operation::Sleep(_))));
+        room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
+    }
+    assert_eq!(room.answer("/").expect("answered"), "here");
+}
+
+#[test]
+fn coroutines_of_tasks_that_are_over_are_let_go() {
+    let room = site("");
+    let sleep = "local all = setmetatable({}, { __mode = 'k' })
+        return function() end, function(work) all[work] = true end,
+            function() local n = 0 for _ in pairs(all) do n = n + 1 end return n end";
+    let (work, note, count): (Function, Function, Function) =
+        room.vm.lua.load(sleep).eval().expect("functions");
+    let coroutine = room.vm.lua.create_thread(work).expect("a coroutine");
+    note.call::<()>(&coroutine).expect("noted");
+    let id = room.vm.tasks().begin().expect("a place");
+    room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
+    room.vm.lua.gc_collect().expect("collected");
+    assert_eq!(count.call::<usize>(()).expect("counted"), 1);
+    room.vm.host().end(id);
+    // The first one finds it.
+    room.vm.lua.gc_collect().expect("collected");
+    room.vm.lua.gc_collect().expect("collected");
+    assert_eq!(count.call::<usize>(()).expect("counted"), 0);
+}
+
+#[test]
+fn the_answer_of_another_request_cannot_be_sent() {
+    let mut room = site(
+        "local others, requests = {}, {}
+        pinion.get('/listen', function(req, res)
+            others[1], requests[1] = res, req
+            res:write('mine')
+            pinion.sleep(1)
+            return ' alone'
+        end)
+        pinion.get('/flush', function() others[1]:write('of another'):flush() end)
+        pinion.get('/write', function() others[1]:write(('x'):rep(100000)) end)
+        pinion.get('/file', function() others[1]:file('name') end)
+        pinion.get('/body', function() local body = requests[1]:body() end)",
+    );
+    for path in ["/flush", "/write", "/file", "/body"] {
+        let listener = room.asks("/listen");
+        assert!(matches!(listener.step, Step::Waits(Operation::Sleep(_))));
+        let asked = room.asks(path);
+        let Step::Failed(Fault::Error(text)) = &asked.step else {
+            panic!("{path}: it is not refused");
+        };
+        assert!(text.contains("pinion.send"), "{path}: {text}");
+        assert!(text.contains("site.lua:"), "{path}: {text}");
+        let _over = room.ends_with(asked);
+        let _sent = room.ends_with(listener);
+    }
+}
+
+#[test]
+fn what_is_used_holds_for_routes_that_come_after_it() {
+    let mut room = site(
+        "local group = pinion.group('/a')
+        local inner = group.group('/in')
+        group.get('/before', function() return 'before' end)
+        pinion.use(function(req, res, next) return 'outer(' .. tostring(next()) .. ')' end)
+        group.get('/x', function() return 'x' end)
+        group.use(function(req, res, next) return 'group(' .. tostring(next()) .. ')' end)
+        inner.get('/y', function() return 'y' end)
+        inner.use(function(req, res, next) return 'inner(' .. tostring(next()) .. ')' end)
+        inner.get('/z', function() return 'z' end)
+        pinion.get('/w', function() return 'w' end)",
+    );
+    for (path, text) in [
+        ("/a/before", "before"),
+        ("/a/x", "outer(x)"),
+        ("/a/in/y", "outer(group(y))"),
+        ("/a/in/z", "outer(group(inner(z)))"),
+        ("/w", "outer(w)"),
+    ] {
+        assert_eq!(room.answer(path).expect(path), text, "{path}");
+    }
+}
+
+#[test]
+fn garbage_is_not_what_a_request_has_used_up() {
+    let mut room = site(
+        "local kept = {}
+        for n = 1, 60 do kept[n] = ('x'):rep(2^20 - 100) .. n end
+        pinion.get('/garbage', function()
+            for n = 1, 400 do local text = ('x'):rep(100000) .. n end
+            return 'well'
+        end)
+        pinion.get('/kept', function()
+            local mine = {}
+            for n = 1, 400 do mine[n] = ('x'):rep(100000) .. n end
+            return 'too well'
+        end)",
+    );
+    for _ in 0..5 {
+        // Left alone, the collector would begin when there is twice as much.
+        room.vm.lua.gc_collect().expect("collected");
+        assert!(matches!(room.answer("/kept"), Err(Fault::OverBudget(_))));
+        room.vm.lua.gc_collect().expect("collected");
+        assert_eq!(room.answer("/garbage").expect("it keeps nothing"), "well");
+    }
+}
+
+#[test]
+fn the_answer_itself_may_be_returned() {
+    let mut room = site(
+        "pinion.get('/redirect', function(req, res) return res:redirect('/x') end)
+        pinion.get('/json', function(req, res) return res:json({ 1 }) end)
+        pinion.get('/table', function(req, res) return {} end)",
+    );
+    assert_eq!(room.answer("/redirect").expect("answered"), "");
+    assert_eq!(room.answer("/json").expect("answered"), "[1]");
+    assert!(matches!(room.answer("/table"), Err(Fault::Error(text)) if text.contains("table")));
+}
+
+#[test]
+fn what_is_cached_does_not_wait_for_itself() {
+    let mut room = site(
+        "local function value() return pinion.cached('key', 60, value) end
+        pinion.get('/', function() return pinion.cached('key', 60, value) end)",
+    );
+    let asked = room.asks("/");
+    assert!(matches!(asked.step, Step::Waits(Operation::Wake)));
+    let [maker] = room.vm.host().work.ready.take()[..] else { panic!("one makes the value") };
+    let coroutine = room.vm.tasks().take_coroutine(maker).expect("it has not begun");
+    let mut left = Left::default();
+    let step = room.vm.resume(maker, &coroutine, (), &mut room.budget, &mut left);
+    assert!(matches!(step, Step::Done(_)), "it waits");
+    room.vm.host().end(maker);
+    let Err(Fault::Error(text)) = room.ends_with(asked) else { panic!("there is no value") };
+    assert!(text.contains("\"key\"") && text.contains("itself"), "{text}");
+}
+
+#[cfg(not(feature = "luajit"))]
+#[test]
+fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
+    let mut room = Room::new();
+    for code in [
+        "local outer = coroutine.running()
+        coroutine.wrap(function() pcall(coroutine.close, outer) while true do end end)()",
+        "pcall(coroutine.close, coroutine.running()) while true do end",
+    ] {
+        let fault = room.ends(code, MEMORY_MAX_BYTES).expect_err(code);
+        assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
+    }
+}
