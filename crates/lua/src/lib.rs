@@ -13,6 +13,7 @@
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
+//! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
@@ -21,7 +22,7 @@
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
 //! | [`budget`] | how a script that has had its CPU is stopped |
 //! | [`router`] | which handler a path gets |
-//! | [`allowance`] | what the operator lets scripts take |
+//! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | [`limits`] | every limit with its reason |
 //!
@@ -36,6 +37,7 @@ mod content;
 mod cookie;
 mod file_name;
 pub mod files;
+pub mod footprint;
 mod form;
 pub mod job;
 mod kept;
@@ -43,6 +45,7 @@ pub mod library;
 pub mod limits;
 mod pages;
 pub mod pattern;
+mod pieces;
 mod plain;
 pub mod problem;
 pub mod program;
@@ -53,6 +56,7 @@ pub mod sandbox;
 mod schedule;
 pub mod scripts;
 mod spool;
+mod stock;
 mod task;
 mod unconfined;
 mod upload;

@@ -368,7 +368,12 @@ impl Scripts {
         }
     }
 
-    fn tell_woken(&mut self) {
+    /// A request can go on. [`Self::tell_woken`] tells it.
+    pub(super) fn wake_later(&mut self, address: Address) {
+        self.background.untold.push(address);
+    }
+
+    pub(super) fn tell_woken(&mut self) {
         let poster = &self.poster;
         let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
         self.background.untold.retain(is_full);
