@@ -1,9 +1,10 @@
 //! What scripts take at most, beside the engine: their VMs, and what stands outside of them.
 
 use crate::allowance::Allowance;
+use crate::library::passwords;
 use crate::limits::{
     CONTENT_MEMORY_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, FILE_READ_MAX_BYTES, JOB_THREADS_MAX,
-    KEPT_MAX_BYTES,
+    KEPT_MAX_BYTES, PASSWORD_THREADS_MAX,
 };
 
 /// Bytes of the scripts of these sites in so many workers, as long as none of them is replaced. 0
@@ -17,7 +18,8 @@ pub fn script_bytes<'a>(workers: usize, scripts: impl Iterator<Item = &'a Allowa
     }
     // A text of content is there twice for a moment.
     let content_bytes = CONTENT_MEMORY_MAX_BYTES as u64 + CONTENT_TEXT_MAX_BYTES;
-    let jobs_bytes = JOB_THREADS_MAX as u64 * FILE_READ_MAX_BYTES;
+    let passwords_bytes = (PASSWORD_THREADS_MAX * passwords::THREAD_BYTES) as u64;
+    let jobs_bytes = JOB_THREADS_MAX as u64 * FILE_READ_MAX_BYTES + passwords_bytes;
     workers as u64 * (sum_bytes + content_bytes) + jobs_bytes
 }
 

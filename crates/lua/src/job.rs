@@ -1,27 +1,49 @@
 //! Work that a worker must not do itself, because it blocks: files, the hashing of passwords. A few
-//! threads do it for all workers.
+//! threads do it for all workers, and those for passwords are others than those for files, which
+//! are done in a moment.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use pinion_engine::Poster;
 use pinion_engine::app::Message;
 
-use crate::limits::{JOB_THREADS_MAX, JOBS_MAX};
+use crate::limits::{JOB_THREADS_MAX, JOBS_MAX, PASSWORD_THREADS_MAX, PASSWORDS_MAX};
 use crate::plain::Plain;
 
 /// What has come of work: a value, or why there is none.
 pub(crate) type Finished = Result<Plain, String>;
 
 /// Something that may block.
-pub(crate) struct Job(Box<dyn FnOnce() -> Finished + Send>);
+pub(crate) struct Job {
+    work: Box<dyn FnOnce() -> Finished + Send>,
+    is_password: bool,
+}
+
+/// As long as this lives somebody waits for a job.
+pub(crate) type Wanted = Arc<()>;
 
 impl Job {
+    /// One that has to do with files.
     pub(crate) fn new(work: impl FnOnce() -> Finished + Send + 'static) -> Self {
-        Self(Box::new(work))
+        Self { work: Box::new(work), is_password: false }
+    }
+
+    /// One that hashes a password.
+    pub(crate) fn password(work: impl FnOnce() -> Finished + Send + 'static) -> Self {
+        Self { is_password: true, ..Self::new(work) }
+    }
+
+    /// Does it, if anybody still waits for it: what clients wanted that have left since holds up
+    /// nobody.
+    fn run(self, wanted: &Weak<()>) -> Finished {
+        match wanted.strong_count() {
+            0 => Err("nobody waits for it any more".to_owned()),
+            _ => (self.work)(),
+        }
     }
 }
 
@@ -39,8 +61,17 @@ pub(crate) struct Done {
 }
 
 /// The threads, and what waits for them.
-#[derive(Default)]
 pub struct Jobs {
+    files: Arc<Line>,
+    passwords: Arc<Line>,
+}
+
+/// Jobs of one kind.
+struct Line {
+    /// What they have to do with, in words.
+    what: &'static str,
+    threads_max: usize,
+    waiting_max: usize,
     queue: Mutex<Queue>,
     more: Condvar,
 }
@@ -55,6 +86,7 @@ struct Queue {
 /// A job, and whose it is.
 struct Order {
     job: Job,
+    wanted: Weak<()>,
     number: u64,
     worker: u16,
     poster: Poster,
@@ -66,27 +98,50 @@ impl fmt::Debug for Jobs {
     }
 }
 
+impl Default for Jobs {
+    fn default() -> Self {
+        Self {
+            files: Line::new("files", JOB_THREADS_MAX, JOBS_MAX),
+            passwords: Line::new("passwords", PASSWORD_THREADS_MAX, PASSWORDS_MAX),
+        }
+    }
+}
+
 impl Jobs {
-    /// Has a job done. The worker hears of it by [`Done`], under this number.
+    /// Has a job done, unless `wanted` is gone by then. The worker hears of it by [`Done`], under
+    /// this number, in any case.
     ///
     /// # Errors
     /// Too many wait already.
     pub(crate) fn submit(
-        self: &Arc<Self>,
+        &self,
         job: Job,
+        wanted: &Wanted,
         number: u64,
         worker: u16,
         poster: Poster,
     ) -> Result<(), String> {
+        let line = if job.is_password { &self.passwords } else { &self.files };
+        line.submit(Order { job, wanted: Arc::downgrade(wanted), number, worker, poster })
+    }
+}
+
+impl Line {
+    fn new(what: &'static str, threads_max: usize, waiting_max: usize) -> Arc<Self> {
+        let (queue, more) = Default::default();
+        Arc::new(Self { what, threads_max, waiting_max, queue, more })
+    }
+
+    fn submit(self: &Arc<Self>, order: Order) -> Result<(), String> {
         let mut queue = self.lock();
-        if queue.waiting.len() >= JOBS_MAX {
-            return Err("too many files and passwords wait already; try again later".to_owned());
+        if queue.waiting.len() >= self.waiting_max {
+            return Err(format!("too many {} wait already; try again later", self.what));
         }
-        queue.waiting.push_back(Order { job, number, worker, poster });
-        if queue.idle < queue.waiting.len() && queue.threads < JOB_THREADS_MAX {
-            let jobs = Arc::clone(self);
-            let started = thread::Builder::new().name("lua jobs".to_owned());
-            match started.spawn(move || jobs.work()) {
+        queue.waiting.push_back(order);
+        if queue.idle < queue.waiting.len() && queue.threads < self.threads_max {
+            let line = Arc::clone(self);
+            let started = thread::Builder::new().name(format!("lua {}", self.what));
+            match started.spawn(move || line.work()) {
                 Ok(_) => queue.threads += 1,
                 // Those that run do it later.
                 Err(_) if queue.threads > 0 => {}
@@ -104,8 +159,9 @@ impl Jobs {
     /// What each thread does, as long as the program runs.
     fn work(&self) {
         loop {
-            let Order { job, number, worker, poster } = self.take();
-            let mut message: Message = Box::new(Done { number, finished: (job.0)() });
+            let Order { job, wanted, number, worker, poster } = self.take();
+            let finished = job.run(&wanted);
+            let mut message: Message = Box::new(Done { number, finished });
             // A worker whose inbox is full takes it up in a moment.
             while let Err(back) = poster.post_to_app(worker, message) {
                 message = back;
@@ -128,5 +184,21 @@ impl Jobs {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_waits_for_is_not_done() {
+        let wanted = Wanted::default();
+        let waits = Arc::downgrade(&wanted);
+        let done = || Ok(Plain::Boolean(true));
+        assert!(matches!(Job::new(done).run(&waits), Ok(Plain::Boolean(true))));
+        drop(wanted);
+        assert!(Job::new(done).run(&waits).is_err());
+        assert!(Job::password(done).run(&waits).is_err());
     }
 }

@@ -110,11 +110,19 @@ pub const OLD_VMS_MAX: usize = 4;
 /// Most bytes of all values that a script keeps across reloads in one worker.
 pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most jobs that wait for a thread, of all workers: at a millisecond each they take seconds.
+/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take seconds.
 pub const JOBS_MAX: usize = 4096;
 
-/// Most threads for what blocks: enough for a disk that is asked several things at once.
+/// Most threads for files: enough for a disk that is asked several things at once.
 pub const JOB_THREADS_MAX: usize = 4;
+
+/// Most passwords that wait for a thread, of all workers: at some thirty milliseconds each they
+/// take half of the time of a request.
+pub const PASSWORDS_MAX: usize = 1000;
+
+/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that answer
+/// are to have some cores too.
+pub const PASSWORD_THREADS_MAX: usize = 2;
 
 /// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.
 pub const TASKS_PER_PASS: usize = 64;

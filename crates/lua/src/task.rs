@@ -5,7 +5,7 @@ use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::files::sending::Sending;
-use crate::job::Finished;
+use crate::job::{Finished, Wanted};
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX};
 use crate::request::Request;
 use mlua::Thread as Coroutine;
@@ -44,6 +44,8 @@ pub(crate) struct Task {
     watchers: Vec<TaskId>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
+    /// The job that it waits for is wanted as long as this is here.
+    pub(crate) wanted: Option<Wanted>,
     /// What it has waited for.
     pub(crate) result: Option<Finished>,
     pub(crate) request: Request,
@@ -236,7 +238,7 @@ impl Tasks {
             task.is_live = false;
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
-            task.coroutine = None;
+            (task.coroutine, task.wanted) = (None, None);
             (task.content, task.sending) = (Content::default(), None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());

@@ -13,7 +13,7 @@ use pinion_engine::clock::Now;
 
 use super::alone::NothingBefore;
 use super::{Scripts, tell};
-use crate::job::{Done, Finished, Job};
+use crate::job::{Done, Finished, Job, Wanted};
 use crate::kept::Kept;
 use crate::limits::{BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TIMERS_MIN};
 use crate::plain::Plain;
@@ -310,7 +310,11 @@ impl Scripts {
         let job: Job = job.ok_or_else(|| "there is no job".to_owned())?;
         self.background.job_number += 1;
         let number = self.background.job_number;
-        self.jobs.submit(job, number, self.worker, self.poster.clone())?;
+        let wanted = Wanted::default();
+        self.jobs.submit(job, &wanted, number, self.worker, self.poster.clone())?;
+        if let Some(task) = vm.tasks().get(id) {
+            task.wanted = Some(wanted);
+        }
         self.background.jobs.insert(number, (Rc::clone(vm), id));
         Ok(Waits::Job)
     }
@@ -408,7 +412,7 @@ impl Scripts {
         let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return };
-        task.result = Some(done.finished);
+        (task.wanted, task.result) = (None, Some(done.finished));
         match task.address {
             Some(address) => self.background.untold.push(address),
             None => {

@@ -14,23 +14,23 @@ use crate::plain::Plain;
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let hash = |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        move || match hash_password(&password) {
+        Job::password(move || match hash_password(&password) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
-        }
+        })
     };
-    table.raw_set("hash_password", job(lua, host, hash)?)?;
+    table.raw_set("hash_password", leave(lua, host, hash)?)?;
     let verify = |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
-        move || match verify_password(&password, &stored) {
+        Job::password(move || match verify_password(&password, &stored) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
-        }
+        })
     };
-    table.raw_set("verify_password", job(lua, host, verify)?)
+    table.raw_set("verify_password", leave(lua, host, verify)?)
 }
 
-/// A function that leaves a job for its arguments.
+/// A function that leaves a job with files for its arguments.
 pub(super) fn job<A, J>(
     lua: &Lua,
     host: &Rc<Host>,
@@ -40,9 +40,18 @@ where
     A: mlua::FromLuaMulti,
     J: FnOnce() -> Finished + Send + 'static,
 {
+    leave(lua, host, move |arguments| Job::new(make(arguments)))
+}
+
+/// A function that leaves a job for its arguments.
+fn leave<A: mlua::FromLuaMulti>(
+    lua: &Lua,
+    host: &Rc<Host>,
+    make: impl Fn(A) -> Job + 'static,
+) -> Result<Function> {
     let of = Rc::clone(host);
     lua.create_function(move |_, arguments: A| {
-        of.work.job.replace(Some(Job::new(make(arguments))));
+        of.work.job.replace(Some(make(arguments)));
         Ok(())
     })
 }
