@@ -24,8 +24,15 @@ pub(crate) fn table(lua: &Lua, text: &[u8]) -> Result<Table> {
 }
 
 /// Adds a value. Of a name that comes more than once the last value counts, as in most languages'
-/// tables; all of them stand in the list under `NAME[]`.
+/// tables; all of them stand in the list under `NAME[]`. A name that a client ends with `[]` itself
+/// is that list, also with one value: it is what scripts go through.
 pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Result<()> {
+    if name.ends_with(b"[]") {
+        return match table.raw_get::<Value>(lua.create_string(name)?)? {
+            Value::Table(list) => list.raw_push(&value),
+            _ => table.raw_set(lua.create_string(name)?, lua.create_sequence_from([value])?),
+        };
+    }
     let key = lua.create_string(name)?;
     let earlier: Value = table.raw_get(&key)?;
     if !earlier.is_nil() {
