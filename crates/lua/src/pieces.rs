@@ -39,7 +39,8 @@ impl Pieces {
                 Some(last) if last.len() < CONTENT_PIECE_MAX_BYTES => last,
                 _ => self.pieces.push_back_mut(Vec::new()),
             };
-            let (now, later) = bytes.split_at(bytes.len().min(CONTENT_PIECE_MAX_BYTES - last.len()));
+            let (now, later) =
+                bytes.split_at(bytes.len().min(CONTENT_PIECE_MAX_BYTES - last.len()));
             let wanted = last.len() + now.len();
             if wanted > last.capacity() {
                 let room = wanted.next_power_of_two().clamp(LEAST_BYTES, CONTENT_PIECE_MAX_BYTES);

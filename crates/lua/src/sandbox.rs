@@ -6,9 +6,9 @@
 //! server lends it.
 
 use crate::limits::SOURCE_MAX_BYTES;
+use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 use std::cell::Cell;
 use std::rc::Rc;
-use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
 const BASE: &[&str] = &[
@@ -399,5 +399,27 @@ mod tests {
         .expect("ran");
         assert!(trace.contains("why") && trace.contains("stack traceback"), "{trace}");
         assert!(eval::<f64>("return collectgarbage('count')").expect("ran") > 1.0);
+    }
+
+    #[test]
+    fn readers_within_each_other_have_one_limit_for_what_they_give() {
+        let code = r#"
+            local some, deepest = (" "):rep(400 * 1024), 0
+            local function nest(level)
+                local calls = 0
+                return load(function()
+                    calls = calls + 1
+                    if calls == 1 then return some end
+                    deepest = level
+                    if calls == 2 and level < 9 then nest(level + 1) end
+                end)
+            end
+            local is_well, why = pcall(nest, 1)
+            assert(not is_well and tostring(why):find("KiB of source"), why)
+            local reached = deepest
+            assert(nest(9), "there is room again")
+            return reached
+        "#;
+        assert_eq!(eval::<u32>(code).expect("bounded"), 2);
     }
 }

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use pinion_engine::residency;
 
 use crate::limits::{
-    CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES,
-    CONTENT_TRIM_BYTES,
+    CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES, CONTENT_TRIM_BYTES,
 };
 
 /// What the requests of one worker keep, together.
