@@ -29,7 +29,8 @@ fn write(out: &mut (impl Write + AsFd), line: &[u8]) {
         _ => (line, &b""[..]),
     };
     for piece in beginning.chunks(PIECE_BYTES).chain([end]) {
-        if !piece.is_empty() && !(takes(&*out) && out.write_all(piece).is_ok()) {
+        let is_written = piece.is_empty() || takes(&*out) && out.write_all(piece).is_ok();
+        if !is_written {
             return;
         }
     }
