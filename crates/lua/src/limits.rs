@@ -110,7 +110,8 @@ pub const OLD_VMS_MAX: usize = 4;
 /// Most bytes of all values that a script keeps across reloads in one worker.
 pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take seconds.
+/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take
+/// seconds.
 pub const JOBS_MAX: usize = 4096;
 
 /// Most threads for files: enough for a disk that is asked several things at once.
@@ -120,8 +121,8 @@ pub const JOB_THREADS_MAX: usize = 4;
 /// take half of the time of a request.
 pub const PASSWORDS_MAX: usize = 1000;
 
-/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that answer
-/// are to have some cores too.
+/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that
+/// answer are to have some cores too.
 pub const PASSWORD_THREADS_MAX: usize = 2;
 
 /// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.

@@ -226,7 +226,7 @@ fn first_line(source: &[u8]) -> String {
 #[derive(Default)]
 struct SourceBytes(Cell<usize>);
 
-/// Pieces of a chunk until nil or an empty one. All calls within each other have the limit together.
+/// Pieces of a chunk until nil or an empty one. Calls within each other have one limit together.
 fn read_all(lua: &Lua, reader: &Function) -> Result<Vec<u8>> {
     let mut source = Vec::new();
     let read = read_into(lua, reader, &mut source);

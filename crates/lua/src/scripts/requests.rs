@@ -75,10 +75,10 @@ impl Scripts {
                 self.end_of(&vm, id);
                 return Outcome::Gone;
             }
-            Event::Body(_) | Event::BodyEnd(_) => {
-                if self.content_came(&vm, id, event, outlet.exchange) {
-                    return self.go_on(&vm, id, true, outlet);
-                }
+            Event::Body(_) | Event::BodyEnd(_)
+                if self.content_came(&vm, id, event, outlet.exchange) =>
+            {
+                return self.go_on(&vm, id, true, outlet);
             }
             Event::Writable if waits == Waits::Room => {
                 return self.go_on(&vm, id, true, outlet);
