@@ -1,20 +1,39 @@
 //! Lines on standard error, that nobody has to read.
 
 use std::fmt::{self, Display, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Writes one line in one piece. A reader that has gone, or a full disk, must not end the thread
-/// that has something to say, as `eprintln!` would: a server could not be stopped any more. Nor
-/// must a reader who has stopped reading: what is not taken within `PATIENCE_MS` is lost. Without
-/// memory for the line its beginning is written.
+/// Writes one line, in one piece up to 4 KiB. A reader that has gone, or a full disk, must not end
+/// the thread that has something to say, as `eprintln!` would: a server could not be stopped any
+/// more. Nor must a reader who has stopped reading: what is not taken within `PATIENCE_MS` is lost.
+/// Of a line that is longer than `LINE_MAX_BYTES`, or without memory for it, the beginning is
+/// written.
 pub fn line(text: impl Display) {
     let mut line = Line(Vec::new());
     let _beginning = writeln!(line, "{text}");
-    let mut stderr = io::stderr().lock();
-    if takes(&stderr) {
-        let _ = stderr.write_all(&line.0);
+    write(&mut io::stderr().lock(), &line.0);
+}
+
+/// Most bytes of a line: several times what an error with its place takes.
+const LINE_MAX_BYTES: usize = 16 * 1024;
+
+/// What a pipe that is ready takes without waiting, at once and whole (POSIX: `PIPE_BUF`).
+const PIECE_BYTES: usize = libc::PIPE_BUF;
+
+/// Writes a line as far as it is taken.
+fn write(out: &mut (impl Write + AsFd), line: &[u8]) {
+    let (beginning, end) = match line.get(..LINE_MAX_BYTES) {
+        Some(beginning) if line.len() > LINE_MAX_BYTES => (beginning, &b"\n"[..]),
+        _ => (line, &b""[..]),
+    };
+    for piece in beginning.chunks(PIECE_BYTES).chain([end]) {
+        let is_written = piece.is_empty() || takes(&*out) && out.write_all(piece).is_ok();
+        if !is_written {
+            return;
+        }
     }
 }
 
@@ -23,9 +42,9 @@ pub fn line(text: impl Display) {
 const PATIENCE_MS: i64 = 100;
 
 /// Whether a line can be written without waiting. A pipe says so while it has room for 4 KiB.
-fn takes(stderr: &io::StderrLock<'_>) -> bool {
+fn takes(out: &impl AsFd) -> bool {
     let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE_MS * 1_000_000 };
-    let mut asked = [PollFd::new(stderr, PollFlags::OUT)];
+    let mut asked = [PollFd::new(out, PollFlags::OUT)];
     // Interrupted, or no such descriptor: the write will tell.
     !matches!(poll(&mut asked, Some(&patience)), Ok(0))
 }
@@ -38,5 +57,40 @@ impl fmt::Write for Line {
         self.0.try_reserve(text.len()).map_err(|_| fmt::Error)?;
         self.0.extend_from_slice(text.as_bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    #[test]
+    fn a_line_of_any_length_waits_for_no_reader() {
+        let (mut reader, mut writer) = io::pipe().expect("a pipe");
+        let long = [&vec![b'x'; 100_000][..], b"\n"].concat();
+        write(&mut writer, &long);
+        // As many as a pipe has no room for.
+        for _ in 0..20 {
+            write(&mut writer, &long);
+        }
+        drop(writer);
+        let mut taken = Vec::new();
+        reader.read_to_end(&mut taken).expect("what was taken");
+        let first = taken.split_inclusive(|&byte| byte == b'\n').next().expect("a line");
+        assert_eq!(first.len(), LINE_MAX_BYTES + 1);
+        assert!(taken.len() >= 2 * first.len());
+    }
+
+    #[test]
+    fn a_line_that_is_read_is_whole() {
+        let (mut reader, mut writer) = io::pipe().expect("a pipe");
+        let line = [&vec![b'x'; LINE_MAX_BYTES - 1][..], b"\n"].concat();
+        write(&mut writer, &line);
+        write(&mut writer, b"next\n");
+        drop(writer);
+        let mut taken = Vec::new();
+        reader.read_to_end(&mut taken).expect("what was taken");
+        assert_eq!(taken, [&line[..], b"next\n"].concat());
     }
 }

@@ -5,20 +5,22 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use crate::limits::{
-    BODY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS,
-    UPLOAD_MAX_BYTES,
+    BODY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS, CONTENT_STALL_MS,
+    CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
+use crate::pieces::Pieces;
+use crate::stock::{Share, Stock};
 use crate::task::{Task, Waits};
 use crate::upload::Upload;
 use crate::vm::Fault;
 use pinion_http::multipart::{self, Reader};
+use std::rc::Rc;
 
 /// What has come of the content of a request, and what its handler wants of it.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
-    /// Bytes that have come, of which the first `taken` were taken.
-    kept: Vec<u8>,
-    taken: usize,
+    /// Bytes that have come and were not taken.
+    kept: Pieces,
     /// Bytes that were asked of the engine and have not come.
     wanted: u64,
     /// The engine was asked for the first time.
@@ -31,10 +33,15 @@ pub(crate) struct Content {
     /// The form that it is.
     upload: Option<Box<Upload>>,
     refusal: Option<Refusal>,
+    /// Bytes that have come in all, and since when they come, in monotonic milliseconds.
+    received: u64,
+    begun_ms: u64,
     /// Since when its handler waits for more, in monotonic milliseconds.
     waits_since_ms: u64,
     /// How much longer the request may take, because its client was slow.
     waited_ms: u64,
+    /// How much it keeps, among that of the worker. Behind all that is kept, to go after it.
+    share: Share,
 }
 
 /// What a handler waits for.
@@ -73,13 +80,18 @@ pub(crate) enum Taken<T> {
     Not(String),
 }
 
+/// What a script hears, and the log, of a request that had to give up its content.
+const NO_ROOM: &str = "there is no room for the content now: too much of other requests is here";
+
 const IS_FORM: &str = "the content is read as a form";
 
 impl Content {
     /// What has come in full.
     #[cfg(test)]
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self { kept: bytes.to_vec(), is_over: true, ..Self::default() }
+        let mut kept = Pieces::default();
+        kept.add(bytes);
+        Self { kept, is_over: true, ..Self::default() }
     }
 
     /// The limit that the script wants for it.
@@ -100,14 +112,11 @@ impl Content {
         if self.upload.is_some() {
             return Taken::Not(IS_FORM.to_owned());
         }
-        let rest = self.kept.get(self.taken..).unwrap_or_default();
-        if let Some(piece) = rest.get(..most.min(rest.len())).filter(|piece| !piece.is_empty()) {
-            let made = make(piece);
-            self.taken += piece.len();
-            if self.taken == self.kept.len() {
-                self.kept.clear();
-                self.taken = 0;
-            }
+        let piece = self.kept.first(most);
+        if !piece.is_empty() {
+            let (made, bytes) = (make(piece), piece.len());
+            self.kept.take(bytes);
+            self.count();
             return Taken::Is(Some(made));
         }
         if let Some(refusal) = &self.refusal {
@@ -129,8 +138,8 @@ impl Content {
             return Taken::Not(refusal.why.clone());
         }
         if self.is_over {
-            let made = make(self.kept.get(self.taken..).unwrap_or_default());
-            (self.kept, self.taken) = (Vec::new(), 0);
+            let made = make(&std::mem::take(&mut self.kept).joined());
+            self.count();
             return Taken::Is(made);
         }
         self.demand = Demand::Whole;
@@ -178,7 +187,7 @@ impl Content {
 
     /// Whether a handler that waits can go on.
     fn is_ready(&self) -> bool {
-        let has_piece = matches!(self.demand, Demand::Piece(_)) && !self.kept.is_empty();
+        let has_piece = matches!(self.demand, Demand::Piece(_)) && self.kept.bytes() > 0;
         self.is_over || self.refusal.is_some() || has_piece
     }
 
@@ -202,21 +211,63 @@ impl Content {
 
     fn add(&mut self, bytes: &[u8]) {
         self.wanted = self.wanted.saturating_sub(bytes.len() as u64);
+        self.received += bytes.len() as u64;
         if self.refusal.is_some() {
             return;
         }
         if let Some(upload) = &mut self.upload {
             self.refusal = upload.push(bytes).err();
-            return;
+            return self.count();
         }
         let most = self.limit.map_or(BODY_MAX_BYTES, |limit| limit.min(CONTENT_TEXT_MAX_BYTES));
-        if (self.kept.len() + bytes.len()) as u64 > most {
+        if (self.kept.bytes() + bytes.len()) as u64 > most {
             let why = format!("the content is larger than {most} bytes: read it in pieces");
             self.refusal = Some(Refusal { status: 413, why });
-            self.kept = Vec::new();
-            return;
+            self.kept = Pieces::default();
+            return self.count();
         }
-        self.kept.extend_from_slice(bytes);
+        self.kept.add(bytes);
+        self.count();
+    }
+
+    /// Counts what is kept.
+    fn count(&mut self) {
+        let upload_bytes = self.upload.as_ref().map_or(0, |upload| upload.held_bytes());
+        self.share.set(self.kept.held_bytes() + upload_bytes);
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.share.bytes()
+    }
+
+    /// Whether more of it is to come.
+    pub(crate) fn is_coming(&self) -> bool {
+        !self.is_over && self.refusal.is_none()
+    }
+
+    /// Whether it cannot be used.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// Since when it comes, in monotonic milliseconds.
+    pub(crate) fn begun_ms(&self) -> u64 {
+        self.begun_ms
+    }
+
+    /// Whether its client does not get on with it.
+    pub(crate) fn is_stalled(&self, now_ms: u64) -> bool {
+        let usual_ms = CONTENT_STALL_MS + self.received / CONTENT_SLOW_BYTES_PER_MS;
+        now_ms.saturating_sub(self.waits_since_ms) >= CONTENT_STALL_MS
+            || now_ms.saturating_sub(self.begun_ms) >= usual_ms
+    }
+
+    /// Gives up what is kept, so that there is room for others.
+    pub(crate) fn give_up(&mut self) {
+        self.refusal = Some(Refusal { status: 503, why: NO_ROOM.to_owned() });
+        (self.kept, self.upload) = (Pieces::default(), None);
+        self.count();
     }
 
     fn end(&mut self) {
@@ -228,41 +279,59 @@ impl Content {
         if let (Some(upload), None) = (&mut self.upload, &self.refusal) {
             self.refusal = upload.finish().err();
         }
+        self.count();
     }
 }
 
-/// A handler wants content; nothing when what it wants is there.
-pub(crate) fn begin(task: &mut Task, exchange: &mut Exchange<'_>) -> Option<Waits> {
-    if task.content.is_ready() {
+/// A handler wants content; nothing when what it wants is there. What is kept of it counts in the
+/// stock of the worker.
+pub(crate) fn begin(
+    task: &mut Task,
+    exchange: &mut Exchange<'_>,
+    stock: &Rc<Stock>,
+) -> Option<Waits> {
+    let content = &mut task.content;
+    if content.is_ready() {
         return None;
     }
-    task.content.ask(exchange);
-    task.content.waits_since_ms = exchange.now().monotonic_ms;
+    content.share.belong_to(stock);
+    let now_ms = exchange.now().monotonic_ms;
+    if !content.has_begun {
+        content.begun_ms = now_ms;
+    }
+    content.waits_since_ms = now_ms;
+    content.ask(exchange);
     Some(Waits::Content)
 }
 
-/// Content has come, or its end; whether a handler that waits for it can go on. While content
-/// comes, the time of the request stands still: it is its client that is slow.
-pub(crate) fn came(task: &mut Task, event: &Event<'_>, exchange: &mut Exchange<'_>) -> bool {
+/// Content has come, or its end. While content comes, the time of the request stands still: it is
+/// its client that is slow.
+pub(crate) fn came(task: &mut Task, event: &Event<'_>, now_ms: u64) {
+    let content = &mut task.content;
     match event {
-        Event::Body(bytes) => task.content.add(bytes),
-        _ => task.content.end(),
+        Event::Body(bytes) => content.add(bytes),
+        _ => content.end(),
     }
     if task.waits != Waits::Content {
-        return false;
+        return;
     }
-    let content = &mut task.content;
-    let now_ms = exchange.now().monotonic_ms;
     let waited_ms = now_ms.saturating_sub(content.waits_since_ms);
     let granted_ms = waited_ms.min(CONTENT_WAIT_MAX_MS.saturating_sub(content.waited_ms));
     content.waits_since_ms = now_ms;
     content.waited_ms += granted_ms;
     task.deadline_ms += granted_ms;
-    if content.is_ready() {
-        return true;
+}
+
+/// Whether a handler that waits for content can go on; more is asked for if not.
+pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
+    if task.waits != Waits::Content {
+        return false;
     }
-    content.ask(exchange);
-    false
+    let is_ready = task.content.is_ready();
+    if !is_ready {
+        task.content.ask(exchange);
+    }
+    is_ready
 }
 
 /// The status of an error that is the client's: its content was refused, and the handler has left

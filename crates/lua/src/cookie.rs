@@ -20,7 +20,8 @@ pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Resu
     let value = if is_gone { String::new() } else { shown(value, "the value")? };
     if let Some(bad) = value.chars().find(|&c| !is_cookie_char(c)) {
         return Err(format!(
-            "{bad:?} cannot stand in a cookie; encode the value first, as pinion.codec.url does"
+            "{bad:?} cannot stand in a cookie; encode the value first, as \
+             pinion.codec.url_encode does"
         ));
     }
     let options = Options::read(options)?;

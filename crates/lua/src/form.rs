@@ -24,23 +24,34 @@ pub(crate) fn table(lua: &Lua, text: &[u8]) -> Result<Table> {
 }
 
 /// Adds a value. Of a name that comes more than once the last value counts, as in most languages'
-/// tables; all of them stand in the list under `NAME[]`.
+/// tables; all of them stand in the list under `NAME[]`. What a client itself calls `NAME[]` stands
+/// only there, also if it is one value: whatever is sent, scripts find a list there or nothing.
 pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Result<()> {
-    let key = lua.create_string(name)?;
-    let earlier: Value = table.raw_get(&key)?;
-    if !earlier.is_nil() {
-        let list_key = lua.create_string([name, b"[]"].concat())?;
-        let list = match table.raw_get::<Value>(&list_key)? {
-            Value::Table(list) => list,
-            _ => {
-                let list = lua.create_sequence_from([earlier])?;
-                table.raw_set(&list_key, &list)?;
-                list
+    let base = name.strip_suffix(b"[]");
+    let (name, is_listed) = (base.unwrap_or(name), base.is_some());
+    let (key, list_key) = (lua.create_string(name)?, [name, b"[]"].concat());
+    let list_key = lua.create_string(list_key)?;
+    // Under a name that ends in brackets stands a list, which is no value.
+    let earlier = match name.ends_with(b"[]") {
+        true => Value::Nil,
+        false => table.raw_get(&key)?,
+    };
+    let list = match table.raw_get::<Value>(&list_key)? {
+        Value::Table(list) => Some(list),
+        _ if is_listed || !earlier.is_nil() => {
+            let list = lua.create_table()?;
+            if !earlier.is_nil() {
+                list.raw_push(earlier)?;
             }
-        };
+            table.raw_set(list_key, &list)?;
+            Some(list)
+        }
+        _ => None,
+    };
+    if let Some(list) = list {
         list.raw_push(&value)?;
     }
-    table.raw_set(key, value)
+    if is_listed { Ok(()) } else { table.raw_set(key, value) }
 }
 
 /// `+` is a space, `%XX` a byte; a percent sign without two digits stands for itself.
@@ -103,5 +114,27 @@ mod tests {
             .eval()
             .expect("ran");
         assert_eq!(shown, "42314");
+    }
+
+    #[test]
+    fn a_name_that_ends_with_brackets_is_a_list() {
+        let lua = Lua::new();
+        for (text, expected) in [
+            ("a[]=x", "x"),
+            ("a[]=x&a[]=y", "x y"),
+            ("a[]=x&a=y", "x y"),
+            ("a=w&a[]=x&a=y", "w x y"),
+            ("a[]=x&a[][]=y", "x"),
+            ("a[][]=y&a[]=x", "x"),
+            ("a=v&a=w&a[]=x", "v w x"),
+        ] {
+            lua.globals().set("t", table(&lua, text.as_bytes()).expect("a table")).expect("set");
+            let list = lua.load("return table.concat(t['a[]'], ' ')").eval::<String>();
+            assert_eq!(list.expect("a list"), expected, "{text}");
+        }
+        let nested = table(&lua, b"a[]=x&a[][]=y").expect("a table");
+        lua.globals().set("t", nested).expect("set");
+        let list = lua.load("return table.concat(t['a[][]'])").eval::<String>();
+        assert_eq!(list.expect("a list"), "y");
     }
 }

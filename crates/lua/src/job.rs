@@ -1,16 +1,20 @@
 //! Work that a worker must not do itself, because it blocks: files, the hashing of passwords. A few
-//! threads do it for all workers.
+//! threads do it for all workers, and those for passwords are others than those for files, which
+//! are done in a moment.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use pinion_engine::Poster;
 use pinion_engine::app::Message;
 
-use crate::limits::{JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX, JOBS_MAX_BYTES};
+use crate::limits::{
+    JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX, JOBS_MAX_BYTES, PASSWORD_THREADS_MAX,
+    PASSWORDS_MAX,
+};
 use crate::plain::Plain;
 use crate::tally::{Counted, Tally};
 
@@ -22,17 +26,35 @@ pub(crate) struct Job {
     work: Box<dyn FnOnce() -> Finished + Send>,
     /// Of what it holds.
     bytes: usize,
+    is_password: bool,
 }
 
+/// As long as this lives somebody waits for a job.
+pub(crate) type Wanted = Arc<()>;
+
 impl Job {
-    /// One that holds next to nothing.
+    /// One that has to do with files and holds next to nothing.
     pub(crate) fn new(work: impl FnOnce() -> Finished + Send + 'static) -> Self {
-        Self { work: Box::new(work), bytes: 0 }
+        Self { work: Box::new(work), bytes: 0, is_password: false }
     }
 
-    /// One that holds so many bytes.
+    /// One that has to do with files and holds so many bytes.
     pub(crate) fn of(bytes: usize, work: impl FnOnce() -> Finished + Send + 'static) -> Self {
         Self { bytes, ..Self::new(work) }
+    }
+
+    /// One that hashes a password, and holds so many bytes.
+    pub(crate) fn password(bytes: usize, work: impl FnOnce() -> Finished + Send + 'static) -> Self {
+        Self { is_password: true, ..Self::of(bytes, work) }
+    }
+
+    /// Does it, if anybody still waits for it: what clients wanted that have left since holds up
+    /// nobody.
+    fn run(self, wanted: &Weak<()>) -> Finished {
+        match wanted.strong_count() {
+            0 => Err("nobody waits for it any more".to_owned()),
+            _ => (self.work)(),
+        }
     }
 }
 
@@ -57,11 +79,20 @@ pub(crate) struct JobResult {
 }
 
 /// The threads, and what waits for them.
-#[derive(Default)]
 pub struct Jobs {
+    files: Arc<Line>,
+    passwords: Arc<Line>,
+}
+
+/// Jobs of one kind.
+struct Line {
+    /// What they have to do with, in words.
+    what: &'static str,
+    threads_max: usize,
+    waiting_max: usize,
     queue: Mutex<Queue>,
     more: Condvar,
-    /// Of what waits with jobs, and of results that nobody has taken.
+    /// Of what waits with jobs of all kinds, and of results that nobody has taken.
     waiting: Arc<Tally>,
     results: Arc<Tally>,
 }
@@ -77,6 +108,7 @@ struct Queue {
 struct Order {
     job: Job,
     _counted: Counted,
+    wanted: Weak<()>,
     number: u64,
     worker: u16,
     poster: Poster,
@@ -85,8 +117,8 @@ struct Order {
 impl Order {
     /// Does the job and tells the worker. What comes of it counts among `results`.
     fn carry_out(self, results: &Arc<Tally>) {
-        let Self { job, number, worker, poster, _counted } = self;
-        let finished = (job.work)();
+        let Self { job, wanted, number, worker, poster, _counted } = self;
+        let finished = job.run(&wanted);
         let bytes = finished.as_ref().map_or_else(String::len, Plain::bytes);
         let result = JobResult { finished, _counted: results.count(bytes) };
         let mut message: Message = Box::new(Done { number, result });
@@ -104,31 +136,78 @@ impl fmt::Debug for Jobs {
     }
 }
 
+impl Default for Jobs {
+    fn default() -> Self {
+        let files = Line::new("files", JOB_THREADS_MAX, JOBS_MAX);
+        let (waiting, results) = (Arc::clone(&files.waiting), Arc::clone(&files.results));
+        let passwords = Line::new("passwords", PASSWORD_THREADS_MAX, PASSWORDS_MAX);
+        let passwords = Line { waiting, results, ..passwords };
+        Self { files: Arc::new(files), passwords: Arc::new(passwords) }
+    }
+}
+
 impl Jobs {
-    /// Has a job done. The worker hears of it by [`Done`], under this number.
+    /// Has a job done, unless `wanted` is gone by then. The worker hears of it by [`Done`], under
+    /// this number, in any case.
     ///
     /// # Errors
-    /// Too many wait already.
+    /// Too many wait already, or too many bytes with them.
     pub(crate) fn submit(
-        self: &Arc<Self>,
+        &self,
         job: Job,
+        wanted: &Wanted,
         number: u64,
         worker: u16,
         poster: Poster,
     ) -> Result<(), String> {
+        let line = if job.is_password { &self.passwords } else { &self.files };
+        let counted = line.waiting.count_up_to(JOBS_MAX_BYTES, job.bytes);
+        let _counted = counted.ok_or_else(|| line.is_full())?;
+        line.submit(Order { job, _counted, wanted: Arc::downgrade(wanted), number, worker, poster })
+    }
+
+    /// Without threads: what waits is done by [`Self::do_one`].
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn by_hand() -> Self {
+        let jobs = Self::default();
+        for line in [&jobs.files, &jobs.passwords] {
+            line.lock().threads = line.threads_max;
+        }
+        jobs
+    }
+
+    /// Does the job that has waited longest, one with files before any password; false when none
+    /// waits.
+    #[cfg(feature = "sim")]
+    pub fn do_one(&self) -> bool {
+        [&self.files, &self.passwords].into_iter().any(|line| {
+            let order = line.lock().waiting.pop_front();
+            order.map(|order| order.carry_out(&line.results)).is_some()
+        })
+    }
+}
+
+impl Line {
+    fn new(what: &'static str, threads_max: usize, waiting_max: usize) -> Self {
+        let (queue, more, waiting, results) = Default::default();
+        Self { what, threads_max, waiting_max, queue, more, waiting, results }
+    }
+
+    fn is_full(&self) -> String {
+        format!("too many {} wait already; try again later", self.what)
+    }
+
+    fn submit(self: &Arc<Self>, order: Order) -> Result<(), String> {
         let mut queue = self.lock();
-        let counted = match queue.waiting.len() < JOBS_MAX {
-            true => self.waiting.count_up_to(JOBS_MAX_BYTES, job.bytes),
-            false => None,
-        };
-        let Some(counted) = counted else {
-            return Err("too many files and passwords wait already; try again later".to_owned());
-        };
-        queue.waiting.push_back(Order { job, _counted: counted, number, worker, poster });
-        if queue.idle < queue.waiting.len() && queue.threads < JOB_THREADS_MAX {
-            let jobs = Arc::clone(self);
-            let started = thread::Builder::new().name("lua jobs".to_owned());
-            match started.spawn(move || jobs.work()) {
+        if queue.waiting.len() >= self.waiting_max {
+            return Err(self.is_full());
+        }
+        queue.waiting.push_back(order);
+        if queue.idle < queue.waiting.len() && queue.threads < self.threads_max {
+            let line = Arc::clone(self);
+            let started = thread::Builder::new().name(format!("lua {}", self.what));
+            match started.spawn(move || line.work()) {
                 Ok(_) => queue.threads += 1,
                 // Those that run do it later.
                 Err(_) if queue.threads > 0 => {}
@@ -155,22 +234,6 @@ impl Jobs {
         }
     }
 
-    /// Without threads: what waits is done by [`Self::do_one`].
-    #[cfg(feature = "sim")]
-    #[must_use]
-    pub fn by_hand() -> Self {
-        let threads = JOB_THREADS_MAX;
-        let queue = Mutex::new(Queue { threads, ..Queue::default() });
-        Self { queue, ..Self::default() }
-    }
-
-    /// Does the job that has waited longest; false when none waits.
-    #[cfg(feature = "sim")]
-    pub fn do_one(&self) -> bool {
-        let order = self.lock().waiting.pop_front();
-        order.map(|order| order.carry_out(&self.results)).is_some()
-    }
-
     fn take(&self) -> Order {
         let mut queue = self.lock();
         queue.idle += 1;
@@ -185,5 +248,21 @@ impl Jobs {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_waits_for_is_not_done() {
+        let wanted = Wanted::default();
+        let waits = Arc::downgrade(&wanted);
+        let done = || Ok(Plain::Boolean(true));
+        assert!(matches!(Job::new(done).run(&waits), Ok(Plain::Boolean(true))));
+        drop(wanted);
+        assert!(Job::new(done).run(&waits).is_err());
+        assert!(Job::password(0, done).run(&waits).is_err());
     }
 }

@@ -15,6 +15,7 @@
 //! | `letter`, `tally` | messages between workers, and the bytes that stand outside of the VMs |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
+//! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
@@ -24,7 +25,7 @@
 //! | [`budget`] | how a script that has had its CPU is stopped |
 //! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
-//! | [`allowance`] | what the operator lets scripts take |
+//! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | `absent` | what errors say about what only other Luas have |
 //! | [`limits`] | every limit with its reason |
@@ -42,6 +43,7 @@ mod content;
 mod cookie;
 mod file_name;
 pub mod files;
+pub mod footprint;
 mod form;
 pub mod job;
 mod kept;
@@ -50,6 +52,7 @@ pub mod library;
 pub mod limits;
 mod pages;
 pub mod pattern;
+mod pieces;
 mod plain;
 pub mod problem;
 pub mod program;
@@ -61,6 +64,7 @@ mod schedule;
 pub mod scripts;
 mod spool;
 mod stack;
+mod stock;
 mod tally;
 mod task;
 mod unconfined;

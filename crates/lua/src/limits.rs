@@ -139,7 +139,8 @@ pub const OLD_VMS_MAX: usize = 4;
 /// Most bytes of all values that a script keeps across reloads in one worker.
 pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most jobs that wait for a thread, of all workers: at a millisecond each they take seconds.
+/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take
+/// seconds.
 pub const JOBS_MAX: usize = 4096;
 
 /// Most bytes that wait with these jobs, of all workers, such as the content of files to be
@@ -151,8 +152,16 @@ pub const JOBS_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// until one has. Each thread may be at one result more, of [`FILE_READ_MAX_BYTES`] at most.
 pub const JOB_RESULTS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most threads for what blocks: enough for a disk that is asked several things at once.
+/// Most threads for files: enough for a disk that is asked several things at once.
 pub const JOB_THREADS_MAX: usize = 4;
+
+/// Most passwords that wait for a thread, of all workers: at some thirty milliseconds each they
+/// take half of the time of a request.
+pub const PASSWORDS_MAX: usize = 1000;
+
+/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that
+/// answer are to have some cores too.
+pub const PASSWORD_THREADS_MAX: usize = 2;
 
 /// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.
 pub const TASKS_PER_PASS: usize = 64;
@@ -177,6 +186,31 @@ pub const CONTENT_TEXT_MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Content that is asked of a client at once, and most bytes of a piece: a few reads of a socket,
 /// and little enough to have for many requests at once.
 pub const CONTENT_PIECE_MAX_BYTES: usize = 64 * 1024;
+
+/// Most bytes of content that one worker keeps for all its requests, fields of forms and what of
+/// their files is not in a file with it: it stands outside of the memory of the VMs. A few of the
+/// largest texts, or a thousand ordinary forms.
+pub const CONTENT_MEMORY_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// The part of it that only requests have which keep up to [`CONTENT_PIECE_MAX_BYTES`]: they are
+/// still answered when others have filled the rest.
+pub const CONTENT_RESERVE_BYTES: usize = CONTENT_MEMORY_MAX_BYTES / 4;
+
+/// When so much of it has gone, and less is left, its memory goes back to the system: that costs
+/// milliseconds, less than it took to receive so much.
+pub const CONTENT_TRIM_BYTES: usize = 8 * 1024 * 1024;
+
+/// Milliseconds without any content after which a request is among the first to give up what it
+/// keeps, when there is no room: several round trips around the world.
+pub const CONTENT_STALL_MS: u64 = 1000;
+
+/// Bytes of content in a millisecond below which a request counts as stalled too: half a megabit in
+/// a second, for which [`CONTENT_WAIT_MAX_MS`] is made.
+pub const CONTENT_SLOW_BYTES_PER_MS: u64 = 56;
+
+/// When clients that were refused for want of room are told to come back, in seconds: what others
+/// have sent is mostly taken by then.
+pub const RETRY_AFTER_S: u32 = 5;
 
 /// How much longer than [`WALL_MAX_MS`] a request may take while content comes: 32 MiB over a line
 /// of half a megabit.

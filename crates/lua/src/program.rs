@@ -116,6 +116,12 @@ impl Program {
         &self.name
     }
 
+    /// What its requests and its VM may take.
+    #[must_use]
+    pub fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
     pub(crate) fn main(&self) -> Option<&[u8]> {
         self.main.as_deref()
     }
@@ -126,10 +132,6 @@ impl Program {
 
     pub(crate) fn pages(&self) -> &Arc<[Page]> {
         &self.pages
-    }
-
-    pub(crate) fn allowance(&self) -> &Allowance {
-        &self.allowance
     }
 
     /// Of a program at the command line.

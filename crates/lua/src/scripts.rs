@@ -9,6 +9,7 @@ mod files;
 mod holdings;
 mod messages;
 mod requests;
+mod room;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
 use crate::router::{Found, Match};
+use crate::stock::Stock;
 use crate::tally::Tally;
 use crate::task::TaskId;
 use crate::vm::{Fault, Handler, Step, Vm, harmless};
@@ -74,6 +76,8 @@ pub struct Scripts {
     background: Background,
     /// The program that runs here without requests.
     alone: Option<Alone>,
+    /// What of the content of requests is kept here.
+    stock: Rc<Stock>,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
     /// Room for a decoded path, and for the lines of a head.
@@ -127,6 +131,9 @@ pub struct Failure {
     /// What happened, with the request, and what the stack was: for the log, and for a page that
     /// only the developer sees.
     pub report: String,
+    /// It is the server that had no room: the same request can do well in
+    /// [`RETRY_AFTER_S`](crate::limits::RETRY_AFTER_S).
+    pub can_retry: bool,
 }
 
 /// Where an answer goes and what it has by default.
@@ -169,6 +176,7 @@ impl Scripts {
             budget: None,
             background: Background::default(),
             alone: None,
+            stock: Rc::default(),
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),

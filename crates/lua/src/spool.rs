@@ -30,6 +30,11 @@ impl Spool {
         self.stored_bytes + self.memory.len() as u64
     }
 
+    /// How much memory it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.memory.capacity()
+    }
+
     /// Adds some.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.memory.extend_from_slice(bytes);

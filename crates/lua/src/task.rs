@@ -5,7 +5,7 @@ use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::files::sending::Sending;
-use crate::job::JobResult;
+use crate::job::{JobResult, Wanted};
 use crate::letter::Letter;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
 use crate::request::Request;
@@ -50,6 +50,8 @@ pub(crate) struct Task {
     watchers: Vec<TaskId>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
+    /// The job that it waits for is wanted as long as this is here.
+    pub(crate) wanted: Option<Wanted>,
     /// What it has waited for.
     pub(crate) result: Option<JobResult>,
     /// The message that it begins with.
@@ -288,7 +290,8 @@ impl Tasks {
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             (task.content, task.sending) = (Content::default(), None);
-            (task.result, task.letter, task.spawns_left) = (None, None, None);
+            (task.wanted, task.result) = (None, None);
+            (task.letter, task.spawns_left) = (None, None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

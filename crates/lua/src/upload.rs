@@ -1,5 +1,6 @@
 //! A form with files, as it comes: fields in memory, files in one spool.
 
+use pinion_http::limits::PART_HEAD_MAX_BYTES;
 use pinion_http::multipart::{Event, Part, Reader};
 
 use crate::content::Refusal;
@@ -78,6 +79,14 @@ impl Upload {
         self.is_complete
     }
 
+    /// How much memory it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let form = &self.form;
+        let entries_bytes = form.entries.capacity() * size_of::<Entry>();
+        let texts_bytes: usize = form.entries.iter().map(Entry::held_bytes).sum();
+        PART_HEAD_MAX_BYTES + entries_bytes + texts_bytes + form.spool.held_bytes()
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.form.entries
     }
@@ -94,6 +103,16 @@ impl Upload {
     pub(crate) fn read(&self, file: &Stored, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let bytes = bytes.min(file.bytes.saturating_sub(at));
         self.form.spool.read(file.at + at.min(file.bytes), bytes)
+    }
+}
+
+impl Entry {
+    fn held_bytes(&self) -> usize {
+        let value_bytes = match &self.value {
+            Value::Text(text) => text.capacity(),
+            Value::File(file) => file.name.capacity() + file.kind.as_ref().map_or(0, Vec::capacity),
+        };
+        self.name.capacity() + value_bytes
     }
 }
 

@@ -16,10 +16,26 @@ mod tests;
 
 use super::limits::JSON_INDENT_MAX_BYTES;
 use super::options::Options;
+use crate::pattern::StepsLeft;
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
 pub(crate) use decode::decode;
 pub(crate) use encode::{Style, encode, write_number};
+
+/// Counts the values of one text: no hook runs while it is made or read, so each costs steps of the
+/// request. Where nobody counts steps nothing is taken.
+pub(crate) struct Toll(Option<StepsLeft>);
+
+impl Toll {
+    fn of(lua: &Lua) -> Self {
+        Self(lua.app_data_ref::<StepsLeft>().map(|steps| steps.clone()))
+    }
+
+    fn take(&self, steps: usize) -> Result<()> {
+        let taken = self.0.as_ref().map_or(Ok(()), |left| left.take(steps));
+        taken.map_err(|_| Error::runtime("json: the request has used up its steps"))
+    }
+}
 
 /// Where the metatable lies that marks arrays.
 const ARRAYS: &str = "pinion.json.array";

@@ -3,14 +3,22 @@
 //! Slow by intent, some tens of milliseconds each: never on the thread of a worker.
 
 use super::limits::PASSWORD_MAX_BYTES;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{self, PasswordHasher as _, PasswordVerifier as _};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use aws_lc_rs::rand;
+use std::cell::RefCell;
 
 /// OWASP's first choice of five that cost an attacker alike (Password Storage Cheat Sheet):
 /// 19 MiB, so that many can be had at a time.
 const MEMORY_KIB: u32 = 19 * 1024;
+
+/// What each thread keeps that has hashed a password, in bytes.
+pub(crate) const THREAD_BYTES: usize = MEMORY_KIB as usize * Block::SIZE;
+
+thread_local! {
+    /// Where this thread hashes: large blocks that come and go would stay with the allocator.
+    static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Goes with [`MEMORY_KIB`].
 const PASSES: u32 = 2;
@@ -53,8 +61,17 @@ pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
     bounded(password)?;
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| PasswordError::System)?;
-    let hash = argon2()?.hash_password_with_salt(password, &salt);
-    hash.map(|hash| hash.to_string()).map_err(|_| PasswordError::System)
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|_| PasswordError::System)?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let hash = hashed(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)?;
+    let stored = PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::V0x13.into()),
+        params: ParamsString::try_from(argon2.params()).map_err(|_| PasswordError::System)?,
+        salt: Some(Salt::new(&salt).map_err(|_| PasswordError::System)?),
+        hash: Some(hash),
+    };
+    Ok(stored.to_string())
 }
 
 /// Whether this is the password of a stored hash, compared in constant time. Hashes by other
@@ -65,12 +82,43 @@ pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
 /// [`PasswordError::TooLong`], [`PasswordError::NoHash`].
 pub fn verify_password(password: &[u8], stored: &str) -> Result<bool, PasswordError> {
     bounded(password)?;
-    let (hash, _) = read(stored)?;
-    match argon2()?.verify_password(password, &hash) {
-        Ok(()) => Ok(true),
-        Err(password_hash::Error::PasswordInvalid) => Ok(false),
-        Err(_) => Err(PasswordError::NoHash),
+    let (stored, params) = read(stored)?;
+    let algorithm = Algorithm::try_from(stored.algorithm.as_str());
+    let algorithm = algorithm.map_err(|_| PasswordError::NoHash)?;
+    let version = stored.version.map_or(Ok(Version::default()), Version::try_from);
+    let version = version.map_err(|_| PasswordError::NoHash)?;
+    let argon2 = Argon2::new(algorithm, version, params);
+    let (Some(salt), Some(expected)) = (stored.salt, stored.hash) else {
+        return Err(PasswordError::NoHash);
+    };
+    // Outputs are compared in constant time.
+    Ok(hashed(&argon2, password, &salt, expected.as_bytes().len())? == expected)
+}
+
+/// The hash of a password, made in the memory of this thread. A stored one that needs more gets
+/// that for this time.
+fn hashed(
+    argon2: &Argon2<'_>,
+    password: &[u8],
+    salt: &[u8],
+    bytes: usize,
+) -> Result<Output, PasswordError> {
+    let mut buffer = [0; Output::MAX_LENGTH];
+    let out = buffer.get_mut(..bytes).ok_or(PasswordError::NoHash)?;
+    let count = argon2.params().block_count();
+    let fill = |blocks: &mut Vec<Block>, count: usize, out: &mut [u8]| {
+        let missing = count.saturating_sub(blocks.len());
+        blocks.try_reserve_exact(missing).map_err(|_| PasswordError::System)?;
+        blocks.resize(blocks.len() + missing, Block::new());
+        let hashed = argon2.hash_password_into_with_memory(password, salt, out, blocks);
+        hashed.map_err(|_| PasswordError::NoHash)
+    };
+    if count * Block::SIZE > THREAD_BYTES {
+        fill(&mut Vec::new(), count, out)?;
+    } else {
+        BLOCKS.with_borrow_mut(|blocks| fill(blocks, count, out))?;
     }
+    Output::new(out).map_err(|_| PasswordError::System)
 }
 
 /// Whether a stored hash is weaker than those that are made now: then hash the password anew when
@@ -86,11 +134,6 @@ pub fn is_outdated(stored: &str) -> Result<bool, PasswordError> {
         || params.m_cost() < MEMORY_KIB
         || params.t_cost() < PASSES
         || params.p_cost() < LANES)
-}
-
-fn argon2() -> Result<Argon2<'static>, PasswordError> {
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|_| PasswordError::System)?;
-    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
 fn bounded(password: &[u8]) -> Result<(), PasswordError> {

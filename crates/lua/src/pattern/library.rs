@@ -43,6 +43,8 @@ type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
 /// # Errors
 /// Out of memory, or the VM was opened without the libraries `string` and `table`.
 pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<Function> {
+    // What else no hook sees takes its steps from there.
+    lua.set_app_data(steps.clone());
     install_with(lua, steps, SHORT_MAX_BYTES as i64)
 }
 

@@ -27,6 +27,17 @@ impl StepsLeft {
         self.0.get()
     }
 
+    /// Takes some.
+    ///
+    /// # Errors
+    /// There were no more than that; then none is left.
+    pub fn take(&self, steps: usize) -> Result<(), OutOfSteps> {
+        let mut own = Steps::new(self.get());
+        let taken = own.take(steps);
+        self.set(own.left());
+        taken
+    }
+
     /// Whether there is nothing left.
     pub fn is_spent(&self) -> bool {
         self.get() == 0

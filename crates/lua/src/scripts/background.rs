@@ -11,7 +11,7 @@ use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
 
 use super::{Scripts, tell};
-use crate::job::{Done, Job, JobResult};
+use crate::job::{Done, Job, JobResult, Wanted};
 use crate::kept::Kept;
 use crate::letter::Letter;
 use crate::limits::{
@@ -340,7 +340,11 @@ impl Scripts {
         let job: Job = job.ok_or_else(|| "there is no job".to_owned())?;
         self.background.job_number += 1;
         let number = self.background.job_number;
-        self.jobs.submit(job, number, self.worker, self.poster.clone())?;
+        let wanted = Wanted::default();
+        self.jobs.submit(job, &wanted, number, self.worker, self.poster.clone())?;
+        if let Some(task) = vm.tasks().get(id) {
+            task.wanted = Some(wanted);
+        }
         self.background.jobs.insert(number, (Rc::clone(vm), id));
         Ok(Waits::Job)
     }
@@ -388,6 +392,11 @@ impl Scripts {
         self.tell_woken();
     }
 
+    /// A request can go on. [`Self::tell_woken`] tells it.
+    pub(super) fn wake_later(&mut self, address: Address) {
+        self.background.untold.push(address);
+    }
+
     pub(super) fn tell_woken(&mut self) {
         let poster = &self.poster;
         let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
@@ -398,7 +407,7 @@ impl Scripts {
         let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return };
-        task.result = Some(done.result);
+        (task.wanted, task.result) = (None, Some(done.result));
         match task.address {
             Some(address) => self.background.untold.push(address),
             None => {

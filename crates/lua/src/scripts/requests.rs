@@ -17,6 +17,7 @@ use crate::content;
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
+use crate::stock::Stock;
 use crate::task::{Task, TaskId, Waits};
 use crate::vm::{Fault, Handler, Operation, Step, Vm};
 
@@ -74,12 +75,10 @@ impl Scripts {
                 self.end_of(&vm, id);
                 return Outcome::Gone;
             }
-            Event::Body(_) | Event::BodyEnd(_) => {
-                let exchange = &mut *outlet.exchange;
-                let came = |task| content::came(task, event, exchange);
-                if vm.tasks().get(id).is_some_and(came) {
-                    return self.go_on(&vm, id, true, outlet);
-                }
+            Event::Body(_) | Event::BodyEnd(_)
+                if self.content_came(&vm, id, event, outlet.exchange) =>
+            {
+                return self.go_on(&vm, id, true, outlet);
             }
             Event::Writable if waits == Waits::Room => {
                 return self.go_on(&vm, id, true, outlet);
@@ -90,6 +89,9 @@ impl Scripts {
             Event::Posted(_) if vm.is_ended() => {
                 let why = "its script was replaced too often since it began".to_owned();
                 return self.fail(&vm, id, &Fault::OverTime(why), outlet);
+            }
+            Event::Posted(_) if waits == Waits::Content && is_refused(&vm, id) => {
+                return self.go_on(&vm, id, true, outlet);
             }
             Event::Posted(_) if waits == Waits::Wake && is_woken => {
                 return self.go_on(&vm, id, true, outlet);
@@ -181,7 +183,7 @@ impl Scripts {
                 },
                 Step::Waits(Operation::File) => return self.send_file(vm, id, coroutine, outlet),
                 Step::Waits(operation) => {
-                    match begin(vm, id, &operation, outlet, &mut self.lines) {
+                    match begin(vm, id, &operation, outlet, (&mut self.lines, &self.stock)) {
                         Some(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
                         None => step = self.resume(vm, id, &coroutine, (true, ""), now),
                     }
@@ -276,6 +278,7 @@ impl Scripts {
             Fault::OverTime(text) => (503, text),
         };
         let status = refused.unwrap_or(status);
+        let can_retry = refused == Some(503);
         let failure_id = self.ids.next();
         let report = format!("{shown}: {text}");
         tell(&failure_id, &report);
@@ -295,7 +298,7 @@ impl Scripts {
             outlet.exchange.abort();
             return Outcome::Answered { status, body_bytes: sent };
         }
-        Outcome::Failed(Failure { status, id: failure_id, report })
+        Outcome::Failed(Failure { status, id: failure_id, report, can_retry })
     }
 
     fn end(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) {
@@ -308,7 +311,7 @@ impl Scripts {
     #[cold]
     fn too_many(&mut self) -> Outcome {
         let report = "no more requests can be answered at once".to_owned();
-        Outcome::Failed(Failure { status: 503, id: self.ids.next(), report })
+        Outcome::Failed(Failure { status: 503, id: self.ids.next(), report, can_retry: true })
     }
 }
 
@@ -328,13 +331,19 @@ impl IntoLuaMulti for Start {
     }
 }
 
+/// Whether the content of a request was refused.
+#[cold]
+fn is_refused(vm: &Vm, id: TaskId) -> bool {
+    vm.tasks().get(id).is_some_and(|task| task.content.is_refused())
+}
+
 /// Begins what a coroutine asks for; nothing when it is done already.
 fn begin(
     vm: &Vm,
     id: TaskId,
     operation: &Operation,
     outlet: &mut Outlet<'_, '_>,
-    lines: &mut Vec<u8>,
+    (lines, stock): (&mut Vec<u8>, &Rc<Stock>),
 ) -> Option<Waits> {
     let mut tasks = vm.tasks();
     let task = tasks.get(id)?;
@@ -346,7 +355,7 @@ fn begin(
         Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // Handed on by the caller, which knows the threads.
         Operation::Job | Operation::File => Some(Waits::Job),
-        Operation::Content => content::begin(task, outlet.exchange),
+        Operation::Content => content::begin(task, outlet.exchange, stock),
         Operation::Write(text) | Operation::Flush(text) => {
             let text = text.as_bytes();
             if !task.has_begun {

@@ -14,7 +14,7 @@ use crate::plain::Plain;
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let hash = |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        Job::of(password.len(), move || match hash_password(&password) {
+        Job::password(password.len(), move || match hash_password(&password) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
         })
@@ -22,7 +22,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("hash_password", job(lua, host, hash)?)?;
     let verify = |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
-        Job::of(password.len() + stored.len(), move || match verify_password(&password, &stored) {
+        let bytes = password.len() + stored.len();
+        Job::password(bytes, move || match verify_password(&password, &stored) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
         })

@@ -57,6 +57,8 @@ pub(crate) struct Capacity {
     pub(crate) quic: bool,
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
+    /// Bytes of the scripts of the sites, all workers together.
+    pub(crate) script_bytes: u64,
 }
 
 /// What there is at start that the capacity depends on.
@@ -72,6 +74,8 @@ pub(crate) struct Load {
     pub(crate) configured: bool,
     /// Sockets of QUIC: each listener has one for each worker.
     pub(crate) datagram_sockets: usize,
+    /// Bytes of the scripts of the sites, all workers together.
+    pub(crate) script_bytes: u64,
 }
 
 impl Capacity {
@@ -80,7 +84,8 @@ impl Capacity {
     /// # Errors
     /// A budget that is too small for so many workers.
     pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load) -> Result<Self, Failure> {
-        let Load { workers, sites, external_files, configured, datagram_sockets } = load;
+        let Load { workers, sites, external_files, configured, datagram_sockets, script_bytes } =
+            load;
         // Twice: while a reload is taken up, the old state of a folder is still being served.
         let of_sites =
             2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
@@ -111,7 +116,16 @@ impl Capacity {
             + u64::from(serve.stats.is_some())
             + u64::from(tls);
         let datagram_sockets = datagram_sockets as u64;
-        Ok(Self { connections, buffer_bytes, asked, threads, tls, quic, datagram_sockets })
+        Ok(Self {
+            connections,
+            buffer_bytes,
+            asked,
+            threads,
+            tls,
+            quic,
+            datagram_sockets,
+            script_bytes,
+        })
     }
 
     /// The most memory the server can use beside the archives, while no other one is loaded.
@@ -138,7 +152,7 @@ impl Capacity {
             _ => 0,
         };
         heap_bytes += self.connections * secured as u64;
-        heap_bytes += self.buffer_bytes;
+        heap_bytes += self.buffer_bytes + self.script_bytes;
         let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
         PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
     }
@@ -168,8 +182,14 @@ mod tests {
         *serve
     }
 
-    const ONE_SITE: Load =
-        Load { workers: 2, sites: 1, external_files: 0, configured: false, datagram_sockets: 0 };
+    const ONE_SITE: Load = Load {
+        workers: 2,
+        sites: 1,
+        external_files: 0,
+        configured: false,
+        datagram_sockets: 0,
+        script_bytes: 0,
+    };
 
     fn capacity_of(serve: &Serve, descriptors: u64) -> Capacity {
         let Ok(capacity) = Capacity::new(serve, descriptors, ONE_SITE) else { panic!("{serve:?}") };
@@ -246,6 +266,8 @@ mod tests {
             assert!(secured.bound_bytes(1, io, false) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io, false) - bound, 64 << 10);
+            let more = Capacity { script_bytes: 8000, ..capacity };
+            assert_eq!(more.bound_bytes(1, io, false) - bound, 9000);
             let worker = capacity.bound_bytes(2, io, false) - bound;
             assert!(worker >= footprint::worker_bytes(io) as u64);
             let log = capacity.bound_bytes(2, io, true) - capacity.bound_bytes(2, io, false);

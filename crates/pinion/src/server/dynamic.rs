@@ -13,6 +13,7 @@ use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
+use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
 use pinion_site::{error_page, generated_fields};
@@ -229,7 +230,10 @@ fn failed(
     shows_errors: bool,
     exchange: &mut Exchange<'_>,
 ) -> u64 {
-    let lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+    let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+    if failure.can_retry {
+        lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
+    }
     let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
     let report = shows_errors.then_some(failure.report.as_str());
     let body = match page.body {

@@ -22,6 +22,8 @@ use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
+use pinion_lua::footprint::script_bytes;
+use pinion_lua::program::Program;
 
 /// Everything a server needs.
 pub(crate) struct Kit {
@@ -71,7 +73,10 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, &keys))?;
     let Opened { io, log, tls, listeners, quic, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
+    let programs = sites.iter().filter_map(|site| site.first.program());
+    let script_bytes = script_bytes(workers, programs.map(Program::allowance));
     let load = Load {
+        script_bytes,
         workers,
         sites: sites.len(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),

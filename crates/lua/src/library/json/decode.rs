@@ -1,6 +1,8 @@
 //! From a JSON text to Lua values, built where the parser meets them.
 
-use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_TEXT_MAX_BYTES};
+use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_TABLE_STEPS};
+use super::super::limits::{JSON_TEXT_MAX_BYTES, JSON_VALUE_STEPS};
+use super::Toll;
 use core::fmt;
 use mlua::{Lua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -16,7 +18,8 @@ pub(crate) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     }
     let arrays = super::arrays(lua)?;
     let failed = Cell::new(None);
-    let builder = Builder { lua, arrays: &arrays, failed: &failed, depth: 0 };
+    let toll = Toll::of(lua);
+    let builder = Builder { lua, arrays: &arrays, failed: &failed, toll: &toll, depth: 0 };
     let mut parser = serde_json::Deserializer::from_slice(text);
     // The builder counts.
     parser.disable_recursion_limit();
@@ -35,6 +38,7 @@ struct Builder<'b> {
     arrays: &'b Table,
     /// What Lua could not do: not the fault of the text.
     failed: &'b Cell<Option<mlua::Error>>,
+    toll: &'b Toll,
     /// Arrays and objects around the value.
     depth: usize,
 }
@@ -44,6 +48,7 @@ impl Builder<'_> {
         if self.depth == JSON_DEPTH_MAX_LEVELS {
             return Err(E::custom(format_args!("deeper than {JSON_DEPTH_MAX_LEVELS} levels")));
         }
+        self.lua(self.toll.take(JSON_TABLE_STEPS))?;
         Ok(Builder { depth: self.depth + 1, ..self })
     }
 
@@ -61,6 +66,7 @@ impl<'de> DeserializeSeed<'de> for Builder<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.lua(self.toll.take(JSON_VALUE_STEPS))?;
         deserializer.deserialize_any(self)
     }
 }

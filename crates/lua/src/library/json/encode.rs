@@ -1,6 +1,10 @@
 //! From Lua values to a JSON text, in one walk.
 
-use super::super::limits::{JSON_DEPTH_MAX_LEVELS, JSON_PATH_MAX_STEPS, JSON_TEXT_MAX_BYTES};
+use super::super::limits::{
+    JSON_DEPTH_MAX_LEVELS, JSON_PATH_MAX_STEPS, JSON_TABLE_STEPS, JSON_TEXT_MAX_BYTES,
+    JSON_VALUE_STEPS,
+};
+use super::Toll;
 use crate::library::shown;
 use core::ffi::c_void;
 use core::fmt::Write as _;
@@ -24,7 +28,8 @@ pub(crate) struct Style {
 /// What JSON has no words for, with the place it stands at.
 pub(crate) fn encode(lua: &Lua, value: &Value, style: &Style) -> Result<Vec<u8>> {
     let arrays = super::arrays(lua)?.to_pointer();
-    let mut encoder = Encoder { lua, style, arrays, out: Vec::new(), parents: Vec::new() };
+    let (out, parents, toll) = (Vec::new(), Vec::new(), Toll::of(lua));
+    let mut encoder = Encoder { lua, style, arrays, out, parents, toll };
     encoder.value(value).and_then(|()| encoder.bounded()).map_err(Stop::error)?;
     Ok(encoder.out)
 }
@@ -129,10 +134,12 @@ struct Encoder<'e> {
     out: Vec<u8>,
     /// The tables that are open, the root first.
     parents: Vec<*const c_void>,
+    toll: Toll,
 }
 
 impl Encoder<'_> {
     fn value(&mut self, value: &Value) -> Walked {
+        self.toll.take(JSON_VALUE_STEPS)?;
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -181,6 +188,7 @@ impl Encoder<'_> {
         self.parents.push(this);
         let is_marked = table.metatable().is_some_and(|meta| meta.to_pointer() == self.arrays);
         let length = table.raw_len();
+        self.toll.take(JSON_TABLE_STEPS + length)?;
         if is_marked || length > 0 {
             is_dense(table, length)?;
             self.items(table, length)?;

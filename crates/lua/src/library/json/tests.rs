@@ -361,3 +361,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn each_value_costs_steps_of_the_request() {
+    let lua = vm();
+    let steps = StepsLeft::new(0);
+    lua.set_app_data(steps.clone());
+    let doubling = "local t = {} for _ = 1, 60 do t = {t, t} end return json.encode(t)";
+    let many = "return json.decode('[' .. ('[],'):rep(100000) .. '[]]')";
+    for code in [doubling, many] {
+        steps.set(1_000_000);
+        let error = lua.load(code).exec().expect_err("too much").to_string();
+        assert!(error.contains("has used up its steps"), "{error}");
+        assert!(steps.is_spent());
+    }
+    steps.set(1_000_000);
+    let few = "return json.encode(json.decode('[[], {\"a\": [1, 2]}]'))";
+    assert_eq!(lua.load(few).eval::<String>().expect("few"), "[[],{\"a\":[1,2]}]");
+    assert!((990_000..1_000_000).contains(&steps.get()));
+}

@@ -1,0 +1,64 @@
+//! Room for the content of requests: what comes is counted, and when there is too much of it some
+//! requests give theirs up, so that the others are answered.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use pinion_engine::app::Event;
+use pinion_engine::exchange::Exchange;
+
+use super::Scripts;
+use crate::content;
+use crate::stock::Relief;
+use crate::task::TaskId;
+use crate::vm::Vm;
+
+impl Scripts {
+    /// Content has come, or its end; whether a handler that waits for it can go on.
+    pub(super) fn content_came(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        event: &Event<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let now_ms = exchange.now().monotonic_ms;
+        let held_bytes = vm.tasks().get(id).map_or(0, |task| {
+            content::came(task, event, now_ms);
+            task.content.held_bytes()
+        });
+        if let Some(relief) = self.stock.relief(held_bytes) {
+            self.relieve(relief, now_ms);
+        }
+        vm.tasks().get(id).is_some_and(|task| content::goes_on(task, exchange))
+    }
+
+    /// Requests give up their content until there is room: first those whose clients do not get on,
+    /// the largest before the others, then the newest. They hear of it as of other errors.
+    #[cold]
+    fn relieve(&mut self, relief: Relief, now_ms: u64) {
+        let mut holders = Vec::new();
+        for (address, (vm, id)) in &self.waiting {
+            let mut tasks = vm.tasks();
+            let Some(content) = tasks.get(*id).map(|task| &task.content) else { continue };
+            if content.is_coming() && content.held_bytes() >= relief.least_bytes {
+                let rank = match content.is_stalled(now_ms) {
+                    true => (false, Reverse(content.held_bytes() as u64)),
+                    false => (true, Reverse(content.begun_ms())),
+                };
+                holders.push((rank, *address, Rc::clone(vm), *id));
+            }
+        }
+        holders.sort_by_key(|(rank, ..)| *rank);
+        for (_, address, vm, id) in holders {
+            if self.stock.bytes() <= relief.left_bytes {
+                break;
+            }
+            if let Some(task) = vm.tasks().get(id) {
+                task.content.give_up();
+                self.wake_later(address);
+            }
+        }
+        self.tell_woken();
+    }
+}

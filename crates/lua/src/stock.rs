@@ -1,0 +1,144 @@
+//! The content of requests that a worker keeps for its scripts, outside of the memory of their VMs:
+//! counted, so that it has a bound however many clients send something and stop half way.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pinion_engine::residency;
+
+use crate::limits::{
+    CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES, CONTENT_TRIM_BYTES,
+};
+
+/// What the requests of one worker keep, together.
+#[derive(Debug, Default)]
+pub(crate) struct Stock {
+    bytes: Cell<usize>,
+    /// The most it was since memory was given back to the system.
+    peak_bytes: Cell<usize>,
+}
+
+/// What one request keeps. It is counted until this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    stock: Option<Rc<Stock>>,
+    bytes: usize,
+}
+
+/// Who has to give something up, and how much may be left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Relief {
+    /// Requests that keep so much and more.
+    pub(crate) least_bytes: usize,
+    /// What all of them may keep afterwards.
+    pub(crate) left_bytes: usize,
+}
+
+impl Stock {
+    /// How much is kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Whether a request that keeps so much has taken more than there is. The reserve is for those
+    /// that keep little, so that they are answered while others fill all the rest. More is given up
+    /// than is missing, so that it is looked for once in a while and not for each piece.
+    pub(crate) fn relief(&self, share_bytes: usize) -> Option<Relief> {
+        let for_large = CONTENT_MEMORY_MAX_BYTES - CONTENT_RESERVE_BYTES;
+        let (least_bytes, most_bytes) = match share_bytes > CONTENT_PIECE_MAX_BYTES {
+            true => (CONTENT_PIECE_MAX_BYTES + 1, for_large),
+            false => (1, CONTENT_MEMORY_MAX_BYTES),
+        };
+        let left_bytes = most_bytes - CONTENT_RESERVE_BYTES / 4;
+        (self.bytes() > most_bytes).then_some(Relief { least_bytes, left_bytes })
+    }
+
+    fn change(&self, from_bytes: usize, to_bytes: usize) {
+        let bytes = self.bytes.get() - from_bytes + to_bytes;
+        self.bytes.set(bytes);
+        self.peak_bytes.set(self.peak_bytes.get().max(bytes));
+        // An allocator keeps what lies between blocks that are in use.
+        if self.peak_bytes.get() - bytes >= CONTENT_TRIM_BYTES && bytes < CONTENT_TRIM_BYTES {
+            self.peak_bytes.set(bytes);
+            residency::release_heap();
+        }
+    }
+}
+
+impl Share {
+    /// It is part of this stock from now on.
+    pub(crate) fn belong_to(&mut self, stock: &Rc<Stock>) {
+        if self.stock.is_none() {
+            self.stock = Some(Rc::clone(stock));
+        }
+    }
+
+    /// So much is kept now.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        if let Some(stock) = &self.stock
+            && bytes != self.bytes
+        {
+            stock.change(self.bytes, bytes);
+            self.bytes = bytes;
+        }
+    }
+
+    /// How much that is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(stock: &Rc<Stock>, bytes: usize) -> Share {
+        let mut share = Share::default();
+        share.belong_to(stock);
+        share.set(bytes);
+        share
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_until_it_goes() {
+        let stock = Rc::new(Stock::default());
+        let mut one = share(&stock, 10);
+        let two = share(&stock, 5);
+        assert_eq!((stock.bytes(), one.bytes()), (15, 10));
+        one.set(3);
+        assert_eq!(stock.bytes(), 8);
+        drop(two);
+        one.belong_to(&Rc::default());
+        assert_eq!(stock.bytes(), 3, "a share stays with its stock");
+        drop(one);
+        assert_eq!(stock.bytes(), 0);
+        let mut none = Share::default();
+        none.set(7);
+        assert_eq!(none.bytes(), 0, "of no stock yet");
+    }
+
+    #[test]
+    fn those_that_keep_little_have_a_reserve() {
+        let stock = Rc::new(Stock::default());
+        let large = CONTENT_PIECE_MAX_BYTES + 1;
+        let for_large = CONTENT_MEMORY_MAX_BYTES - CONTENT_RESERVE_BYTES;
+        let mut rest = share(&stock, for_large);
+        assert_eq!(stock.relief(large), None);
+        rest.set(for_large + 1);
+        let relief = stock.relief(large).expect("too much");
+        assert_eq!(relief.least_bytes, large);
+        assert!(relief.left_bytes < for_large);
+        assert_eq!(stock.relief(large - 1), None);
+        rest.set(CONTENT_MEMORY_MAX_BYTES);
+        assert_eq!(stock.relief(large - 1), None);
+        rest.set(CONTENT_MEMORY_MAX_BYTES + 1);
+        assert_eq!(stock.relief(large - 1).expect("too much").least_bytes, 1);
+    }
+}
