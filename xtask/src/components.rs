@@ -26,7 +26,8 @@ pub(crate) struct Component {
     pub(crate) checksum: String,
     /// Its sources.
     pub(crate) folder: PathBuf,
-    /// Whether it is part of the program; else it only takes part in the build.
+    /// Whether it, or the library that it brings, is part of the program; else it only takes part
+    /// in the build.
     pub(crate) is_linked: bool,
     /// The crates it needs itself.
     pub(crate) needs: BTreeSet<Key>,
@@ -56,20 +57,29 @@ pub(crate) struct Bundled {
     pub(crate) licence: &'static str,
     /// Where its own licence text is, below the folder of the crate.
     pub(crate) licence_file: &'static str,
+    /// A file of the crate that has its version.
     header: &'static str,
-    /// The macros of the header that are its version, the first part first.
-    version: &'static [&'static str],
+    version: Version,
+}
+
+/// How a file tells a version.
+#[derive(Debug)]
+enum Version {
+    /// By macros, the first part first.
+    Macros(&'static [&'static str]),
+    /// By the last part alone, which stands behind this.
+    Behind(&'static str),
 }
 
 /// Every such library.
-pub(crate) const BUNDLED: [Bundled; 3] = [
+pub(crate) const BUNDLED: [Bundled; 4] = [
     Bundled {
         inside: "aws-lc-sys",
         name: "aws-lc",
         licence: "(Apache-2.0 OR ISC) AND Apache-2.0 AND BSD-3-Clause AND ISC AND MIT",
         licence_file: "aws-lc/LICENSE",
         header: "aws-lc/include/openssl/base.h",
-        version: &["AWSLC_VERSION_NUMBER_STRING"],
+        version: Version::Macros(&["AWSLC_VERSION_NUMBER_STRING"]),
     },
     Bundled {
         inside: "libdeflate-sys",
@@ -77,7 +87,16 @@ pub(crate) const BUNDLED: [Bundled; 3] = [
         licence: "MIT",
         licence_file: "libdeflate/COPYING",
         header: "libdeflate/libdeflate.h",
-        version: &["LIBDEFLATE_VERSION_STRING"],
+        version: Version::Macros(&["LIBDEFLATE_VERSION_STRING"]),
+    },
+    Bundled {
+        // It only has the sources: mlua-sys compiles and links them.
+        inside: "luajit-src",
+        name: "luajit",
+        licence: "MIT",
+        licence_file: "luajit2/COPYRIGHT",
+        header: "luajit_relver.txt",
+        version: Version::Behind("2.1."),
     },
     Bundled {
         inside: "zstd-sys",
@@ -86,7 +105,11 @@ pub(crate) const BUNDLED: [Bundled; 3] = [
         licence: "BSD-3-Clause",
         licence_file: "zstd/LICENSE",
         header: "zstd/lib/zstd.h",
-        version: &["ZSTD_VERSION_MAJOR", "ZSTD_VERSION_MINOR", "ZSTD_VERSION_RELEASE"],
+        version: Version::Macros(&[
+            "ZSTD_VERSION_MAJOR",
+            "ZSTD_VERSION_MINOR",
+            "ZSTD_VERSION_RELEASE",
+        ]),
     },
 ];
 
@@ -102,10 +125,18 @@ impl Bundled {
     pub(crate) fn version(&self, sources: &Path) -> Result<String> {
         let path = sources.join(self.header);
         let header = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let parts: Option<Vec<&str>> =
-            self.version.iter().map(|name| value(&header, name)).collect();
+        let names = match self.version {
+            Version::Macros(names) => names,
+            Version::Behind(front) => return Ok(format!("{front}{}", header.trim())),
+        };
+        let parts: Option<Vec<&str>> = names.iter().map(|name| value(&header, name)).collect();
         Ok(parts.with_context(|| format!("no version in {}", path.display()))?.join("."))
     }
+}
+
+/// Whether a crate has a C library that is linked.
+fn brings_library((name, _): &Key) -> bool {
+    BUNDLED.iter().any(|bundled| bundled.inside == name)
 }
 
 /// What a header says that a macro is.
@@ -163,7 +194,7 @@ impl Program {
                 licence: expression(&text(package, "license")),
                 checksum: checksums.get(&key).with_context(of)?.clone(),
                 folder: manifest.parent().with_context(of)?.to_owned(),
-                is_linked: linked.contains_key(&key),
+                is_linked: linked.contains_key(&key) || brings_library(&key),
                 needs: others.collect(),
             };
             ensure!(!component.licence.is_empty(), "{} has no licence", of());

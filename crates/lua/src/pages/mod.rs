@@ -76,13 +76,18 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("ESCAPED_MAX", ESCAPED_MAX)?;
     host.raw_set("ESCAPED_MAX_BYTES", ESCAPED_MAX_BYTES)?;
     let (escapers, takes_numbers) = (lua.create_table()?, lua.create_table()?);
+    let markup = lua.create_table()?;
     for context in Context::ALL {
         let Some(escape) = escaper(context) else { continue };
         escapers.raw_set(context.function(), function(lua, escape)?)?;
         takes_numbers.raw_set(context.function(), context.takes_numbers())?;
+        // Without a compiler one call is less than several.
+        let is_markup = matches!(context, Context::Text | Context::Attribute);
+        markup.raw_set(context.function(), is_markup && cfg!(feature = "luajit"))?;
     }
     host.raw_set("escapers", escapers)?;
     host.raw_set("takes_numbers", takes_numbers)?;
+    host.raw_set("is_markup", markup)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;

@@ -5,7 +5,8 @@ local host, prelude = ...
 
 local concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack =
     table.concat, error, getmetatable, ipairs, pairs, pcall, select, tostring, type, unpack
-local format, huge, isyieldable = string.format, math.huge, coroutine.isyieldable
+local find, format, huge, isyieldable =
+    string.find, string.format, math.huge, coroutine.isyieldable
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
 local child, current, wake, watch =
@@ -32,17 +33,34 @@ local function shown(value)
     error("a " .. kind .. " cannot be shown; show one of its fields, or encode it", 3)
 end
 
+-- Whether a short text has nothing that is escaped in text or in attributes of HTML. LuaJIT compiles
+-- a search for one byte, which costs a fraction of a call of the host.
+local function is_plain(text)
+    return #text <= KNOWN_BYTES
+        and not (
+            find(text, "&", 1, true)
+            or find(text, "<", 1, true)
+            or find(text, ">", 1, true)
+            or find(text, '"', 1, true)
+            or find(text, "'", 1, true)
+            or find(text, "`", 1, true)
+        )
+end
+
 -- Numbers need no escaping where they have only harmless signs.
-local function escaper(escape, takes_numbers)
+local function escaper(escape, takes_numbers, is_markup)
     -- Pages show the same short texts again and again, and a look into a table is compiled.
     local known, count = {}, 0
     return function(value)
-        local escaped = known[value]
-        if escaped then
-            return escaped
-        end
         local kind = type(value)
         if kind == "string" then
+            if is_markup and is_plain(value) then
+                return value
+            end
+            local escaped = known[value]
+            if escaped then
+                return escaped
+            end
             escaped = escape(value)
             if #value <= KNOWN_BYTES then
                 if count == KNOWN then
@@ -69,7 +87,7 @@ end
 
 local escapers = { format = format }
 for name, escape in pairs(host.escapers) do
-    escapers[name] = escaper(escape, host.takes_numbers[name])
+    escapers[name] = escaper(escape, host.takes_numbers[name], host.is_markup[name])
 end
 function escapers.esc_raw(value)
     if type(value) == "string" then

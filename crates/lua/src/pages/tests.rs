@@ -1,5 +1,6 @@
 //! Pages through a VM: what they show.
 
+use super::escape;
 use super::trial::{Site, alone, program};
 use crate::program::Program;
 
@@ -29,6 +30,20 @@ fn values_are_escaped_by_where_they_stand() {
     ] {
         assert_eq!(alone(page), shown, "{page}");
     }
+}
+
+#[test]
+fn each_sign_is_escaped_as_such() {
+    let page = "<?lu for sign = 0, 127 do local x = 'a' .. string.char(sign) .. 'b' ?>\
+                #[[x]]<p title=\"#[[x]]\"><?lu end ?>";
+    let mut expected = Vec::new();
+    for sign in 0..=127 {
+        let text = [b'a', sign, b'b'];
+        let shown = |escaped: Option<Vec<u8>>| escaped.unwrap_or_else(|| text.to_vec());
+        expected.extend(shown(escape::html(&text)));
+        expected.extend([b"<p title=\"", &*shown(escape::attribute(&text)), b"\">"].concat());
+    }
+    assert_eq!(alone(page).as_bytes(), expected);
 }
 
 #[test]

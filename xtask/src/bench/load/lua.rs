@@ -1,7 +1,7 @@
 //! What an answer by Lua costs: the part of the table of scenarios that is about it.
 
 use super::programs::{Content, Program};
-use super::scenario::{Ask, CONNECTIONS, Case, Comparison, PINION, Scenario, cpu};
+use super::scenario::{Ask, Case, PINION, Scenario, cpu, scenario};
 use super::site::ROWS_BYTES;
 
 /// In the order of the report.
@@ -58,27 +58,22 @@ fn hello(seconds: u32) -> Scenario {
 fn template(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION.iter().copied() {
-        for (what, path) in [("file", "/plain"), ("template", "/rows?name=you")] {
+        for (what, path) in
+            [("file", "/plain"), ("template", "/rows?name=you"), ("new texts", "/names")]
+        {
             let ask = Ask { body_bytes: Some(ROWS_BYTES as u64), ..Ask::new(path) };
             cases.push(scripted(label(program, what), program, Content::Pages, ask));
         }
-        comparisons.push(cpu(label(program, "template"), label(program, "file"), 3.0));
+        for what in ["template", "new texts"] {
+            comparisons.push(cpu(label(program, what), label(program, "file"), 3.0));
+        }
     }
     scenario(
         "lua-template",
-        "A page of 16 KiB from a template with 200 values in it, beside the same page as a file.",
+        "A page of 16 KiB from a template with 200 values in it, all of them one text or 200 others \
+         for each request, beside the same page as a file.",
         seconds,
         cases,
         comparisons,
     )
-}
-
-fn scenario(
-    name: &str,
-    about: &'static str,
-    seconds: u32,
-    cases: Vec<Case>,
-    comparisons: Vec<Comparison>,
-) -> Scenario {
-    Scenario { name: name.to_owned(), about, connections: CONNECTIONS, seconds, cases, comparisons }
 }

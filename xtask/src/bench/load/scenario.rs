@@ -290,7 +290,8 @@ fn large(seconds: u32) -> Scenario {
     )
 }
 
-fn scenario(
+/// A comparison with as many connections as all have that say nothing else.
+pub(crate) fn scenario(
     name: &str,
     about: &'static str,
     seconds: u32,

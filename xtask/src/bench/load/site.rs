@@ -69,7 +69,8 @@ pub(crate) fn script(state: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// A page of a template with 200 values in it, and the same page as a file.
+/// Pages of templates with 200 values in them, one text again and again or 200 others for each
+/// request, and the first of them as a file.
 pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
     const ROWS: usize = 200;
     const NAME: &str = "you";
@@ -79,13 +80,21 @@ pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
         format!("<p class=\"row\">{value}, {}</p>\n", ".".repeat(filler))
     };
     let bare = row(NAME, 0).len();
-    let page = |value: &str| -> String {
+    let page = |value: &dyn Fn(usize) -> String| -> String {
         // What does not divide goes into the last ones.
         let (each, more) = (ROWS_BYTES / ROWS - bare, ROWS_BYTES % ROWS);
-        (0..ROWS).map(|at| row(value, each + usize::from(at < more))).collect()
+        (0..ROWS).map(|at| row(&value(at), each + usize::from(at < more))).collect()
     };
-    fs::write(root.join("plain.html"), page(NAME))?;
-    fs::write(root.join("rows.dyn.html"), page("#[[query.name]]"))?;
+    fs::write(root.join("plain.html"), page(&|_| NAME.to_owned()))?;
+    fs::write(root.join("rows.dyn.html"), page(&|_| "#[[query.name]]".to_owned()))?;
+    // As long as the one name, and more of them than a server could remember.
+    let names = "local names = {}\nfor at = 0, 0xfff do\n    names[at] = (\"%03x\"):format(at)\nend\n\
+                 return names\n";
+    fs::write(root.join("names.lua"), names)?;
+    let begin =
+        format!("<?lu local names, at = require \"names\", math.random(0, 0xfff - {ROWS}) ?>");
+    let rows = page(&|at| format!("#[[names[at + {at}]]]"));
+    fs::write(root.join("names.dyn.html"), begin + &rows)?;
     Ok(root)
 }
 
