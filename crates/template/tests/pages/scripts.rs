@@ -40,15 +40,23 @@ fn a_function_writes_only_where_it_stands() {
         format!("<?lu {show} ?><a href=\"<?lu show(query.x) ?>\">"),
         format!("<?lu {show} ?><p title='#[[show(1)]]'>"),
         format!("<?lu {show} local function f() show(1) end ?><script><?lu f() ?></script>"),
-        format!("<?lu {show} local function f() return function() show(1) end end ?><!--<?lu f()()?>"),
+        format!(
+            "<?lu {show} local function f() return function() show(1) end end ?>\
+             <!--<?lu f()()?>"
+        ),
         "<?lu local show = function(v) ```$``` end ?><script><?lu show(1) ?></script>".into(),
         "<?lu local show show = function(v) ```$``` end ?><script><?lu show(1) ?></script>".into(),
         "<?lu local show function show(v) ```$``` end ?><script><?lu show(1) ?></script>".into(),
-        "<?lu local f, ui = 1, {} function ui.a.show() ```$``` end ?><script><?lu ui.show() ?>".into(),
+        "<?lu local f, ui = 1, {} function ui.a.show() ```$``` end ?><script>\
+         <?lu ui.show() ?>"
+            .into(),
         "<?lu local ui = { show = function() ```$``` end } ?><script><?lu ui:show() ?>".into(),
-        "<?lu local f local function g() f() end function f() ```$``` end ?><script><?lu g() ?>".into(),
+        "<?lu local f local function g() f() end function f() ```$``` end ?><script>\
+         <?lu g() ?>"
+            .into(),
         "<?lu local function f(n) ?><p title='<?lu f(n) ?>'>$<?lu end ?>".into(),
-        "<?lu local t = {} t.f = function() ```$``` end ?><script><?lu function t.f() ```$``` end\nt.f() ?>"
+        "<?lu local t = {} t.f = function() ```$``` end ?><script>\
+         <?lu function t.f() ```$``` end\nt.f() ?>"
             .into(),
     ];
     refused("another kind of place", &pages.each_ref().map(String::as_str));
