@@ -37,5 +37,13 @@ pub const SCRIPT_NESTING_MAX: usize = 32;
 /// Bytes of a name of HTML that are kept: all that mean something are shorter.
 pub const NAME_MAX_BYTES: usize = 24;
 
+/// Bytes of a reference at the end of a text that are kept for what follows. The longest name has
+/// 31, and nobody writes as many zeros in front of a number.
+pub const REFERENCE_MAX_BYTES: usize = 64;
+
+/// Readings of a script that are followed at once, see `place::script`. Most of them meet again
+/// soon; nobody writes as many that do not.
+pub const SCRIPT_READINGS_MAX: usize = 8;
+
 /// Characters of the source that an error quotes.
 pub const QUOTE_MAX_CHARS: usize = 40;

@@ -60,6 +60,21 @@ pub(super) fn url_path(text: &[u8]) -> Option<Vec<u8>> {
     replaced(text, |byte| !is_unreserved(byte) && byte != b'/', percent)
 }
 
+/// A part of the path of a URL, right behind a `/` with which the URL begins. `//` would lead to
+/// another host, be the second `/` of the value or stand behind an empty one; `/.` leads where `/`
+/// does.
+pub(super) fn url_root(text: &[u8]) -> Option<Vec<u8>> {
+    match text {
+        [] => Some(b".".to_vec()),
+        [b'/', rest @ ..] => {
+            let mut out = b"%2F".to_vec();
+            out.extend(url_path(rest).unwrap_or_else(|| rest.to_vec()));
+            Some(out)
+        }
+        _ => url_path(text),
+    }
+}
+
 /// A part of a query or a fragment.
 pub(super) fn url_query(text: &[u8]) -> Option<Vec<u8>> {
     replaced(text, |byte| !is_unreserved(byte), percent)

@@ -131,6 +131,7 @@ fn escaper(context: Context) -> Option<Escape> {
         Context::Name => escape::name,
         Context::Url => escape::url,
         Context::UrlPath => escape::url_path,
+        Context::UrlRoot => escape::url_root,
         Context::UrlQuery => escape::url_query,
         Context::ScriptString => escape::script_string,
         Context::Style => escape::style,

@@ -14,6 +14,9 @@ fn values_are_escaped_by_where_they_stand() {
         ("<a href='#[['javascript:alert(1)']]'>", "<a href='about:invalid'>"),
         ("<a href='#[['/a?b=c&d']]'>", "<a href='/a?b=c&amp;d'>"),
         ("<a href='/x/#[['a b/?']]?q=#[['a&b/']]'>", "<a href='/x/a%20b/%3F?q=a%26b%2F'>"),
+        ("<script src='/#[['/evil/x.js']]'>", "<script src='/%2Fevil/x.js'>"),
+        ("<a href='/#[[nil]]/#[['evil']]'>", "<a href='/./evil'>"),
+        ("<set to='#[['javascript:x']]'>", "<set to='about:invalid'>"),
         (
             "<script>x = #[[{ 'a</script>', 1 }]]</script>",
             "<script>x = [\"a\\u003c/script\\u003e\",1]</script>",

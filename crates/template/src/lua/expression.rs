@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::functions::Callee;
 use super::parser::Parser;
 use super::scope::Meaning;
 use super::stream::Item;
@@ -10,6 +11,8 @@ use crate::problem::Problem;
 pub(super) struct Chain<'a> {
     /// A plain name, and nothing behind it.
     pub(super) name: Option<(&'a [u8], Meaning)>,
+    /// The field that it ends with.
+    field: Option<&'a [u8]>,
     pub(super) is_call: bool,
     /// A field or an index, which can be set.
     pub(super) is_place: bool,
@@ -44,15 +47,20 @@ const BINARY: &[(&str, u8, u8)] = &[
 const UNARY: u8 = 12;
 
 impl<'a> Parser<'a> {
-    /// One or more, with commas; how many.
-    pub(super) fn expressions(&mut self) -> Result<usize, Problem> {
-        let mut count = 1;
-        self.expression()?;
+    /// One or more, with commas; for each, which function it is, by rank.
+    pub(super) fn expressions(&mut self) -> Result<Vec<Option<usize>>, Problem> {
+        let mut found = vec![self.maybe_function()?];
         while self.take(",") {
-            self.expression()?;
-            count += 1;
+            found.push(self.maybe_function()?);
         }
-        Ok(count)
+        Ok(found)
+    }
+
+    /// An expression; which function it is, by rank.
+    fn maybe_function(&mut self) -> Result<Option<usize>, Problem> {
+        let function = self.is_next("function").then(|| self.functions.next());
+        self.expression()?;
+        Ok(function)
     }
 
     pub(super) fn expression(&mut self) -> Result<(), Problem> {
@@ -116,7 +124,7 @@ impl<'a> Parser<'a> {
 
     /// A name or something in brackets, with fields, indexes and calls behind it.
     pub(super) fn suffixed(&mut self) -> Result<Chain<'a>, Problem> {
-        let mut chain = Chain { name: None, is_call: false, is_place: false };
+        let mut chain = Chain { name: None, field: None, is_call: false, is_place: false };
         if self.is_next("(") {
             let line = self.stream.line();
             self.stream.advance();
@@ -130,11 +138,11 @@ impl<'a> Parser<'a> {
         }
         let mut last = self.stream.behind();
         while let Item::Token(token) = self.stream.now() {
-            let (mut is_call, mut is_place) = (false, false);
+            let (mut is_call, mut is_place, mut field) = (false, false, None);
             match token.kind {
                 Kind::Fixed(".") => {
                     self.stream.advance();
-                    self.field_name()?;
+                    field = Some(self.field_name()?);
                     is_place = true;
                 }
                 Kind::Fixed("[") => {
@@ -145,21 +153,40 @@ impl<'a> Parser<'a> {
                 }
                 Kind::Fixed(":") => {
                     self.stream.advance();
-                    self.field_name()?;
+                    chain = Chain { name: None, field: Some(self.field_name()?), ..chain };
+                    self.called(&chain);
                     last = self.stream.behind();
                     self.arguments(last)?;
                     is_call = true;
                 }
                 Kind::Fixed("(" | "{") | Kind::String => {
+                    self.called(&chain);
                     self.arguments(last)?;
                     is_call = true;
                 }
                 _ => break,
             }
-            chain = Chain { name: None, is_call, is_place };
+            chain = Chain { name: None, field, is_call, is_place };
             last = self.stream.behind();
         }
         Ok(chain)
+    }
+
+    /// What a function is called by that is put there.
+    pub(super) fn callee(&self, chain: &Chain<'a>) -> Option<Callee<'a>> {
+        match chain.name {
+            Some((_, meaning)) => self.variable(meaning),
+            None => chain.field.map(Callee::Field),
+        }
+    }
+
+    /// Notes a call.
+    fn called(&mut self, chain: &Chain<'a>) {
+        let name = chain.name.map(|(name, _)| name).or(chain.field);
+        if let (Some(callee), Some(name)) = (self.callee(chain), name) {
+            let at = (self.stream.path(), self.stream.line());
+            self.functions.call(callee, name, &self.place, at);
+        }
     }
 
     /// What a call is given. `last` is the piece and the line where what is called ends.
@@ -195,15 +222,18 @@ impl<'a> Parser<'a> {
         while !self.is_next("}") {
             let is_named = matches!(self.stream.now(), Item::Token(t) if t.kind == Kind::Name)
                 && self.stream.second().is_some_and(|t| t.kind == Kind::Fixed("="));
+            let mut name = None;
             if is_named {
-                self.field_name()?;
+                name = Some(self.field_name()?);
                 self.expect("=")?;
             } else if self.take("[") {
                 self.expression()?;
                 self.expect("]")?;
                 self.expect("=")?;
             }
-            self.expression()?;
+            if let Some(rank) = self.maybe_function()? {
+                self.functions.name(rank, name.map(Callee::Field));
+            }
             if !self.take(",") && !self.take(";") {
                 break;
             }

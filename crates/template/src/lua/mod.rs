@@ -10,6 +10,7 @@
 //! | `parser` | pages, values, and what all that follows needs |
 //! | `statement` | statements |
 //! | `expression` | expressions |
+//! | `functions` | functions that write text, and where they are called |
 //! | `scope` | names that are declared, labels, Lua's limits |
 //!
 //! The language is what LuaJIT and Lua 5.4 have, together; what only one of them takes is refused
@@ -17,6 +18,7 @@
 //! at the front of a line never calls what stands on the line before it.
 
 mod expression;
+mod functions;
 mod lexer;
 mod literal;
 mod parser;

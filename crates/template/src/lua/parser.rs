@@ -3,6 +3,7 @@
 //! While it reads, the parser moves through the HTML too, by the branches and loops of Lua: what
 //! follows an `if` stands in one place of the page whichever branch ran, or the page is refused.
 
+use super::functions::{Callee, Functions};
 use super::scope::{Meaning, Refused, Scopes};
 use super::statement::{Flow, is_end};
 use super::stream::{Item, Stream};
@@ -36,6 +37,11 @@ pub(crate) struct Parser<'a> {
     /// How many calls were read.
     pub(super) calls: usize,
     pub(super) place: Place,
+    pub(super) functions: Functions<'a>,
+    /// For each loop around, the place where its `break`s leave it, if there was one.
+    pub(super) breaks: Vec<Option<Place>>,
+    /// For each function around, where it began.
+    pub(super) begun: Vec<Place>,
     pub(super) report: Report,
     /// The serial number of the first name that was lent.
     first_lent: u32,
@@ -49,7 +55,19 @@ impl<'a> Parser<'a> {
         let scopes = Scopes::default();
         let report = Report::default();
         let (nesting, calls, first_lent) = (0, 0, 0);
-        Self { stream, scopes, nesting, calls, place, report, first_lent, may_set_globals }
+        Self {
+            stream,
+            scopes,
+            nesting,
+            calls,
+            place,
+            functions: Functions::default(),
+            breaks: Vec::new(),
+            begun: Vec::new(),
+            report,
+            first_lent,
+            may_set_globals,
+        }
     }
 
     /// Reads a page. `own` are names of the generated code, `lent` what the server lends.
@@ -74,6 +92,7 @@ impl<'a> Parser<'a> {
         }
         let closed = parser.scopes.close_function();
         parser.allowed(closed)?;
+        parser.functions.check()?;
         Ok(parser.report)
     }
 
@@ -104,10 +123,6 @@ impl<'a> Parser<'a> {
 
     /// A value in the text.
     pub(super) fn show(&mut self, show: &'a Show) -> Done {
-        let context = match self.place.value(show.raw) {
-            Ok(context) => context,
-            Err(what) => return self.fail(what),
-        };
         let calls = self.calls;
         let within = self.stream.of_show(show);
         let outer = std::mem::replace(&mut self.stream, within);
@@ -116,6 +131,12 @@ impl<'a> Parser<'a> {
             return self.unexpected("`]]` or an operator");
         }
         self.stream = outer;
+        // What it calls may write before it.
+        let context = match self.place.value(show.raw) {
+            Ok(context) => context,
+            Err(what) => return self.fail(what),
+        };
+        self.functions.write();
         self.own("__o")?;
         self.own(context.variable())?;
         if show.conversion.is_some() {
@@ -147,7 +168,11 @@ impl<'a> Parser<'a> {
     /// The body of a function, whose text begins and ends in one place; `end` is left to read.
     pub(super) fn returning(&mut self, end: &'static str, line: u32) -> Done {
         let before = self.place.clone();
+        self.functions.open(&before);
+        self.begun.push(before.clone());
         let flow = self.statements()?;
+        self.begun.pop();
+        self.functions.close();
         if end == "?>" {
             match self.stream.now() {
                 Item::AsyncClose => self.stream.advance(),
@@ -162,6 +187,14 @@ impl<'a> Parser<'a> {
         self.place = before;
         let closed = self.scopes.close_function();
         self.allowed(closed)
+    }
+
+    /// The text of a function that is left by `return` has come to where it began.
+    pub(super) fn left_by_return(&self, line: u32) -> Done {
+        match self.begun.last() {
+            Some(before) if before.joined(&self.place).is_none() => self.torn("return", line),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn torn<T>(&self, word: &str, line: u32) -> Done<T> {
@@ -183,6 +216,13 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(meaning)
+    }
+
+    /// What a function is called by that a variable holds, if the page can have put it there.
+    pub(super) fn variable(&self, meaning: Meaning) -> Option<Callee<'a>> {
+        let Meaning::Local { serial, .. } = meaning else { return None };
+        let rank = serial.wrapping_sub(self.first_lent) as usize;
+        (rank >= self.report.lent.len()).then_some(Callee::Local(serial))
     }
 
     /// A name that is a variable.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
+use crate::place::Place;
 
 /// What a name is at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ struct Block<'a> {
     /// Variables without a name.
     hidden: usize,
     is_loop: bool,
-    labels: HashMap<&'a [u8], usize>,
+    /// With the places of the page where they stand.
+    labels: HashMap<&'a [u8], Place>,
     gotos: Vec<Goto<'a>>,
 }
 
@@ -53,6 +55,27 @@ struct Goto<'a> {
     line: u32,
     /// How many locals there were.
     locals: usize,
+    /// Where in the page it stands.
+    place: Place,
+}
+
+impl Goto<'_> {
+    /// The place where both this and what stands at `place` go on.
+    fn joined(&self, place: &Place) -> Result<Place, Refused> {
+        place.joined(&self.place).ok_or_else(|| {
+            let name = String::from_utf8_lossy(self.name);
+            let what = format!(
+                "`goto {name}` and its label stand in different places of the page, such as \
+                 inside and outside of a tag or an attribute"
+            );
+            (what, Some(self.line))
+        })
+    }
+
+    /// A way back: what follows the label has been read already.
+    fn goes_back(&self, label: &Place) -> Result<(), Refused> {
+        self.joined(label).map(|_| ())
+    }
 }
 
 /// An error without its place; that of a `goto` has its line.
@@ -116,8 +139,9 @@ impl<'a> Scopes<'a> {
                 let what = format!("`goto {name}` has no label `::{name}::` that it can see");
                 return Err((what, Some(goto.line)));
             };
-            if !outer.labels.contains_key(goto.name) {
-                outer.gotos.push(Goto { locals: goto.locals.min(block.first), ..goto });
+            match outer.labels.get(goto.name) {
+                Some(label) => goto.goes_back(label)?,
+                None => outer.gotos.push(Goto { locals: goto.locals.min(block.first), ..goto }),
             }
         }
         Ok(())
@@ -129,32 +153,45 @@ impl<'a> Scopes<'a> {
         self.blocks[first..].iter().any(|block| block.is_loop)
     }
 
-    pub(crate) fn goto(&mut self, name: &'a [u8], line: u32) {
+    /// A `goto`, at a place of the page.
+    pub(crate) fn goto(&mut self, name: &'a [u8], line: u32, place: &Place) -> Result<(), Refused> {
         let locals = self.locals.len();
-        if let Some(block) = self.blocks.last_mut()
-            && !block.labels.contains_key(name)
-        {
-            block.gotos.push(Goto { name, line, locals });
+        let Some(block) = self.blocks.last_mut() else { return Ok(()) };
+        let goto = Goto { name, line, locals, place: place.clone() };
+        match block.labels.get(name) {
+            Some(label) => goto.goes_back(label)?,
+            None => block.gotos.push(goto),
         }
+        Ok(())
     }
 
-    /// A label; `is_last` if nothing but the end of its block follows.
-    pub(crate) fn label(&mut self, name: &'a [u8], is_last: bool) -> Result<(), Refused> {
+    /// A label at a place of the page; `is_last` if nothing but the end of its block follows. The
+    /// place where what follows stands, by whichever way.
+    pub(crate) fn label(
+        &mut self,
+        name: &'a [u8],
+        is_last: bool,
+        place: &Place,
+    ) -> Result<Place, Refused> {
         let here = self.locals.len();
-        let Some(block) = self.blocks.last_mut() else { return Ok(()) };
+        let mut place = place.clone();
+        let Some(block) = self.blocks.last_mut() else { return Ok(place) };
         let shown = String::from_utf8_lossy(name);
-        if block.labels.insert(name, here).is_some() {
+        if block.labels.contains_key(name) {
             return Err((format!("a second label `::{shown}::`"), None));
         }
         // What is behind the last statement of a block is outside of all its variables.
-        let here = if is_last { block.first } else { here };
-        let into = block.gotos.iter().find(|goto| goto.name == name && goto.locals < here);
-        if let Some(goto) = into {
-            let what = format!("`goto {shown}` jumps over a `local` that its label can see");
-            return Err((what, Some(goto.line)));
+        let from = if is_last { block.first } else { here };
+        for goto in block.gotos.iter().filter(|goto| goto.name == name) {
+            if goto.locals < from {
+                let what = format!("`goto {shown}` jumps over a `local` that its label can see");
+                return Err((what, Some(goto.line)));
+            }
+            place = goto.joined(&place)?;
         }
         block.gotos.retain(|goto| goto.name != name);
-        Ok(())
+        block.labels.insert(name, place.clone());
+        Ok(place)
     }
 
     /// Declares a local of the present function.

@@ -1,5 +1,6 @@
 //! Statements.
 
+use super::functions::Callee;
 use super::parser::{Done, Parser};
 use super::scope::{Meaning, Refused};
 use super::stream::{Item, Stream};
@@ -23,8 +24,9 @@ impl<'a> Parser<'a> {
             match self.stream.now() {
                 Item::End | Item::AsyncClose => return Ok(Flow::Through),
                 Item::Token(token) if is_end(token.kind) => return Ok(Flow::Through),
-                Item::Token(Token { kind: Kind::Fixed("return"), .. }) => {
+                Item::Token(Token { kind: Kind::Fixed("return"), line, .. }) => {
                     self.stream.advance();
+                    self.left_by_return(line)?;
                     let is_token = matches!(self.stream.now(), Item::Token(_));
                     if is_token && !self.is_block_end() && !self.is_next(";") {
                         self.expressions()?;
@@ -61,7 +63,15 @@ impl<'a> Parser<'a> {
         self.stream.advance();
         if word == "goto" {
             let name = self.name()?;
-            self.scopes.goto(name, line);
+            let gone = self.scopes.goto(name, line, &self.place);
+            return self.allowed(gone);
+        }
+        if let Some(exit) = self.breaks.last_mut() {
+            let joined = exit.as_ref().map_or(Some(self.place.clone()), |p| p.joined(&self.place));
+            if joined.is_none() {
+                return self.torn("break", line);
+            }
+            *exit = joined;
         }
         Ok(())
     }
@@ -70,6 +80,10 @@ impl<'a> Parser<'a> {
         match self.stream.now() {
             Item::Text(bytes) => {
                 self.place.text(bytes);
+                // Space between blocks means the same everywhere.
+                if !bytes.trim_ascii().is_empty() {
+                    self.functions.write();
+                }
                 // Its two variables.
                 let hidden = self.scopes.hide(2);
                 self.allowed(hidden)?;
@@ -166,21 +180,24 @@ impl<'a> Parser<'a> {
         self.allowed(declared)?;
         let before = self.place.clone();
         self.scopes.open_block(true);
+        self.breaks.push(None);
         let flow = self.statements()?;
         self.end("end", "loop", line)?;
         self.settle(flow, before, line)
     }
 
-    /// A loop may have run any number of times.
+    /// A loop may have run any number of times, and have been left by a `break`.
     fn settle(&mut self, flow: Flow, before: Place, line: u32) -> Done {
-        self.place = if flow == Flow::Left {
-            before
-        } else {
-            match before.joined(&self.place) {
-                Some(place) => place,
+        let exit = self.breaks.pop().flatten();
+        let through = (flow == Flow::Through).then(|| self.place.clone());
+        let mut after = before;
+        for way in through.into_iter().chain(exit) {
+            match after.joined(&way) {
+                Some(place) => after = place,
                 None => return self.torn("loop", line),
             }
-        };
+        }
+        self.place = after;
         Ok(())
     }
 
@@ -195,7 +212,7 @@ impl<'a> Parser<'a> {
         if !is_numeric {
             self.expect("in")?;
         }
-        let count = self.expressions()?;
+        let count = self.expressions()?.len();
         if is_numeric && !(2..=3).contains(&count) {
             return self.fail("`for` counts by two or three numbers: first, last and step");
         }
@@ -214,6 +231,7 @@ impl<'a> Parser<'a> {
         let before = self.place.clone();
         self.stream.advance();
         self.scopes.open_block(true);
+        self.breaks.push(None);
         let flow = self.statements()?;
         self.expect_end("until", "repeat", line)?;
         // It sees what was declared in the loop.
@@ -228,17 +246,21 @@ impl<'a> Parser<'a> {
         let at = self.stream.clone();
         let name = self.name()?;
         let meaning = self.resolve(name)?;
+        let mut callee = self.variable(meaning);
         let (mut is_field, mut is_method) = (false, false);
         while !is_method && (self.is_next(".") || self.is_next(":")) {
             is_method = self.is_next(":");
             is_field = true;
             self.stream.advance();
-            self.field_name()?;
+            callee = Some(Callee::Field(self.field_name()?));
         }
         if !is_field {
             self.refuse_setting(meaning, name, &at, true)?;
         }
-        self.body(is_method, line)
+        let rank = self.functions.next();
+        self.body(is_method, line)?;
+        self.functions.name(rank, callee);
+        Ok(())
     }
 
     /// The parameters and the body of a function.
@@ -277,7 +299,11 @@ impl<'a> Parser<'a> {
             let name = self.name()?;
             let declared = self.scopes.declare(name, false);
             self.allowed(declared)?;
-            return self.body(false, line);
+            let meaning = self.resolve(name)?;
+            let (rank, callee) = (self.functions.next(), self.variable(meaning));
+            self.body(false, line)?;
+            self.functions.name(rank, callee);
+            return Ok(());
         }
         let mut names = Vec::new();
         loop {
@@ -287,12 +313,15 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        if self.take("=") {
-            self.expressions()?;
-        }
-        for (name, constant) in names {
+        let values = if self.take("=") { self.expressions()? } else { Vec::new() };
+        let functions = values.into_iter().chain(std::iter::repeat(None));
+        for ((name, constant), function) in names.into_iter().zip(functions) {
             let declared = self.scopes.declare(name, constant);
             self.allowed(declared)?;
+            if let Some(rank) = function {
+                let meaning = self.resolve(name)?;
+                self.functions.name(rank, self.variable(meaning));
+            }
         }
         Ok(())
     }
@@ -319,8 +348,9 @@ impl<'a> Parser<'a> {
             self.nested(Self::label)?;
         }
         let is_last = self.is_block_end() && !self.is_next("until");
-        let labelled = self.scopes.label(name, is_last);
-        self.allowed(labelled)
+        let labelled = self.scopes.label(name, is_last, &self.place);
+        self.place = self.allowed(labelled)?;
+        Ok(())
     }
 
     /// A call, or one or more variables that get values.
@@ -333,7 +363,9 @@ impl<'a> Parser<'a> {
             }
             return self.unexpected("`=` or a call");
         }
+        let mut callees = Vec::new();
         loop {
+            callees.push(self.callee(&target));
             match target.name {
                 Some((name, meaning)) => self.refuse_setting(meaning, name, &at, false)?,
                 None if !target.is_place => {
@@ -348,7 +380,13 @@ impl<'a> Parser<'a> {
             target = self.nested(Self::suffixed)?;
         }
         self.expect("=")?;
-        self.expressions().map(|_| ())
+        let values = self.expressions()?;
+        for (callee, function) in callees.into_iter().zip(values) {
+            if let Some(rank) = function {
+                self.functions.name(rank, callee);
+            }
+        }
+        Ok(())
     }
 
     /// Fails if a name cannot be set; `at` is where it stands.

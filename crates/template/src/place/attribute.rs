@@ -1,39 +1,41 @@
 //! What the value of an attribute is.
 
-use std::borrow::Cow;
-
 use super::context::Context;
+use super::reference::decoded;
 use super::script::Script;
 use super::style::Style;
+use super::url::Url;
 
 /// A place in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) struct Value {
+    kind: Kind,
+    /// The front of a reference that has not ended yet.
+    cut: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
     Text,
     Url(Url),
     Script(Script),
     Style(Style),
-    /// HTML again, or a value whose attribute has a name that is not known.
+    /// No value can stand here; why.
     Refused(&'static str),
 }
 
-/// How far into a URL; a later part is escaped more strictly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Url {
-    Start,
-    Path,
-    Query,
-}
-
-/// Attributes that are URLs, of all elements of HTML and SVG.
+/// Attributes that are URLs, of all elements of HTML and SVG, without what stands before a colon.
 const URLS: &[&[u8]] = &[
     b"action",
     b"background",
+    b"base",
+    b"by",
     b"cite",
     b"classid",
     b"codebase",
     b"data",
     b"formaction",
+    b"from",
     b"href",
     b"icon",
     b"longdesc",
@@ -42,59 +44,73 @@ const URLS: &[&[u8]] = &[
     b"poster",
     b"profile",
     b"src",
+    // With `by`, `from` and `values`: what SVG animates may be an `href`.
+    b"to",
     b"usemap",
-    b"xlink:href",
-    b"xml:base",
+    b"values",
 ];
 
 impl Value {
     /// The front of the value of an attribute, by its name in small letters. None: the name is
     /// made at run time.
     pub(crate) fn of_attribute(name: Option<&[u8]>) -> Self {
-        match name {
-            None => Self::Refused("a value in an attribute whose name is a value too"),
-            Some(b"srcdoc") => {
-                Self::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
+        let local = name.and_then(|name| name.rsplit(|&byte| byte == b':').next());
+        let kind = match (name, local) {
+            (None, _) => Kind::Refused("a value in an attribute whose name is a value too"),
+            (Some(b"srcdoc"), _) => {
+                Kind::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
             }
-            Some(b"style") => Self::Style(Style::default()),
-            Some(name) if name.starts_with(b"on") => Self::Script(Script::default()),
-            Some(name) if URLS.contains(&name) => Self::Url(Url::Start),
-            Some(_) => Self::Text,
-        }
+            (Some(b"style"), _) => Kind::Style(Style::default()),
+            (Some(name), _) if name.starts_with(b"on") => Kind::Script(Script::default()),
+            (_, Some(local)) if URLS.contains(&local) => Kind::Url(Url::default()),
+            _ => Kind::Text,
+        };
+        Self { kind, cut: Vec::new() }
     }
 
     /// Goes on by some text, none of which ends the value.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Text | Self::Refused(_) => {}
-            Self::Url(url) => {
-                if bytes.iter().any(|byte| b"?#&".contains(byte)) {
-                    *url = Url::Query;
-                } else if !bytes.trim_ascii().is_empty() {
-                    *url = (*url).max(Url::Path);
-                }
+        if matches!(self.kind, Kind::Text | Kind::Refused(_)) {
+            return;
+        }
+        let bytes = [&self.cut, bytes].concat();
+        let decoded = decoded(&bytes);
+        self.cut = decoded.cut.to_vec();
+        let taken = match &mut self.kind {
+            Kind::Script(_) | Kind::Style(_) if decoded.has_unknown => Err(UNKNOWN_REFERENCE),
+            Kind::Url(url) if decoded.has_unknown => url.text(b"&"),
+            _ => Ok(()),
+        };
+        let taken = taken.and_then(|()| {
+            match &mut self.kind {
+                Kind::Text | Kind::Refused(_) => {}
+                Kind::Url(url) => url.text(&decoded.text)?,
+                Kind::Script(script) => script.text(&decoded.text),
+                Kind::Style(style) => style.text(&decoded.text),
             }
-            Self::Script(script) => script.text(&plain_quotes(bytes)),
-            Self::Style(style) => style.text(&plain_quotes(bytes)),
+            Ok(())
+        });
+        if let Err(why) = taken {
+            self.kind = Kind::Refused(why);
         }
     }
 
     /// A value between quotes; goes on by it.
     pub(crate) fn value(&mut self) -> Result<Context, &'static str> {
-        match self {
-            Self::Refused(why) => Err(why),
-            Self::Url(url) => {
-                let context = match url {
-                    Url::Start => Context::Url,
-                    Url::Path => Context::UrlPath,
-                    Url::Query => Context::UrlQuery,
-                };
-                *url = (*url).max(Url::Path);
-                Ok(context)
+        let is_cut = !std::mem::take(&mut self.cut).is_empty();
+        match &mut self.kind {
+            Kind::Refused(why) => Err(why),
+            Kind::Url(url) => {
+                // Behind the scheme, no sign has a meaning that it must not have.
+                if is_cut {
+                    url.text(b"&")?;
+                }
+                Ok(url.value())
             }
-            Self::Text => Ok(Context::Attribute),
-            Self::Style(style) => Ok(style.value()),
-            Self::Script(script) => match script.value()? {
+            Kind::Script(_) | Kind::Style(_) if is_cut => Err(CUT_REFERENCE),
+            Kind::Text => Ok(Context::Attribute),
+            Kind::Style(style) => Ok(style.value()),
+            Kind::Script(script) => match script.value()? {
                 Context::Script => Ok(Context::ScriptAttribute),
                 other => Ok(other),
             },
@@ -102,41 +118,21 @@ impl Value {
     }
 
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
-        match (self, other) {
-            (Self::Url(one), Self::Url(other)) => Some(Self::Url(*one.max(other))),
-            (Self::Script(one), Self::Script(other)) => Some(Self::Script(one.joined(other)?)),
-            _ => (self == other).then(|| self.clone()),
-        }
+        let kind = match (&self.kind, &other.kind) {
+            (Kind::Url(one), Kind::Url(other)) => Kind::Url(one.joined(other)),
+            (Kind::Script(one), Kind::Script(other)) => Kind::Script(one.joined(other)?),
+            // Either way no value can stand here, and the other one may.
+            (Kind::Refused(why), Kind::Url(_)) | (Kind::Url(_), Kind::Refused(why)) => {
+                Kind::Refused(why)
+            }
+            (one, other) => (one == other).then(|| one.clone())?,
+        };
+        (self.cut == other.cut).then(|| Self { kind, cut: self.cut.clone() })
     }
 }
 
-/// Text with the quotes in it that are written as references, as a browser reads it.
-fn plain_quotes(bytes: &[u8]) -> Cow<'_, [u8]> {
-    if !bytes.contains(&b'&') {
-        return Cow::Borrowed(bytes);
-    }
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let [byte, behind @ ..] = rest {
-        let (byte, behind) = quote(rest).unwrap_or((*byte, behind));
-        plain.push(byte);
-        rest = behind;
-    }
-    Cow::Owned(plain)
-}
+const UNKNOWN_REFERENCE: &str = "a reference such as `&copy;` stands before this value, and only \
+     those that mean a sign of ASCII are known within scripts and styles; write the sign itself";
 
-/// A quote that is written as a reference, and what is behind it.
-fn quote(here: &[u8]) -> Option<(u8, &[u8])> {
-    const QUOTES: &[(&[u8], u8)] = &[
-        (b"&quot;", b'"'),
-        (b"&apos;", b'\''),
-        (b"&#34;", b'"'),
-        (b"&#39;", b'\''),
-        (b"&#x22;", b'"'),
-        (b"&#x27;", b'\''),
-    ];
-    QUOTES.iter().find_map(|&(name, quote)| {
-        let (front, behind) = here.split_at_checked(name.len())?;
-        front.eq_ignore_ascii_case(name).then_some((quote, behind))
-    })
-}
+const CUT_REFERENCE: &str = "what stands before this value, from the `&` on, may become a \
+     reference by it; write `&amp;` for the sign";

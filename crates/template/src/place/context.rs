@@ -9,7 +9,7 @@ pub enum Context {
     /// The value of an attribute between quotes of either kind; as [`Text`](Self::Text), and what
     /// could end the value.
     Attribute,
-    /// The name of a tag or of an attribute, or a whole attribute without value: only letters,
+    /// The rest of the name of a tag, the name of an attribute, or one without value: only letters,
     /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins with `on`.
     Name,
     /// A whole URL in an attribute: what has a meaning in URLs stays, white space,
@@ -17,6 +17,9 @@ pub enum Context {
     Url,
     /// A part of the path of a URL: all but unreserved characters and `/` is percent-encoded.
     UrlPath,
+    /// As [`UrlPath`](Self::UrlPath), right behind a `/` with which the URL begins: a `/` at its
+    /// front is percent-encoded too, and an empty one is `.`, so that no host begins here.
+    UrlRoot,
     /// A part of a query or of a fragment: all but unreserved characters is percent-encoded.
     UrlQuery,
     /// A value of JavaScript or JSON, as JSON with its quotes; `<`, `>`, `&`, U+2028 and U+2029 as
@@ -39,12 +42,13 @@ pub enum Context {
 
 impl Context {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Text,
         Self::Attribute,
         Self::Name,
         Self::Url,
         Self::UrlPath,
+        Self::UrlRoot,
         Self::UrlQuery,
         Self::Script,
         Self::ScriptString,
@@ -68,6 +72,7 @@ impl Context {
             Self::Name => "__esc_name",
             Self::Url => "__esc_url",
             Self::UrlPath => "__esc_url_path",
+            Self::UrlRoot => "__esc_url_root",
             Self::UrlQuery => "__esc_url_query",
             Self::Script => "__esc_js",
             Self::ScriptString => "__esc_js_string",

@@ -3,21 +3,32 @@
 
 use super::attribute::Value;
 use super::context::Context;
-use super::script::Script;
-use super::style::Style;
+use super::element::{Element, end_tag, is_cut_end_tag, may_be_computed};
 use crate::limits::NAME_MAX_BYTES;
 
 /// A place.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Html {
     state: State,
     is_xml: bool,
-    /// The tag that is open, in small letters; empty for one that closes.
+    /// The tag that is being read, in small letters; up to the first value in its name.
     tag: Vec<u8>,
+    /// It is an end tag.
+    is_end: bool,
+    /// A `/` is the last that was read of it.
+    has_slash: bool,
     /// The attribute that is being read, in small letters.
     name: Vec<u8>,
-    /// A part of that name is a value.
+    /// A part of the name of the tag or of the attribute is a value.
     is_computed: bool,
+    /// What is open around: in HTML, `svg` and `math`; in XML, scripts.
+    foreign: usize,
+    /// In XML, how many styles are open around.
+    styles: usize,
+    /// The text ends with what a value could make the end tag of the element around.
+    is_cut: bool,
+    /// Why it is not known any more what stands here.
+    lost: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,48 +53,6 @@ enum State {
     Raw(Element),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Element {
-    Script(Script),
-    Style(Style),
-    /// References mean something: `title`, `textarea`.
-    Text(&'static [u8]),
-    /// Nothing does.
-    Opaque(&'static [u8]),
-}
-
-const TEXT_ELEMENTS: &[&[u8]] = &[b"title", b"textarea"];
-const OPAQUE_ELEMENTS: &[&[u8]] = &[b"xmp", b"iframe", b"noembed", b"noframes", b"plaintext"];
-
-impl Element {
-    fn of_tag(tag: &[u8]) -> Option<Self> {
-        let known = |tags: &[&'static [u8]]| tags.iter().find(|&&known| known == tag).copied();
-        match tag {
-            b"script" => Some(Self::Script(Script::default())),
-            b"style" => Some(Self::Style(Style::default())),
-            _ => known(TEXT_ELEMENTS)
-                .map(Self::Text)
-                .or_else(|| known(OPAQUE_ELEMENTS).map(Self::Opaque)),
-        }
-    }
-
-    fn name(&self) -> &'static [u8] {
-        match self {
-            Self::Script(_) => b"script",
-            Self::Style(_) => b"style",
-            Self::Text(name) | Self::Opaque(name) => name,
-        }
-    }
-
-    fn text(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Script(script) => script.text(bytes),
-            Self::Style(style) => style.text(bytes),
-            Self::Text(_) | Self::Opaque(_) => {}
-        }
-    }
-}
-
 impl Html {
     /// The front of a document of XML.
     pub(crate) fn xml() -> Self {
@@ -91,6 +60,7 @@ impl Html {
     }
 
     pub(crate) fn text(&mut self, bytes: &[u8]) {
+        self.is_cut = false;
         let mut rest = bytes;
         while !rest.is_empty() {
             let length = self.step(rest).clamp(1, rest.len());
@@ -103,16 +73,20 @@ impl Html {
         let byte = here[0];
         match &mut self.state {
             State::Text => self.outside(here),
-            State::Comment => self.until(here, b"-->"),
+            State::Comment => self.comment(here),
             State::Declaration => self.until(here, b">"),
             State::Data => self.until(here, b"]]>"),
             State::Raw(element) => {
                 let length = end_tag(here, element.name()).unwrap_or(here.len());
                 element.text(&here[..length]);
                 if length == 0 {
-                    self.open_tag(false);
+                    self.open_tag(true);
                     return 2;
                 }
+                if matches!(element, Element::Foreign(_)) && here[..length].contains(&b'<') {
+                    self.lost = Some(FOREIGN_TAG);
+                }
+                self.is_cut = is_cut_end_tag(&here[..length], element.name());
                 length
             }
             State::Value(quote, value) => {
@@ -137,8 +111,8 @@ impl Html {
     /// In text.
     fn outside(&mut self, here: &[u8]) -> usize {
         match here {
-            [b'<', b'!', b'-', b'-', b'>', ..] => 5,
-            [b'<', b'!', b'-', b'-', b'-', b'>', ..] => 6,
+            [b'<', b'!', b'-', b'-', b'>', ..] if !self.is_xml => 5,
+            [b'<', b'!', b'-', b'-', b'-', b'>', ..] if !self.is_xml => 6,
             [b'<', b'!', b'-', b'-', ..] => {
                 self.state = State::Comment;
                 4
@@ -148,24 +122,27 @@ impl Html {
                 9
             }
             [b'<', b'!' | b'?', ..] => {
+                if self.foreign > 0 && here.starts_with(b"<![CDATA[") {
+                    self.lost = Some(FOREIGN_DATA);
+                }
                 self.state = State::Declaration;
                 2
             }
             [b'<', b'/', next, ..] if next.is_ascii_alphabetic() => {
-                self.open_tag(false);
+                self.open_tag(true);
                 2
             }
             [b'<', next, ..] if next.is_ascii_alphabetic() => {
-                self.open_tag(true);
+                self.open_tag(false);
                 1
             }
             // The name of the tag may be a value.
             [b'<'] => {
-                self.open_tag(true);
+                self.open_tag(false);
                 1
             }
             [b'<', b'/'] => {
-                self.open_tag(false);
+                self.open_tag(true);
                 2
             }
             _ => here.iter().skip(1).position(|&byte| byte == b'<').map_or(here.len(), |at| at + 1),
@@ -183,16 +160,53 @@ impl Html {
         }
     }
 
-    /// A tag that opens keeps its name, for what its element has in it.
-    fn open_tag(&mut self, opens: bool) {
-        self.state = State::Tag;
-        self.tag.clear();
-        self.is_computed = !opens;
+    fn comment(&mut self, here: &[u8]) -> usize {
+        let is_end = |window: &[u8]| window == b"-->" || (window == b"--!" && !self.is_xml);
+        match here.windows(3).position(is_end) {
+            // Browsers take `--!>` for an end too.
+            Some(at) if here[at + 2] == b'!' && here.get(at + 3) != Some(&b'>') => at + 3,
+            Some(at) => {
+                self.state = State::Text;
+                at + if here[at + 2] == b'!' { 4 } else { 3 }
+            }
+            None => here.len(),
+        }
     }
 
+    fn open_tag(&mut self, is_end: bool) {
+        self.state = State::Tag;
+        self.is_end = is_end;
+    }
+
+    /// Goes on behind a tag, of which nothing is kept: what two tags leave is the same place.
     fn close_tag(&mut self) -> usize {
-        let element = if self.is_xml { None } else { Element::of_tag(&self.tag) };
-        self.state = element.map_or(State::Text, State::Raw);
+        let tag = std::mem::take(&mut self.tag);
+        let is_end = std::mem::take(&mut self.is_end);
+        let has_slash = std::mem::take(&mut self.has_slash);
+        self.name.clear();
+        self.is_computed = false;
+        self.state = State::Text;
+        let count = |open: usize| match (is_end, has_slash) {
+            (true, _) => open.saturating_sub(1),
+            (false, true) => open,
+            (false, false) => open.saturating_add(1),
+        };
+        if self.is_xml {
+            match local(&tag) {
+                b"script" => self.foreign = count(self.foreign),
+                b"style" => self.styles = count(self.styles),
+                _ => {}
+            }
+            return 1;
+        }
+        if matches!(tag.as_slice(), b"svg" | b"math") {
+            self.foreign = count(self.foreign);
+        }
+        match Element::of_tag(&tag, self.foreign > 0).filter(|_| !is_end) {
+            Some(Element::Foreign(_)) if has_slash => self.lost = Some(FOREIGN_SLASH),
+            Some(element) => self.state = State::Raw(element),
+            None => {}
+        }
         1
     }
 
@@ -202,9 +216,9 @@ impl Html {
             return self.close_tag();
         }
         let is_space = byte.is_ascii_whitespace();
+        self.has_slash = byte == b'/' && self.state != State::BeforeValue;
         match self.state {
             State::Tag if is_space || byte == b'/' => self.state = State::BeforeName,
-            // Of a tag that closes, nothing is kept.
             State::Tag if !self.is_computed => push(&mut self.tag, byte),
             State::BeforeValue if is_space => {}
             State::BeforeValue => {
@@ -233,20 +247,28 @@ impl Html {
 
     /// The front of the value of the present attribute.
     fn new_value(&self) -> Value {
-        let name = (!self.is_computed).then_some(self.name.as_slice());
-        if self.is_xml { Value::Text } else { Value::of_attribute(name) }
+        Value::of_attribute((!self.is_computed).then_some(self.name.as_slice()))
     }
 
     pub(crate) fn value(&mut self) -> Result<Context, &'static str> {
+        let is_cut = std::mem::take(&mut self.is_cut);
+        // The place goes on by the value, be it refused or not: it may be a raw one.
+        let found = self.value_here();
+        match self.lost {
+            Some(why) => Err(why),
+            None if is_cut => Err(CUT_END_TAG),
+            None => found,
+        }
+    }
+
+    fn value_here(&mut self) -> Result<Context, &'static str> {
         match &mut self.state {
-            State::Text | State::Raw(Element::Text(_)) => Ok(Context::Text),
+            State::Text if self.is_xml && self.foreign > 0 => Err(XML_SCRIPT),
+            State::Text if self.styles > 0 => Ok(Context::Style),
+            State::Text => Ok(Context::Text),
             State::Comment | State::Declaration => Ok(Context::Comment),
             State::Data => Err("a value in CDATA cannot be escaped; text outside of it can"),
-            State::Raw(Element::Opaque(_)) => {
-                Err("nothing can be escaped in this element, so it takes no values")
-            }
-            State::Raw(Element::Script(script)) => script.value(),
-            State::Raw(Element::Style(style)) => Ok(style.value()),
+            State::Raw(element) => element.value(),
             State::Value(0, _) => Err(NEEDS_QUOTES),
             State::Value(_, value) => value.value(),
             State::BeforeValue => {
@@ -254,10 +276,9 @@ impl Html {
                 Err(NEEDS_QUOTES)
             }
             State::Tag => {
-                // What element it is shows at run time; one with a script in it is not foreseen.
-                self.tag.clear();
+                let may_be = self.is_computed || (!self.is_xml && may_be_computed(&self.tag));
                 self.is_computed = true;
-                Ok(Context::Name)
+                if may_be { Ok(Context::Name) } else { Err(NAME_OF_TAG) }
             }
             State::Name => {
                 // What begins with `data-` stays harmless whatever follows.
@@ -299,11 +320,15 @@ impl Html {
             (one, other) if one != other => return None,
             _ => {}
         }
+        joined.lost = self.lost.or(other.lost);
+        joined.is_cut |= other.is_cut;
         let is_in_tag = !matches!(
             joined.state,
             State::Text | State::Comment | State::Declaration | State::Data | State::Raw(_)
         );
-        (!is_in_tag || self.tag == other.tag).then_some(joined)
+        let is_same_tag = (&self.tag, self.is_end) == (&other.tag, other.is_end);
+        let is_same_around = (self.foreign, self.styles) == (other.foreign, other.styles);
+        ((!is_in_tag || is_same_tag) && is_same_around).then_some(joined)
     }
 }
 
@@ -312,19 +337,33 @@ impl Html {
 const NEEDS_QUOTES: &str =
     "a value in an attribute needs quotes around it, such as title=\"#[[…]]\"";
 
+const NAME_OF_TAG: &str = "a value in the name of a tag may make a script of it; begin the name as \
+     no element does that runs or loads something, such as <h#[[level]]>, or write `&lt;` if no \
+     tag is meant";
+
+const CUT_END_TAG: &str = "a value right behind `</` may end the element around; write `<\\/` in a \
+     script, or put a sign between";
+
+const XML_SCRIPT: &str = "a value in a script of XML cannot be escaped, as browsers read \
+     references there; put it into an attribute such as `data-x` and read it from the script";
+
+const FOREIGN_TAG: &str = "an element with `<` in it, such as `title` or `style` within `svg` or \
+     `math`, stands before this value, and what browsers make of it depends on what is around; \
+     have no tags in it, or put it outside";
+
+const FOREIGN_SLASH: &str = "a tag such as `<title/>` within `svg` or `math` stands before this \
+     value, and whether it is closed depends on what is around; write `<title></title>`";
+
+const FOREIGN_DATA: &str = "CDATA within `svg` or `math` stands before this value, and what \
+     browsers make of it depends on what is around; write text with references";
+
+/// A name of XML without the prefix of its namespace.
+fn local(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
+}
+
 fn push(name: &mut Vec<u8>, byte: u8) {
     if name.len() < NAME_MAX_BYTES {
         name.push(byte.to_ascii_lowercase());
     }
-}
-
-/// Where the end tag of an element begins.
-fn end_tag(here: &[u8], name: &[u8]) -> Option<usize> {
-    let is_end = |rest: &[u8]| {
-        let behind = rest.get(2 + name.len()..).unwrap_or_default();
-        rest.starts_with(b"</")
-            && rest.get(2..2 + name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
-            && behind.first().is_none_or(|&b| b.is_ascii_whitespace() || b == b'/' || b == b'>')
-    };
-    (0..here.len()).find(|&at| here[at] == b'<' && is_end(&here[at..]))
 }

@@ -5,7 +5,10 @@
 //! | `context` | [`Context`]: the ways of escaping |
 //! | `page` | [`Place`]: a place in a page of any kind; which kind a file is |
 //! | `html` | a place in HTML or XML |
+//! | `element` | elements with no elements in them |
 //! | `attribute` | what the value of an attribute is |
+//! | `url` | a place in a URL |
+//! | `reference` | `&quot;` and the like, as a browser reads them |
 //! | `script` | a place in JavaScript or JSON |
 //! | `style` | a place in CSS |
 //!
@@ -14,10 +17,13 @@
 
 mod attribute;
 mod context;
+mod element;
 mod html;
 mod page;
+mod reference;
 mod script;
 mod style;
+mod url;
 
 pub use context::Context;
 pub(crate) use page::Place;

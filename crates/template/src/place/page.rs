@@ -6,7 +6,7 @@ use super::script::Script;
 use super::style::Style;
 
 /// A place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Nothing is escaped.
     Plain,
@@ -27,9 +27,8 @@ impl Place {
                 Self::Script(Script::default())
             }
             "css" => Self::Style(Style::default()),
-            "xml" | "rss" | "atom" | "xsl" | "xslt" | "kml" | "gpx" | "opml" => {
-                Self::Html(Box::new(Html::xml()))
-            }
+            "xml" | "svg" | "xhtml" | "xht" | "mml" | "rss" | "atom" | "xsl" | "xslt" | "kml"
+            | "gpx" | "opml" => Self::Html(Box::new(Html::xml())),
             _ => Self::Html(Box::default()),
         }
     }

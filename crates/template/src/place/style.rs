@@ -25,7 +25,9 @@ impl Style {
                     at += 1;
                 }
                 Self::Value if matches!(byte, b'"' | b'\'') => *self = Self::String(byte),
-                Self::Value | Self::String(_) if byte == b'\\' => at += 1,
+                Self::Value | Self::String(_) if byte == b'\\' => {
+                    at += if here[1..].starts_with(b"\r\n") { 2 } else { 1 };
+                }
                 // A string ends with its line, closed or not.
                 Self::String(quote) if byte == quote || byte == b'\n' => *self = Self::Value,
                 Self::Comment if here.starts_with(b"*/") => {

@@ -6,4 +6,5 @@ mod golden;
 mod hostile;
 mod laws;
 mod refused;
+mod scripts;
 mod site;

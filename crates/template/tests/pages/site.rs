@@ -10,8 +10,8 @@ use pinion_template::{Problem, Template, compile};
 const SERVER: &str = r#"
 local escapers = { format = string.format }
 local function text(v) if v == nil then return "" end return tostring(v) end
-local names = { "html", "attr", "name", "url", "url_path", "url_query", "js",
-    "js_string", "js_attr", "css", "comment" }
+local names = { "html", "attr", "name", "url", "url_path", "url_root", "url_query",
+    "js", "js_string", "js_attr", "css", "comment" }
 for _, name in ipairs(names) do
     escapers["esc_" .. name] = function(v) return "{" .. name .. " " .. text(v) .. "}" end
 end

@@ -117,6 +117,15 @@ proptest! {
     }
 
     #[test]
+    fn behind_a_slash_no_host_begins(value in values()) {
+        let escaped = applied(url_root, &value);
+        prop_assert!(!escaped.starts_with(b"/") && !escaped.is_empty());
+        let read = without_percent(&escaped);
+        prop_assert!(read == value || (value.is_empty() && read == b"."));
+        prop_assert_eq!(url_root(&value).is_none(), escaped == value);
+    }
+
+    #[test]
     fn no_url_does_anything_but_lead_somewhere(
         value in values(),
         front in "[ \t\n\0]{0,2}(java\t?script|JAVASCRIPT|data|vbscript|http|)[\t ]{0,1}:?",
@@ -200,6 +209,15 @@ fn urls_as_people_write_them() {
         ("", ""),
     ] {
         assert_eq!(String::from_utf8(applied(url, value.as_bytes())).expect("ASCII"), shown);
+    }
+    for (value, shown) in [
+        ("", "."),
+        ("/evil.example/x.js", "%2Fevil.example/x.js"),
+        ("\\evil.example", "%5Cevil.example"),
+        ("//a b", "%2F/a%20b"),
+        ("a/b", "a/b"),
+    ] {
+        assert_eq!(String::from_utf8(applied(url_root, value.as_bytes())).expect("ASCII"), shown);
     }
     assert_eq!(name(b"ONclick").as_deref(), Some(&b""[..]));
     assert_eq!(name(b"o<n").as_deref(), Some(&b""[..]));

@@ -1,0 +1,147 @@
+//! The functions of a page that write text, and where they are called.
+//!
+//! What a function writes is escaped for the place where the function stands, so it must be called
+//! in such a place only. Functions are told apart by the variable or the field that they are first
+//! put into; one that is passed on as a value is not followed.
+
+use std::collections::HashMap;
+
+use crate::place::Place;
+use crate::problem::{Fault, Problem, quoted};
+
+/// What a function is called by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Callee<'a> {
+    /// A local variable, by its serial number.
+    Local(u32),
+    /// A field of any table.
+    Field(&'a [u8]),
+}
+
+#[derive(Debug)]
+struct Function<'a> {
+    callee: Option<Callee<'a>>,
+    /// Where it stands.
+    place: Place,
+    /// The function around it, by rank.
+    outer: Option<usize>,
+    /// It has text in it, or calls a function that writes.
+    writes: bool,
+}
+
+#[derive(Debug)]
+struct Call<'a> {
+    callee: Callee<'a>,
+    /// The place where it stands, by rank.
+    place: usize,
+    /// The function that calls, by rank.
+    caller: Option<usize>,
+    name: &'a [u8],
+    file: &'a str,
+    line: u32,
+}
+
+/// All of a page.
+#[derive(Debug, Default)]
+pub(super) struct Functions<'a> {
+    functions: Vec<Function<'a>>,
+    calls: Vec<Call<'a>>,
+    /// Where they stand; those that follow each other share one.
+    places: Vec<Place>,
+    /// Those around, the innermost last.
+    open: Vec<usize>,
+}
+
+impl<'a> Functions<'a> {
+    /// The rank of the function that is opened next.
+    pub(super) fn next(&self) -> usize {
+        self.functions.len()
+    }
+
+    pub(super) fn open(&mut self, place: &Place) {
+        let outer = self.open.last().copied();
+        self.open.push(self.functions.len());
+        let place = place.clone();
+        self.functions.push(Function { callee: None, place, outer, writes: false });
+    }
+
+    /// Says what a function was put into.
+    pub(super) fn name(&mut self, rank: usize, callee: Option<Callee<'a>>) {
+        if let Some(function) = self.functions.get_mut(rank) {
+            function.callee = callee;
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.open.pop();
+    }
+
+    /// The function around writes something.
+    pub(super) fn write(&mut self) {
+        if let Some(&rank) = self.open.last() {
+            self.functions[rank].writes = true;
+        }
+    }
+
+    /// A call, of what has this name, at a line of a file.
+    pub(super) fn call(
+        &mut self,
+        callee: Callee<'a>,
+        name: &'a [u8],
+        place: &Place,
+        (file, line): (&'a str, u32),
+    ) {
+        if self.places.last() != Some(place) {
+            self.places.push(place.clone());
+        }
+        let (place, caller) = (self.places.len() - 1, self.open.last().copied());
+        self.calls.push(Call { callee, place, caller, name, file, line });
+    }
+
+    /// Fails by the first call of a function that writes for another place.
+    pub(super) fn check(&mut self) -> Result<(), Problem> {
+        self.follow();
+        // Two functions of one name must stand in one place as well.
+        let mut places: HashMap<Callee<'_>, Option<&Place>> = HashMap::new();
+        for function in self.functions.iter().filter(|function| function.writes) {
+            let Some(callee) = function.callee else { continue };
+            let place = places.entry(callee).or_insert(Some(&function.place));
+            if *place != Some(&function.place) {
+                *place = None;
+            }
+        }
+        let wrong = self.calls.iter().find(|call| {
+            let known = places.get(&call.callee);
+            known.is_some_and(|place| *place != Some(&self.places[call.place]))
+        });
+        wrong.map_or(Ok(()), |call| {
+            let name = quoted(call.name);
+            let what = format!(
+                "`{name}` writes text that is escaped for the place where the function stands, \
+                 and here is another kind of place; have it return the value, and show that by \
+                 #[[{name}(…)]]"
+            );
+            Err(Fault::new(call.line, what).in_file(call.file))
+        })
+    }
+
+    /// Marks the functions that write by what they call, or by what stands in them.
+    fn follow(&mut self) {
+        let mut callers: HashMap<Callee<'_>, Vec<usize>> = HashMap::new();
+        for call in &self.calls {
+            callers.entry(call.callee).or_default().extend(call.caller);
+        }
+        let all = 0..self.functions.len();
+        let mut found: Vec<usize> = all.filter(|&rank| self.functions[rank].writes).collect();
+        while let Some(rank) = found.pop() {
+            let Function { callee, outer, .. } = self.functions[rank];
+            // Once for each name: all who call it are marked then.
+            let by_name = callee.and_then(|callee| callers.remove(&callee)).unwrap_or_default();
+            for rank in by_name.into_iter().chain(outer) {
+                if !std::mem::replace(&mut self.functions[rank].writes, true) {
+                    found.push(rank);
+                }
+            }
+        }
+    }
+}
