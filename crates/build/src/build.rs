@@ -99,18 +99,16 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 ) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
     let names = Names::new(&options.exclude)?;
-    let lists = Lists::new(options)?;
-    let workers = workers(options);
-    let left_out: Vec<FileId> = output.into_iter().chain(options.named_files()).collect();
+    let (lists, workers) = (Lists::new(options)?, workers(options));
+    let left_out: Vec<_> = output.into_iter().chain(options.named_files()).collect();
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
-    let found = found?;
-    let Beside { earlier, reuse, carrier, stamps, notes, warnings } = beside;
+    let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
     keeps_its_walls(&found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
     let code = code::read(source, &found)?;
-    let known = stamps.map(|old| old.known(&found.files, &found.stamps, &reuse));
-    let known = known.unwrap_or_default();
+    let known =
+        stamps.map(|old| old.known(&found.files, &found.stamps, &reuse)).unwrap_or_default();
     let carries = carrier.is_some();
     if let Some(carrier) = &carrier {
         carrier.make_room(most_bytes(&known, &found.files, &lists));
@@ -118,16 +116,15 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
-    assembly.summary.warnings = warnings;
-    assembly.summary.warnings.extend(dynamic::doubts(&found));
+    let doubts = dynamic::doubts(&found).into_iter().chain(unused_excludes(&names));
+    let warnings = warnings.into_iter().chain(doubts).chain(rules.warnings.iter().cloned());
+    assembly.summary.warnings = warnings.collect();
     assembly.summary.shape = dynamic::shape(&found);
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
-    assembly.summary.warnings.extend(unused_excludes(&names));
-    assembly.summary.warnings.extend_from_slice(&rules.warnings);
-    let content = source.join(found.content);
+    let source = source.join(found.content);
     let work = Work {
-        source: &content,
+        source: &source,
         options,
         lists: &lists,
         reuse: &reuse,
@@ -148,8 +145,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         return Err(BuildError::Problems(assembly.summary.problems));
     }
     assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
-    let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
     assembly.code(&code)?;
+    let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
     let (summary, out, externals) = assembly.finish(&earlier, &names)?;
     carrier.map_or(Ok(()), Carrier::finish).map_err(WriteError::Output)?;
     let summary = Summary {

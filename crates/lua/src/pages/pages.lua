@@ -34,8 +34,8 @@ local function shown(value)
     error("a " .. kind .. " cannot be shown; show one of its fields, or encode it", 3)
 end
 
--- Whether a short text has nothing that is escaped in text or in attributes of HTML. LuaJIT compiles
--- a search for one byte, which costs a fraction of a call of the host.
+-- Whether a short text has nothing that is escaped in text or in attributes of HTML. LuaJIT
+-- compiles a search for one byte, which costs a fraction of a call of the host.
 local function is_plain(text)
     return #text <= KNOWN_BYTES
         and not (

@@ -70,8 +70,8 @@ fn template(seconds: u32) -> Scenario {
     }
     scenario(
         "lua-template",
-        "A page of 16 KiB from a template with 200 values in it, all of them one text or 200 others \
-         for each request, beside the same page as a file.",
+        "A page of 16 KiB from a template with 200 values in it, all of them one text or 200 \
+         others for each request, beside the same page as a file.",
         seconds,
         cases,
         comparisons,

@@ -88,8 +88,8 @@ pub(crate) fn pages(state: &Path) -> Result<PathBuf> {
     fs::write(root.join("plain.html"), page(&|_| NAME.to_owned()))?;
     fs::write(root.join("rows.dyn.html"), page(&|_| "#[[query.name]]".to_owned()))?;
     // As long as the one name, and more of them than a server could remember.
-    let names = "local names = {}\nfor at = 0, 0xfff do\n    names[at] = (\"%03x\"):format(at)\nend\n\
-                 return names\n";
+    let names = "local names = {}\nfor at = 0, 0xfff do\n    \
+                 names[at] = (\"%03x\"):format(at)\nend\nreturn names\n";
     fs::write(root.join("names.lua"), names)?;
     let begin =
         format!("<?lu local names, at = require \"names\", math.random(0, 0xfff - {ROWS}) ?>");
