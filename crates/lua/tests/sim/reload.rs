@@ -145,6 +145,8 @@ struct Tally {
     answers: u32,
     /// By kind, whole ones only.
     whole: [u32; KINDS.len()],
+    /// What the requests that count have found.
+    counts: Vec<usize>,
     /// Requests whose script was replaced too often.
     ended: u32,
     replaced: u32,
@@ -327,7 +329,7 @@ impl<const READINESS: bool> Run<READINESS> {
         self.tally.whole[ask.kind] += 1;
         if name == "count" {
             let count = answer.field("Count").expect("a count");
-            assert!(count.parse::<u32>().is_ok_and(|count| count >= 1), "{count}");
+            self.tally.counts.push(count.parse().expect("a number"));
         }
     }
 
@@ -382,6 +384,8 @@ impl<const READINESS: bool> Run<READINESS> {
             answer.text().split(' ').map(|count| count.parse().expect("a number")).collect();
         let [.., spawned, sent, counted] = self.tally.whole;
         assert_eq!(kept[0], counted, "what was counted");
+        self.tally.counts.sort_unstable();
+        assert!(self.tally.counts.iter().copied().eq(1..=counted as usize), "each is counted once");
         // Work of a script that was replaced too often ends with it.
         let may_be_lost = self.made > OLD_VMS_MAX as u32 + 1;
         for (kept, done) in [(kept[1], spawned), (kept[2], sent)] {
