@@ -117,6 +117,8 @@ const KINDS: [(&str, usize); 10] = [
     ("send", 1),
     ("count", 1),
 ];
+/// What waits for as long as it is told to.
+const SLEEP: usize = 1;
 /// How many of these count nothing.
 const COUNTING_NOTHING: u64 = 7;
 
@@ -192,11 +194,11 @@ impl<const READINESS: bool> Run<READINESS> {
         let folders = folders();
         let stage = Stage::new(seed, faults, program(1, &folders, ""));
         let from_ms = stage.now_ms();
-        let guests = (0..random.between(2, 12)).map(|_| {
+        let guests = (0..random.between(2, 20)).map(|_| {
             let acts_at_ms = from_ms + random.below(BUSY_MS / 2);
             let quits = random.chance(200);
             let quits_at_ms = quits.then(|| acts_at_ms + random.below(BUSY_MS / 2));
-            let left = random.between(1, 8) as u32;
+            let left = random.between(1, 12) as u32;
             Guest { talk: None, asked: None, left, acts_at_ms, quits_at_ms }
         });
         let guests = guests.collect();
@@ -204,7 +206,8 @@ impl<const READINESS: bool> Run<READINESS> {
             .map(|_| (from_ms + random.below(BUSY_MS), *random.pick(&[0, 1, 1, 2])))
             .collect();
         // Many in a row, at once or with requests in between.
-        let (row_ms, apart_ms) = (from_ms + random.below(BUSY_MS), *random.pick(&[0, 50, 200]));
+        let row_ms = from_ms + random.below(BUSY_MS / 2);
+        let apart_ms = *random.pick(&[0, 50, 100, 200]);
         let row = random.below(2) * (OLD_VMS_MAX as u64 + 2);
         replacing.extend((0..row).map(|at| (row_ms + at * apart_ms, 1)));
         replacing.sort_unstable();
@@ -239,7 +242,9 @@ impl<const READINESS: bool> Run<READINESS> {
     /// A guest asks for something.
     fn request(&mut self, is_counted: bool) -> (Ask, Vec<u8>) {
         let kinds = if is_counted { KINDS.len() as u64 } else { COUNTING_NOTHING };
-        let kind = self.random.below(kinds) as usize;
+        // What waits for long keeps the scripts that are replaced meanwhile.
+        let is_long = self.random.chance(300);
+        let kind = if is_long { SLEEP } else { self.random.below(kinds) as usize };
         self.asked += 1;
         let path = format!("/{}/{}", KINDS[kind].0, self.asked);
         let request = match KINDS[kind].0 {

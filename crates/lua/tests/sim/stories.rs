@@ -152,3 +152,29 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
     assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
     assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
 }
+
+/// A script that has nothing left to do when it is replaced takes no other's place.
+#[test]
+fn a_replaced_script_without_work_ends_no_other() {
+    let script = |version: u32| {
+        program(&format!(
+            r#"pinion.get("/sleep/:n", function() pinion.sleep(5) return "version {version}" end)"#
+        ))
+    };
+    let mut stage: Stage<true> = Stage::new(1, Faults::default(), script(1));
+    let mut talks = Vec::new();
+    for version in 1..=OLD_VMS_MAX as u32 {
+        talks.push(ask(&mut stage, &format!("/sleep/{version}")));
+        assert!(stage.reload(script(version + 1)));
+        stage.settle();
+    }
+    for version in OLD_VMS_MAX as u32 + 2..OLD_VMS_MAX as u32 + 5 {
+        assert!(stage.reload(script(version)));
+        stage.settle();
+        assert_eq!(stage.worker.app().scripts.holdings().old_vms, OLD_VMS_MAX);
+    }
+    stage.rest(6_000);
+    for (talk, version) in talks.iter_mut().zip(1..) {
+        assert_eq!(heard(talk).text(), format!("version {version}"));
+    }
+}
