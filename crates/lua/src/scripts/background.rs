@@ -169,7 +169,7 @@ impl Scripts {
     }
 
     /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
-    /// several such the oldest one ends at once.
+    /// too many such the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
         vm.put_away();
         let background = &mut self.background;
@@ -178,7 +178,8 @@ impl Scripts {
             !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
         });
         if vm.is_through() {
-            background.forget(vm);
+            // It goes at once, and takes no other's place.
+            return background.forget(vm);
         }
         background.old.retain(|of| of.strong_count() > 0);
         background.old.push_back(Rc::downgrade(vm));

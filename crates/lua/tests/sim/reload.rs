@@ -117,6 +117,8 @@ const KINDS: [(&str, usize); 10] = [
     ("send", 1),
     ("count", 1),
 ];
+/// What waits for as long as it is told to.
+const SLEEP: usize = 1;
 /// How many of these count nothing.
 const COUNTING_NOTHING: u64 = 7;
 
@@ -145,6 +147,8 @@ struct Tally {
     answers: u32,
     /// By kind, whole ones only.
     whole: [u32; KINDS.len()],
+    /// What the requests that count have found.
+    counts: Vec<usize>,
     /// Requests whose script was replaced too often.
     ended: u32,
     replaced: u32,
@@ -190,11 +194,11 @@ impl<const READINESS: bool> Run<READINESS> {
         let folders = folders();
         let stage = Stage::new(seed, faults, program(1, &folders, ""));
         let from_ms = stage.now_ms();
-        let guests = (0..random.between(2, 12)).map(|_| {
+        let guests = (0..random.between(2, 20)).map(|_| {
             let acts_at_ms = from_ms + random.below(BUSY_MS / 2);
             let quits = random.chance(200);
             let quits_at_ms = quits.then(|| acts_at_ms + random.below(BUSY_MS / 2));
-            let left = random.between(1, 8) as u32;
+            let left = random.between(1, 12) as u32;
             Guest { talk: None, asked: None, left, acts_at_ms, quits_at_ms }
         });
         let guests = guests.collect();
@@ -202,7 +206,8 @@ impl<const READINESS: bool> Run<READINESS> {
             .map(|_| (from_ms + random.below(BUSY_MS), *random.pick(&[0, 1, 1, 2])))
             .collect();
         // Many in a row, at once or with requests in between.
-        let (row_ms, apart_ms) = (from_ms + random.below(BUSY_MS), *random.pick(&[0, 50, 200]));
+        let row_ms = from_ms + random.below(BUSY_MS / 2);
+        let apart_ms = *random.pick(&[0, 50, 100, 200]);
         let row = random.below(2) * (OLD_VMS_MAX as u64 + 2);
         replacing.extend((0..row).map(|at| (row_ms + at * apart_ms, 1)));
         replacing.sort_unstable();
@@ -237,7 +242,9 @@ impl<const READINESS: bool> Run<READINESS> {
     /// A guest asks for something.
     fn request(&mut self, is_counted: bool) -> (Ask, Vec<u8>) {
         let kinds = if is_counted { KINDS.len() as u64 } else { COUNTING_NOTHING };
-        let kind = self.random.below(kinds) as usize;
+        // What waits for long keeps the scripts that are replaced meanwhile.
+        let is_long = self.random.chance(300);
+        let kind = if is_long { SLEEP } else { self.random.below(kinds) as usize };
         self.asked += 1;
         let path = format!("/{}/{}", KINDS[kind].0, self.asked);
         let request = match KINDS[kind].0 {
@@ -327,7 +334,7 @@ impl<const READINESS: bool> Run<READINESS> {
         self.tally.whole[ask.kind] += 1;
         if name == "count" {
             let count = answer.field("Count").expect("a count");
-            assert!(count.parse::<u32>().is_ok_and(|count| count >= 1), "{count}");
+            self.tally.counts.push(count.parse().expect("a number"));
         }
     }
 
@@ -382,6 +389,8 @@ impl<const READINESS: bool> Run<READINESS> {
             answer.text().split(' ').map(|count| count.parse().expect("a number")).collect();
         let [.., spawned, sent, counted] = self.tally.whole;
         assert_eq!(kept[0], counted, "what was counted");
+        self.tally.counts.sort_unstable();
+        assert!(self.tally.counts.iter().copied().eq(1..=counted as usize), "each is counted once");
         // Work of a script that was replaced too often ends with it.
         let may_be_lost = self.made > OLD_VMS_MAX as u32 + 1;
         for (kept, done) in [(kept[1], spawned), (kept[2], sent)] {

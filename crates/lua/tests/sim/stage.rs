@@ -159,7 +159,11 @@ impl<const READINESS: bool> Stage<READINESS> {
 
     /// One pass, in which time passes until something happens, at the latest at `until_ms`.
     pub(crate) fn pass(&mut self, until_ms: u64) {
-        self.network.act_at(Some(until_ms));
+        let now_ms = self.now_ms();
+        // The network sees no work beside requests: a worker that has some waits for it, not for
+        // nothing. One that never gets done with it ends at the most waits of a moment.
+        let is_due = self.worker.app().alarm_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        self.network.act_at(Some(if is_due { now_ms } else { until_ms }));
         self.worker.pass().expect("a pass");
     }
 

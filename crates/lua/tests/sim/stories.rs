@@ -1,7 +1,7 @@
 //! The shortest stories of what must hold when scripts replace each other.
 
 use pinion_engine::backend::sim::Faults;
-use pinion_lua::limits::OLD_VMS_MAX;
+use pinion_lua::limits::{OLD_VMS_MAX, TASKS_PER_PASS};
 use pinion_lua::program::Program;
 
 use crate::stage::Stage;
@@ -118,4 +118,63 @@ fn of_too_many_replaced_scripts_the_oldest_ends() {
     stage.rest(2_000);
     assert_eq!(text(&mut stage, "/behind"), OLD_VMS_MAX.to_string());
     assert_eq!(stage.worker.app().scripts.holdings().old_vms, 0);
+}
+
+/// What is due at once beside requests takes as many passes as it has shares, and no wait between
+/// them; then the worker waits for what is due next.
+#[test]
+fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
+    const SHARES: usize = 10;
+    let mut stage = stage(&format!(
+        r#"
+        local function work()
+            pinion.sleep(1)
+            pinion.keep.done = (pinion.keep.done or 0) + 1
+        end
+        pinion.get("/begin", function()
+            for _ = 1, {} do pinion.spawn(work) end
+            return "begun"
+        end)
+        pinion.get("/done", function() return tostring(pinion.keep.done) end)
+        "#,
+        SHARES * TASKS_PER_PASS
+    ));
+    assert_eq!(text(&mut stage, "/begin"), "begun");
+    stage.rest(500);
+    let until_ms = stage.now_ms() + 1_000;
+    let mut passes = 0;
+    while stage.now_ms() < until_ms {
+        stage.pass(until_ms);
+        passes += 1;
+    }
+    // Of the last one it is seen that nothing is left.
+    assert_eq!(passes, SHARES + 1);
+    assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
+    assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
+}
+
+/// A script that has nothing left to do when it is replaced takes no other's place.
+#[test]
+fn a_replaced_script_without_work_ends_no_other() {
+    let script = |version: u32| {
+        program(&format!(
+            r#"pinion.get("/sleep/:n", function() pinion.sleep(5) return "version {version}" end)"#
+        ))
+    };
+    let mut stage: Stage<true> = Stage::new(1, Faults::default(), script(1));
+    let mut talks = Vec::new();
+    for version in 1..=OLD_VMS_MAX as u32 {
+        talks.push(ask(&mut stage, &format!("/sleep/{version}")));
+        assert!(stage.reload(script(version + 1)));
+        stage.settle();
+    }
+    for version in OLD_VMS_MAX as u32 + 2..OLD_VMS_MAX as u32 + 5 {
+        assert!(stage.reload(script(version)));
+        stage.settle();
+        assert_eq!(stage.worker.app().scripts.holdings().old_vms, OLD_VMS_MAX);
+    }
+    stage.rest(6_000);
+    for (talk, version) in talks.iter_mut().zip(1..) {
+        assert_eq!(heard(talk).text(), format!("version {version}"));
+    }
 }

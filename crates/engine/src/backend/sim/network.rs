@@ -246,6 +246,8 @@ impl State {
         connection.facts.closed_at_ms = Some(now_ms);
         connection.facts.stalled = connection.room() == 0;
         connection.server_ended = true;
+        // Nothing comes any more, and a run may have many connections.
+        connection.to_server.shrink_to_fit();
         let reset = abruptly || !connection.to_server.is_empty() || connection.broken.is_some();
         if reset {
             self.reset_client(client);
@@ -388,7 +390,7 @@ impl Network {
         let connection = &mut state.connections[client.0];
         connection.client_ended = true;
         connection.client_gone = true;
-        connection.to_client.clear();
+        connection.to_client = VecDeque::new();
         state.note(format_args!("{client:?} leaves"));
     }
 
