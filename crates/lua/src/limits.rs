@@ -118,8 +118,8 @@ pub const CHANNELS_MAX: usize = 1024;
 /// Most values that a script keeps across reloads in one worker.
 pub const KEPT_MAX: usize = 1024;
 
-/// Most VMs of earlier scripts that a worker keeps until their requests are done. Beyond it the
-/// oldest ends with them.
+/// Most VMs of earlier scripts of a site that a worker keeps until their requests are done. Beyond
+/// it the oldest ends with them.
 pub const OLD_VMS_MAX: usize = 4;
 
 /// Most bytes of all values that a script keeps across reloads in one worker.

@@ -107,7 +107,7 @@ impl Program {
         (self.code.len() + self.pages.len() + usize::from(is_apart)) as u64
     }
 
-    /// What errors call it; scripts that follow each other under one name share what they keep.
+    /// What errors call it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

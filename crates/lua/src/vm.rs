@@ -19,7 +19,6 @@ use pinion_engine::clock::Now;
 use crate::absent;
 use crate::allowance::Allowance;
 use crate::budget::{Budget, OVER_BUDGET};
-use crate::kept::Kept;
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
@@ -29,6 +28,7 @@ use crate::program::Program;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
+use crate::site::{Place, Site};
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
 pub(crate) use host::{Handler, Host, relaxed};
@@ -141,7 +141,7 @@ impl Vm {
     pub(crate) fn start(
         program: &Program,
         budget: &mut Budget,
-        kept: Rc<RefCell<Kept>>,
+        place: Place,
         now: Now,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
@@ -150,7 +150,7 @@ impl Vm {
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));
         host.tasks.borrow_mut().allowance = allowance;
-        host.work.kept.replace(kept);
+        host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         let find = pattern::install(&lua, &steps).map_err(trouble)?;
@@ -211,8 +211,13 @@ impl Vm {
         chunk.set_mode(mode).into_function().map_err(|error| Problem::new(&error))
     }
 
-    pub(crate) fn name(&self) -> &Arc<str> {
+    pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whose script it is.
+    pub(crate) fn site(&self) -> Site {
+        self.host.work.place.borrow().site.clone()
     }
 
     /// Nothing begins in it any more but what it has begun asks for.

@@ -3,7 +3,7 @@
 use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
 use super::journal::Journal;
-use super::published::{Published, Roster};
+use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
@@ -12,6 +12,7 @@ use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
+use pinion_engine::stderr;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
@@ -19,6 +20,8 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Scheme;
+use pinion_lua::problem::Problem;
+use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
@@ -50,9 +53,12 @@ struct Serving {
 
 /// A generation and its mapping, and what answers where it need not.
 struct Site {
+    id: SiteId,
     generation: Arc<Generation>,
     mapping: MappingId,
     scripted: Option<Scripted>,
+    /// What was to take its place and has a script that does not start in this worker.
+    refused: Option<Arc<Generation>>,
 }
 
 impl SitesApp {
@@ -166,18 +172,27 @@ impl SitesApp {
         let (number, roster) = self.published.current();
         let mut old = self.serving.take().map(|old| old.sites).unwrap_or_default();
         let dynamic = &mut self.dynamic;
-        let mut site = |generation: &Arc<Generation>| {
-            let is_it = |site: &Site| Arc::ptr_eq(&site.generation, generation);
-            match old.iter().position(is_it) {
-                Some(at) => old.swap_remove(at),
-                None => {
-                    let mapping = mappings.add(Arc::clone(generation.mapping()));
-                    let scripted = dynamic.take_up(generation, now);
-                    Site { generation: Arc::clone(generation), mapping, scripted }
-                }
+        let mut site = |(id, generation): &(SiteId, Arc<Generation>)| {
+            if let Some(at) = old.iter().position(|site| site.has_seen(generation)) {
+                return old.swap_remove(at);
             }
+            let scripted = match dynamic.take_up(generation, now) {
+                Ok(scripted) => scripted,
+                Err(problem) => {
+                    let earlier = old.iter().position(|site| site.id == *id && !site.is_broken());
+                    tell_refused(generation, &problem, earlier.is_some());
+                    if let Some(at) = earlier {
+                        let refused = Some(Arc::clone(generation));
+                        return Site { refused, ..old.swap_remove(at) };
+                    }
+                    Some(Scripted::broken(generation))
+                }
+            };
+            let mapping = mappings.add(Arc::clone(generation.mapping()));
+            let generation = Arc::clone(generation);
+            Site { id: *id, generation, mapping, scripted, refused: None }
         };
-        let sites = roster.sites.iter().map(|(_, generation)| site(generation)).collect();
+        let sites = roster.sites.iter().map(&mut site).collect();
         for site in old {
             mappings.retire(site.mapping);
             if let Some(scripted) = &site.scripted {
@@ -186,6 +201,32 @@ impl SitesApp {
         }
         self.serving = Some(Serving { number, roster, sites });
     }
+}
+
+impl Site {
+    /// Whether it is of a generation, or has refused it.
+    fn has_seen(&self, generation: &Arc<Generation>) -> bool {
+        let refused = self.refused.as_ref();
+        Arc::ptr_eq(&self.generation, generation)
+            || refused.is_some_and(|refused| Arc::ptr_eq(refused, generation))
+    }
+
+    fn is_broken(&self) -> bool {
+        self.scripted.as_ref().is_some_and(Scripted::is_broken)
+    }
+}
+
+/// A script that was proven does not start in this worker.
+#[cold]
+fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
+    let what = generation.program().map_or("a script", Program::name);
+    match has_earlier {
+        true => stderr::line(format_args!(
+            "pinion: cannot reload {what} in one worker, what was there stays"
+        )),
+        false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
+    }
+    stderr::line(format_args!("pinion: {problem}"));
 }
 
 /// Why a 500 was answered.

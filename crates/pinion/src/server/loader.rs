@@ -15,6 +15,7 @@ use pinion_build::{Options, Progress};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
+use pinion_lua::site::Site;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io;
@@ -28,6 +29,8 @@ pub(crate) struct Loader {
     content: Content,
     lua: LuaSettings,
     folders: Vec<FolderAt>,
+    /// What its scripts have in common, one load after the other.
+    site: Site,
     watch: Option<WalkTeller>,
 }
 
@@ -36,7 +39,8 @@ impl Loader {
     /// `watch`.
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
-        Self { source, memory: settings.memory, content, lua: settings.lua, folders, watch }
+        let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
+        Self { source, memory, content, lua, folders, site, watch }
     }
 
     /// What is loaded.
@@ -70,7 +74,7 @@ impl Loader {
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
             Source::Script(path) => {
-                program = Some(script_file::proven(path, self.lua.allowance)?);
+                program = Some(script_file::proven(path, self.lua.allowance, &self.site)?);
                 self.map_nothing()?
             }
         };
@@ -81,10 +85,12 @@ impl Loader {
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
         if program.is_none() {
             let (archive, path) = (generation.archive(), self.source.path());
-            program = script_file::of_archive(&archive, path, self.lua.allowance)?;
+            let allowance = self.lua.allowance;
+            program = script_file::of_archive(&archive, path, allowance, &self.site)?;
         }
         let program = program.map(|program| program.with_folders(folders));
-        Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
+        let generation = generation.holding(held).running(program, &self.site);
+        Ok(generation.showing_errors(self.lua.shows_errors))
     }
 
     /// The current release of a release folder, which is held as long as it is served.
