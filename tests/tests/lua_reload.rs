@@ -4,10 +4,11 @@
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Server, Start};
+use pinion_tests::server::{Server, Start, build};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// A script on the disk; the folder goes with the value.
@@ -120,6 +121,30 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     server.stop();
 }
 
+/// While a script starts in one worker the others go on with what they have.
+#[test]
+fn workers_start_a_new_script_one_after_the_other() {
+    let (folder, path) = script("pinion.get('/', function() return 'old' end)");
+    let server = Start::site(&path).flags(&["--workers", "4"]).start();
+    assert_eq!(server.get("/").text(), "old");
+    let next = "pinion.log('start begins')
+        for n = 1, 3e7 do local _ = n % 7 end
+        pinion.log('start ends')";
+    rewrite(&folder, &path, next);
+    server.signal(Signal::HUP);
+    let told = || -> Vec<bool> {
+        let lines = server.lines();
+        let is_start = |line: &&String| line.contains("lua: start ");
+        lines.iter().filter(is_start).map(|line| line.ends_with("begins")).collect()
+    };
+    // The proof, and each worker.
+    while told().len() < 10 {
+        thread::yield_now();
+    }
+    assert_eq!(told(), [true, false].repeat(5));
+    server.stop();
+}
+
 /// However many sites a server has, a reload of all of them is one for each.
 #[test]
 fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
@@ -158,6 +183,50 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
             let answer = slow.join().expect("answered");
             assert_eq!((answer.status, answer.text()), (200, "whole"));
         }
+    });
+    server.stop();
+}
+
+/// Of an archive that takes the place of another one, the code and the content are taken up at
+/// once: whoever has seen one of the new things sees no old one any more.
+#[test]
+fn an_archive_brings_its_handlers_pages_and_files_together() {
+    let folder = Folder::with("lua-reload", [("site/public_html/index.html", "home")]);
+    let archive = folder.join("site.pin");
+    let make = |version: u32| {
+        let handler = format!("pinion.get('/handler', function() return '{version}' end)");
+        folder.write("site/main.lua", handler);
+        folder.write("site/public_html/page.dyn.html", format!("#[[ {version} ]]"));
+        folder.write("site/public_html/file.txt", version.to_string());
+        build(&folder.join("site"), &folder.join("next.pin"), &["--no-reuse"]);
+        std::fs::rename(folder.join("next.pin"), &archive).expect("renamed");
+    };
+    make(0);
+    let server = Start::site(&archive).flags(&["--workers", "1"]).start();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (mut client, mut newest) = (server.client(), 0);
+            while !is_over.load(Ordering::Relaxed) {
+                for target in ["/handler", "/page", "/file.txt"] {
+                    let answer = client.exchange(&Request::get(target));
+                    assert_eq!(answer.status, 200, "{target}");
+                    let version: u32 = answer.text().trim().parse().expect("a number");
+                    assert!(version >= newest, "{target}: {version} after {newest}");
+                    newest = version;
+                }
+            }
+            newest
+        });
+        for version in 1..=5 {
+            make(version);
+            let from = server.lines().len();
+            server.signal(Signal::HUP);
+            server.wait_for_line(from, |line| line.starts_with("reloaded"));
+            until(&server, "/handler", |text| text == version.to_string());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(asking.join().expect("all answered") <= 5);
     });
     server.stop();
 }

@@ -14,6 +14,7 @@
 
 #[cfg(not(feature = "luajit"))]
 mod coroutines;
+mod trace;
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -30,9 +31,10 @@ use mlua::{Thread as Coroutine, ffi};
 use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP};
 #[cfg(not(feature = "luajit"))]
 pub(crate) use coroutines::coroutines;
+pub(crate) use trace::{running, stack, strike, struck};
 
 /// The message of the error that ends a turn.
-pub const OVER_BUDGET: &str = "the request has used up its CPU time";
+pub const OVER_BUDGET: &str = "it has used up its CPU time";
 
 /// Interrupts a worker: nobody sends it, and whoever does harms nothing.
 const SIGNAL: c_int = libc::SIGURG;
@@ -267,11 +269,12 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     let slot = SLOT.get();
     // SAFETY: as in the handler.
     let is_doomed = unsafe { slot.as_ref() }.is_some_and(Slot::is_doomed);
-    // SAFETY: Lua calls its hook with the state that runs. Nothing here has to be dropped when the
+    // SAFETY: Lua calls its hook with the state that runs. Nothing is left to be dropped when the
     // error unwinds.
     unsafe {
         if is_doomed {
-            ffi::luaL_error(lua, c"the request has used up its CPU time".as_ptr());
+            strike(|| trace::stack_of(lua));
+            ffi::luaL_error(lua, c"it has used up its CPU time".as_ptr());
         } else {
             ffi::lua_sethook(lua, None, 0, 0);
         }
@@ -309,6 +312,7 @@ impl Budget {
         let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         slot.left_ns.store(left_ns, Ordering::Relaxed);
         slot.seen_ns.store(0, Ordering::Relaxed);
+        struck();
         slot.lua.store(coroutine.state(), Ordering::Relaxed);
         slot.main.store(main_of(coroutine), Ordering::Relaxed);
         // With the look at the sleeper, see `Shared::watch`.

@@ -212,5 +212,8 @@ pub const ESCAPED_MAX: usize = 1000;
 /// Most bytes of such a text: names and numbers, not paragraphs.
 pub const ESCAPED_MAX_BYTES: usize = 100;
 
+/// Functions that the stack of a turn over its budget shows, the innermost: what people read.
+pub const TRACE_FRAMES_MAX: i32 = 20;
+
 /// Modules that an error names where one was not found: as many as are read.
 pub const MODULES_SHOWN_MAX: usize = 8;

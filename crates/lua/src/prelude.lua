@@ -450,8 +450,9 @@ if host.alone then
     arg = host.alone.arguments
 end
 
--- One request after the other, in the same coroutine.
-local function answer(id, route, more)
+-- One request after the other, in the same coroutine. With an error come what it says and the name
+-- that the log has for it.
+local function answer(id, route, more, name)
     local request
     if more and type(route) == "number" then
         request, more = setmetatable({ id, params = more }, Request), nil
@@ -460,7 +461,7 @@ local function answer(id, route, more)
     end
     -- With room for some pieces, so that it need not grow.
     local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
-    local said = handlers[route](request, response, more)
+    local said = handlers[route](request, response, more, name)
     -- One that has ended with a file is complete.
     if said ~= nil and (said ~= true or response.n) then
         response:write(said)
@@ -473,9 +474,9 @@ local function answer(id, route, more)
     return concat(response, "", 2, n)
 end
 
-local function strand(id, route, more)
+local function strand(id, route, more, name)
     while true do
-        id, route, more = yield(DONE, answer(id, route, more))
+        id, route, more, name = yield(DONE, answer(id, route, more, name))
     end
 end
 

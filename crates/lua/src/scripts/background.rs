@@ -225,7 +225,8 @@ impl Scripts {
         };
         if now.monotonic_ms >= deadline_ms {
             let why = format!("it has taken {} s", wall_ms(vm) / 1000);
-            return self.fail_beside(vm, id, &Fault::OverTime(why));
+            let fault = vm.over_time(id, &why);
+            return self.fail_beside(vm, id, &fault);
         }
         if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
             self.background.ready.push_back((Rc::clone(vm), id));

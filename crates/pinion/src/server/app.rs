@@ -27,6 +27,10 @@ use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
 use std::sync::Arc;
 
+/// How long a worker waits before it looks again whether it is its turn: what nobody sees of a
+/// reload, and little to do meanwhile.
+const TURN_LOOK_MS: u64 = 5;
+
 /// The sites, as one worker serves them.
 pub(crate) struct SitesApp {
     published: Arc<Published>,
@@ -40,6 +44,8 @@ pub(crate) struct SitesApp {
     redirect: Option<Redirect>,
     /// What answers by scripts.
     dynamic: Dynamic,
+    /// When it is this worker's turn to take up what is published, perhaps.
+    turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -70,9 +76,17 @@ impl SitesApp {
         redirect: Option<Redirect>,
         dynamic: Dynamic,
     ) -> Self {
-        let (work, looked_unix_seconds) = (Work::new(), 0);
-        let serving = None;
-        Self { published, serving, work, journal, health, redirect, dynamic, looked_unix_seconds }
+        Self {
+            published,
+            serving: None,
+            work: Work::new(),
+            journal,
+            health,
+            redirect,
+            dynamic,
+            turn_ms: None,
+            looked_unix_seconds: 0,
+        }
     }
 
     /// A request announces more content than is allowed: only a handler may allow it more.
@@ -163,6 +177,19 @@ impl SitesApp {
         self.journal.answered(began, head, answer, exchange);
         if status == 500 {
             tell_damage(generation, &self.work, head, now, outdated);
+        }
+    }
+
+    /// Takes up what is published when it is this worker's turn; the first roster at once, since
+    /// there is nothing to go on with.
+    #[cold]
+    fn take_turn(&mut self, now: Now, mappings: &mut Mappings) {
+        let published = Arc::clone(&self.published);
+        let turn = published.turn();
+        if turn.is_some() || self.serving.is_none() {
+            self.take_up(now, mappings);
+        } else {
+            self.turn_ms = Some(now.monotonic_ms + TURN_LOOK_MS);
         }
     }
 
@@ -339,15 +366,19 @@ impl App for SitesApp {
             serving.sites.iter().for_each(|site| site.generation.look());
         }
         let held = self.serving.as_ref().map_or(0, |serving| serving.number);
+        self.turn_ms = None;
         if self.published.number() != held {
-            self.take_up(now, mappings);
+            self.take_turn(now, mappings);
         }
         self.dynamic.pass(now);
     }
 
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
-        self.dynamic.alarm_ms()
+        match (self.turn_ms, self.dynamic.alarm_ms()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     fn stopping(&mut self) {
