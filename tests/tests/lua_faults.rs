@@ -107,7 +107,7 @@ pinion.not_found(function(req, res)
 end)
 pinion.on_error(function(req, res, why, id)
     if req.path == "/twice" then error("and again") end
-    if req.path == "/teapot" then res:status(418) end
+    if req.path == "/taken" then res:status(409) end
     return req.method .. " " .. req.path .. "|" .. tostring(why):match("%d+: .*") .. "|" .. id
 end)
 pinion.get("/", function() return "well" end)
@@ -115,7 +115,7 @@ pinion.get("/fails", function(req, res)
     res:status(201):field("X-Of-Handler", "yes"):cookie("of", "handler"):write("half")
     error("too bad")
 end)
-pinion.get("/teapot", function() error("short and stout") end)
+pinion.get("/taken", function() error("somebody has it") end)
 pinion.get("/twice", function() error("once") end)
 pinion.get("/cpu", function() while true do end end)
 pinion.get("/late", function(req, res) res:write("half"):flush() error("too late") end)
@@ -140,9 +140,9 @@ fn a_site_answers_errors_in_its_own_way() {
         // The name is the one that the log has.
         let told = server.wait_for_line(from, |line| line.contains(id));
         assert!(told.contains("site.lua:15: too bad"), "{told}");
-        let teapot = server.get("/teapot");
-        assert_eq!(teapot.status, 418);
-        assert!(teapot.text().starts_with("GET /teapot|17: short and stout|"));
+        let taken = server.get("/taken");
+        assert_eq!(taken.status, 409);
+        assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
         // An error within it is answered as without it, and both are told.
         let from = server.lines().len();
         let answer = server.get("/twice");

@@ -172,9 +172,7 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
         let from = server.lines().len();
         server.signal(Signal::HUP);
         for (_, path) in &sites {
-            server.wait_for_line(from, |line| {
-                line.starts_with("reloaded") && line.contains(path)
-            });
+            server.wait_for_line(from, |line| line.starts_with("reloaded") && line.contains(path));
         }
         for (host, _) in &sites {
             assert_eq!(ask(host, "/go"), "gone");

@@ -173,14 +173,14 @@ end
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
-local function is_open(response)
+local function is_open(response, level)
     if not response.n then
-        error("the answer is complete; nothing can be added to it", 3)
+        error("the answer is complete; nothing can be added to it", level or 3)
     end
 end
 
 local function changes_head(response)
-    is_open(response)
+    is_open(response, 4)
     if response.has_begun then
         error("the head of the answer has gone out; set status and fields before", 3)
     end

@@ -178,12 +178,7 @@ impl Scripts {
     ///
     /// # Errors
     /// What is wrong with the program, or that there is no thread to watch it.
-    pub fn start(
-        &mut self,
-        program: &Program,
-        site: &Site,
-        now: Now,
-    ) -> Result<Script, Problem> {
+    pub fn start(&mut self, program: &Program, site: &Site, now: Now) -> Result<Script, Problem> {
         let budget = match &mut self.budget {
             Some(budget) => budget,
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),

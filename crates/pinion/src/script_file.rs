@@ -24,11 +24,7 @@ const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
-pub(crate) fn proven(
-    path: &Path,
-    allowance: Allowance,
-    site: &Site,
-) -> Result<Program, Failure> {
+pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<Program, Failure> {
     let program = alone(path, allowance)?;
     scripts::prove(&program, site, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
     Ok(program)

@@ -68,14 +68,13 @@ pub(super) unsafe fn stack_of(lua: *mut ffi::lua_State) -> String {
 /// The record was filled by Lua.
 unsafe fn line(frame: &ffi::lua_Debug, text: &mut String) {
     // SAFETY: the caller's: they are null or texts of C.
-    let [source, what, name] = unsafe {
-        [frame.short_src.as_ptr(), frame.what, frame.name].map(|text| shown(text))
-    };
+    let [source, what, name] =
+        unsafe { [frame.short_src.as_ptr(), frame.what, frame.name].map(|text| shown(text)) };
     let first = frame.linedefined;
-    let place = match frame.currentline {
-        at if at > 0 => format!("{source}:{at}"),
-        _ => source.clone(),
-    };
+    // Of code that it has compiled LuaJIT does not always know the line: the first one of the
+    // function stands for it.
+    let line = [frame.currentline, first].into_iter().find(|line| *line > 0);
+    let place = line.map_or(source.clone(), |line| format!("{source}:{line}"));
     let _always = match (&*what, &*name) {
         ("main", _) => writeln!(text, "\t{place}: in main chunk"),
         (_, "") => writeln!(text, "\t{place}: in function <{source}:{first}>"),

@@ -68,9 +68,7 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
         let opened = match source {
-            Source::Script(_) => {
-                script_file::proven(&file, allowance, &Site::default()).map(drop)
-            },
+            Source::Script(_) => script_file::proven(&file, allowance, &Site::default()).map(drop),
             _ => config::examine_archive(&file, allowance),
         };
         let wrong = opened.err().and_then(|failure| failure.reason());
