@@ -5,6 +5,7 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build};
+use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -138,9 +139,7 @@ fn workers_start_a_new_script_one_after_the_other() {
         lines.iter().filter(is_start).map(|line| line.ends_with("begins")).collect()
     };
     // The proof, and each worker.
-    while told().len() < 10 {
-        thread::yield_now();
-    }
+    wait_for("five starts", || (told().len() == 10).then_some(()));
     assert_eq!(told(), [true, false].repeat(5));
     server.stop();
 }

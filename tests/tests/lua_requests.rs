@@ -7,12 +7,12 @@ use pinion_tests::matrix::Matrix;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::wait_for;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::thread;
 
 const SCRIPT: &str = r#"
 local function said(req) return req.method .. " " .. req.route end
@@ -226,9 +226,10 @@ fn each_worker_repeats_what_is_for_each_of_them() {
         let lines = server.lines();
         lines.iter().filter_map(|line| line.split_once(what)).map(|(_, id)| id.to_owned()).collect()
     };
-    while who("lua: each ").len() < 3 || who("lua: one ").is_empty() {
-        thread::yield_now();
-    }
-    assert_eq!((who("lua: each ").len(), who("lua: one ").len()), (3, 1));
+    let seen = wait_for("runs in three workers", || {
+        let (each, one) = (who("lua: each ").len(), who("lua: one ").len());
+        (each == 3 && one > 0).then_some((each, one))
+    });
+    assert_eq!(seen, (3, 1));
     server.stop();
 }

@@ -1,5 +1,6 @@
 //! What the scripts of a site that follow each other have in common.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,32 +9,30 @@ use crate::kept::Kept;
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
 /// are the same one.
 #[derive(Clone, Default)]
-pub struct Site(Arc<Mutex<Vec<(u16, Arc<Mutex<Kept>>)>>>);
+pub struct Site(Shared<HashMap<u16, Shared<Kept>>>);
+
+/// What several threads have.
+type Shared<T> = Arc<Mutex<T>>;
 
 /// A site in one worker.
 #[derive(Clone, Default)]
 pub(crate) struct Place {
     pub(crate) site: Site,
     /// Only a proof looks at it from another thread.
-    kept: Arc<Mutex<Kept>>,
+    kept: Shared<Kept>,
 }
 
 impl Site {
     /// The site in a worker, with what its scripts have kept there.
     pub(crate) fn in_worker(&self, worker: u16) -> Place {
-        let mut workers = lock(&self.0);
-        let known = workers.iter().find(|(of, _)| *of == worker);
-        let kept = known.map(|(_, kept)| Arc::clone(kept)).unwrap_or_default();
-        if known.is_none() {
-            workers.push((worker, Arc::clone(&kept)));
-        }
+        let kept = Arc::clone(lock(&self.0).entry(worker).or_default());
         Place { site: self.clone(), kept }
     }
 
     /// As a worker has it, for a proof: with a copy of what is kept where most of it is.
     pub(crate) fn as_in_a_worker(&self) -> Place {
         let workers = lock(&self.0);
-        let most = workers.iter().map(|(_, kept)| kept).max_by_key(|kept| lock(kept).bytes());
+        let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
         Place { site: self.clone(), kept: Arc::new(Mutex::new(copy)) }
     }
