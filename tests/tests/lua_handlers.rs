@@ -65,17 +65,9 @@ pinion.get("/late-error", function(req, res)
     res:write("begun"):flush()
     error("too late for a page")
 end)
-pinion.get("/endless", function()
-    while true do pcall(function() while true do end end) end
-end)
-pinion.get("/hungry", function()
-    local all = {}
-    for n = 1, 2^53 do all[n] = ("x"):rep(1000) .. n end
-end)
-pinion.get("/catastrophe", function()
-    pcall(string.find, ("a"):rep(40), ("a*"):rep(20) .. "b")
-    return "not reached"
-end)
+pinion.get("/endless", function() while true do pcall(function() while true do end end) end end)
+pinion.get("/hungry", function() local t = {} for n = 1, 2^53 do t[n] = ("x"):rep(999) .. n end end)
+pinion.get("/catastrophe", function() pcall(string.find, ("a"):rep(40), ("a*"):rep(20) .. "b") end)
 pinion.get("/giant", function() local text = ("a"):rep(2^31) return text end)
 pinion.get("/deep", function() local function deep() return 1 + deep() end return deep() end)
 pinion.get("/lua", function() return _VERSION end)
@@ -291,8 +283,8 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             let told = fails(server, target, status, why);
             let is_at = SCRIPT.lines().position(|line| line.contains(&format!("{target:?}")));
             let at = format!("site.lua:{}:", is_at.expect("a handler") + 1);
-            let has_place = !matches!(target, "/endless" | "/hungry" | "/yields" | "/catastrophe")
-                && why != "used up its memory";
+            // Lua 5.4 has left the place when it says that there is no memory.
+            let has_place = target != "/yields" && !(is_54 && why == "used up its memory");
             assert_eq!(told.contains(&at), has_place, "{told}");
             assert_eq!(server.get("/hello/you").text(), "Hi, you!\n", "after {target}");
         }

@@ -14,9 +14,11 @@
 
 #[cfg(not(feature = "luajit"))]
 mod coroutines;
+mod trace;
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
+use std::fmt::Write as _;
 use std::io;
 use std::marker::PhantomData;
 use std::ptr;
@@ -27,12 +29,13 @@ use std::time::{Duration, Instant};
 
 use mlua::{Thread as Coroutine, ffi};
 
-use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP};
+use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP, TRACE_FRAMES_MAX};
 #[cfg(not(feature = "luajit"))]
 pub(crate) use coroutines::coroutines;
+pub(crate) use trace::{running, strike, struck};
 
 /// The message of the error that ends a turn.
-pub const OVER_BUDGET: &str = "the request has used up its CPU time";
+pub const OVER_BUDGET: &str = "it has used up its CPU time";
 
 /// Interrupts a worker: nobody sends it, and whoever does harms nothing.
 const SIGNAL: c_int = libc::SIGURG;
@@ -267,11 +270,12 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     let slot = SLOT.get();
     // SAFETY: as in the handler.
     let is_doomed = unsafe { slot.as_ref() }.is_some_and(Slot::is_doomed);
-    // SAFETY: Lua calls its hook with the state that runs. Nothing here has to be dropped when the
+    // SAFETY: Lua calls its hook with the state that runs. Nothing is left to be dropped when the
     // error unwinds.
     unsafe {
         if is_doomed {
-            ffi::luaL_error(lua, c"the request has used up its CPU time".as_ptr());
+            strike(|| stack_of(lua));
+            ffi::luaL_error(lua, c"it has used up its CPU time".as_ptr());
         } else {
             ffi::lua_sethook(lua, None, 0, 0);
         }
@@ -309,6 +313,7 @@ impl Budget {
         let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         slot.left_ns.store(left_ns, Ordering::Relaxed);
         slot.seen_ns.store(0, Ordering::Relaxed);
+        struck();
         slot.lua.store(coroutine.state(), Ordering::Relaxed);
         slot.main.store(main_of(coroutine), Ordering::Relaxed);
         // With the look at the sleeper, see `Shared::watch`.
@@ -380,6 +385,67 @@ fn main_of(coroutine: &Coroutine) -> *mut ffi::lua_State {
         ffi::lua_pop(lua, 1);
         main
     }
+}
+
+/// The stack of a coroutine that does not run: a line for each function, the innermost first, as
+/// Lua writes them.
+pub(crate) fn stack(coroutine: &Coroutine) -> String {
+    // SAFETY: the coroutine is there, of this thread and does not run.
+    unsafe { stack_of(coroutine.state()) }
+}
+
+/// The stack of a state.
+///
+/// # Safety
+/// It is there and of this thread.
+unsafe fn stack_of(lua: *mut ffi::lua_State) -> String {
+    let mut text = String::new();
+    for level in 0..TRACE_FRAMES_MAX {
+        // SAFETY: the caller's; a record of zeros is a valid one, and looking up source, line and
+        // name takes nothing from the VM. Its texts are there as long as the function is.
+        unsafe {
+            let mut frame: ffi::lua_Debug = std::mem::zeroed();
+            if ffi::lua_getstack(lua, level, &raw mut frame) == 0
+                || ffi::lua_getinfo(lua, c"Sln".as_ptr(), &raw mut frame) == 0
+            {
+                break;
+            }
+            line(&frame, &mut text);
+        }
+    }
+    text
+}
+
+/// Writes the line of one function.
+///
+/// # Safety
+/// The record was filled by Lua.
+unsafe fn line(frame: &ffi::lua_Debug, text: &mut String) {
+    // SAFETY: the caller's: they are null or texts of C.
+    let [source, what, name] =
+        unsafe { [frame.short_src.as_ptr(), frame.what, frame.name].map(|text| shown(text)) };
+    let first = frame.linedefined;
+    // Of code that it has compiled LuaJIT does not always know the line: the first one of the
+    // function stands for it.
+    let line = [frame.currentline, first].into_iter().find(|line| *line > 0);
+    let place = line.map_or(source.clone(), |line| format!("{source}:{line}"));
+    let _always = match (&*what, &*name) {
+        ("main", _) => writeln!(text, "\t{place}: in main chunk"),
+        (_, "") => writeln!(text, "\t{place}: in function <{source}:{first}>"),
+        (_, name) => writeln!(text, "\t{place}: in function '{name}'"),
+    };
+}
+
+/// A text of C; an empty one in the place of none.
+///
+/// # Safety
+/// As for [`CStr::from_ptr`], but for null.
+unsafe fn shown(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// Whether the turn that this thread runs has used up its budget.

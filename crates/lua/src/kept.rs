@@ -1,20 +1,26 @@
 //! What a script keeps across reloads, in each worker for itself.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::limits::{KEPT_MAX, KEPT_MAX_BYTES};
 use crate::plain::Plain;
 
-/// Values by names.
-#[derive(Debug, Default)]
+/// Values by names. A copy of it shares them.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
-    values: HashMap<String, Plain>,
+    values: HashMap<String, Arc<Plain>>,
     bytes: usize,
 }
 
 impl Kept {
     pub(crate) fn get(&self, name: &str) -> Option<&Plain> {
-        self.values.get(name)
+        self.values.get(name).map(|value| &**value)
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Keeps a value in place of the one of that name; nothing of it when it is nil.
@@ -37,7 +43,7 @@ impl Kept {
         self.bytes = bytes;
         match value {
             Plain::Nil => self.values.remove(name),
-            _ => self.values.insert(name.to_owned(), value),
+            _ => self.values.insert(name.to_owned(), Arc::new(value)),
         };
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
 //! | [`job`] | threads for what blocks |
+//! | [`site`] | what the scripts of a site that follow each other have in common |
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
 //! | `letter`, `tally` | messages between workers, and the bytes that stand outside of the VMs |
 //! | `request`, `form` | a request as a script sees it |
@@ -62,6 +63,7 @@ pub mod router;
 pub mod sandbox;
 mod schedule;
 pub mod scripts;
+pub mod site;
 mod spool;
 mod stack;
 mod stock;

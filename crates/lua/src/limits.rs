@@ -132,8 +132,8 @@ pub const CHANNELS_MAX: usize = 1024;
 /// Most values that a script keeps across reloads in one worker.
 pub const KEPT_MAX: usize = 1024;
 
-/// Most VMs of earlier scripts that a worker keeps until their requests are done. Beyond it the
-/// oldest ends with them.
+/// Most VMs of earlier scripts of a site that a worker keeps until their requests are done. Beyond
+/// it the oldest ends with them.
 pub const OLD_VMS_MAX: usize = 4;
 
 /// Most bytes of all values that a script keeps across reloads in one worker.
@@ -263,6 +263,9 @@ pub const ESCAPED_MAX: usize = 1000;
 
 /// Most bytes of such a text: names and numbers, not paragraphs.
 pub const ESCAPED_MAX_BYTES: usize = 100;
+
+/// Functions that the stack of a turn over its budget shows, the innermost: what people read.
+pub const TRACE_FRAMES_MAX: i32 = 20;
 
 /// Modules that an error names where one was not found: as many as are read.
 pub const MODULES_SHOWN_MAX: usize = 8;

@@ -183,14 +183,14 @@ end
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
-local function is_open(response)
+local function is_open(response, level)
     if not response.n then
-        error("the answer is complete; nothing can be added to it", 3)
+        error("the answer is complete; nothing can be added to it", level or 3)
     end
 end
 
 local function changes_head(response)
-    is_open(response)
+    is_open(response, 4)
     if response.has_begun then
         error("the head of the answer has gone out; set status and fields before", 3)
     end
@@ -471,8 +471,9 @@ if host.alone then
     arg = host.alone.arguments
 end
 
--- One request after the other, in the same coroutine.
-local function answer(id, route, more)
+-- One request after the other, in the same coroutine. With an error come what it says and the name
+-- that the log has for it.
+local function answer(id, route, more, name)
     local request
     if more and type(route) == "number" then
         request, more = setmetatable({ id, params = more }, Request), nil
@@ -481,7 +482,7 @@ local function answer(id, route, more)
     end
     -- With room for some pieces, so that it need not grow.
     local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
-    local said = handlers[route](request, response, more)
+    local said = handlers[route](request, response, more, name)
     -- One that has ended with a file is complete.
     if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)
@@ -494,9 +495,9 @@ local function answer(id, route, more)
     return concat(response, "", 2, n)
 end
 
-local function strand(id, route, more)
+local function strand(id, route, more, name)
     while true do
-        id, route, more = yield(DONE, answer(id, route, more))
+        id, route, more, name = yield(DONE, answer(id, route, more, name))
     end
 end
 

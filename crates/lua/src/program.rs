@@ -110,7 +110,7 @@ impl Program {
         self.file_count
     }
 
-    /// What errors call it; scripts that follow each other under one name share what they keep.
+    /// What errors call it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

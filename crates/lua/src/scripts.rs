@@ -11,7 +11,6 @@ mod messages;
 mod requests;
 mod room;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
@@ -27,11 +26,11 @@ use pinion_http::request::RequestHead;
 
 use crate::budget::{Budget, Guard};
 use crate::job::Jobs;
-use crate::kept::Kept;
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
 use crate::router::{Found, Match};
+use crate::site::Site;
 use crate::stock::Stock;
 use crate::tally::Tally;
 use crate::task::TaskId;
@@ -153,14 +152,13 @@ impl Script {
 }
 
 /// Starts a program and lets it go again: what is wrong with it shows before anybody is answered
-/// by it.
+/// by it. It finds a copy of what earlier scripts of its site have kept.
 ///
 /// # Errors
 /// As [`Scripts::start`].
-pub fn prove(program: &Program, now: Now) -> Result<(), Problem> {
+pub fn prove(program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
     let guard = Guard::new(1);
-    let kept = Rc::new(RefCell::new(Kept::default()));
-    Vm::start(program, &mut guard.budget(0)?, kept, now).map(drop)
+    Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now).map(drop)
 }
 
 impl Scripts {
@@ -184,24 +182,23 @@ impl Scripts {
         }
     }
 
-    /// Starts a program, and what it repeats.
+    /// Starts a program of a site, and what it repeats.
     ///
     /// # Errors
     /// What is wrong with the program, or that there is no thread to watch it.
-    pub fn start(&mut self, program: &Program, now: Now) -> Result<Script, Problem> {
+    pub fn start(&mut self, program: &Program, site: &Site, now: Now) -> Result<Script, Problem> {
         let budget = match &mut self.budget {
             Some(budget) => budget,
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
         };
-        let kept = self.background.kept(program.name());
-        let vm = Rc::new(Vm::start(program, budget, kept, now)?);
+        let vm = Rc::new(Vm::start(program, budget, site.in_worker(self.worker), now)?);
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         self.take_up(&vm, now);
         Ok(Script(vm))
     }
 
-    /// A script answers no more. What waits in it goes on there, unless too many such scripts are
-    /// there already.
+    /// A script answers no more. What waits in it goes on there, unless too many such scripts of
+    /// its site are there already.
     pub fn retire(&mut self, script: &Script) {
         self.put_away(&script.0);
     }

@@ -258,14 +258,22 @@ impl Tasks {
         Ok(())
     }
 
+    /// The coroutine of a task that is parked, and stays so.
+    pub(crate) fn coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
+        let is_parked = self.get(id)?.is_parked;
+        let parked = self.parked.as_ref().filter(|_| is_parked)?;
+        parked.raw_get(place(id) + 1).ok()
+    }
+
     /// The coroutine of a task that is parked, and no more.
     pub(crate) fn take_coroutine(&mut self, id: TaskId) -> Option<Coroutine> {
-        let was_parked = std::mem::take(&mut self.get(id)?.is_parked);
-        let parked = self.parked.as_ref().filter(|_| was_parked)?;
-        let coroutine = parked.raw_get(place(id) + 1).ok();
-        // Not nil: the table keeps its room for the next one.
-        let _room_is_there = parked.raw_set(place(id) + 1, false);
-        coroutine
+        let coroutine = self.coroutine(id)?;
+        self.get(id)?.is_parked = false;
+        if let Some(parked) = &self.parked {
+            // Not nil: the table keeps its room for the next one.
+            let _room_is_there = parked.raw_set(place(id) + 1, false);
+        }
+        Some(coroutine)
     }
 
     /// `watcher` is to hear when a task has ended; false if it has.

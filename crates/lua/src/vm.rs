@@ -19,8 +19,7 @@ use pinion_engine::clock::Now;
 
 use crate::absent;
 use crate::allowance::Allowance;
-use crate::budget::{Budget, OVER_BUDGET};
-use crate::kept::Kept;
+use crate::budget::{self, Budget, OVER_BUDGET};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
@@ -30,6 +29,7 @@ use crate::program::Program;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
+use crate::site::{Place, Site};
 use crate::stack;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
@@ -98,6 +98,17 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// What a text says that knows no place, with the stack where it came to that.
+    fn told(why: &str, stack: &str, pages: &[Page]) -> String {
+        let stack = pages::explained(stack, pages);
+        let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
+        let lines: Vec<_> = stack.lines().filter(is_theirs).collect();
+        match lines.iter().find_map(|line| place(line)) {
+            Some(place) => format!("{place}: {why}\n{TRACE}\n{}", lines.join("\n")),
+            None => why.to_owned(),
+        }
+    }
+
     /// An error as its script's author should see it: without the frames that are ours, and with
     /// the lines of templates.
     fn of(error: &Error, pages: &[Page]) -> Self {
@@ -128,6 +139,16 @@ const TRACE: &str = "stack traceback:";
 /// How the line ends of what that body calls the script by.
 const OUTERMOST: &str = "xpcall'";
 
+/// The file and line of a line of a stack, if it is one of a script.
+fn place(line: &str) -> Option<&str> {
+    let (place, _) = line.trim_start().split_once(": in ")?;
+    let (file, number) = place.rsplit_once(':')?;
+    (file != STRINGS && number.parse::<u32>().is_ok()).then_some(place)
+}
+
+/// What the part of the functions that search strings is called that is written in Lua.
+const STRINGS: &str = "string";
+
 /// A function that ends with a call of ours has left no place of its own.
 fn without_our_place(line: &str) -> &str {
     let behind = line.strip_prefix(OURS).and_then(|rest| rest.split_once(": "));
@@ -145,7 +166,7 @@ impl Vm {
     pub(crate) fn start(
         program: &Program,
         budget: &mut Budget,
-        kept: Rc<RefCell<Kept>>,
+        place: Place,
         now: Now,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
@@ -154,7 +175,7 @@ impl Vm {
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));
         host.tasks.borrow_mut().allowance = allowance;
-        host.work.kept.replace(kept);
+        host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         let find = pattern::install(&lua, &steps).map_err(trouble)?;
@@ -217,8 +238,13 @@ impl Vm {
         chunk.set_mode(mode).into_function().map_err(|error| Problem::new(&error))
     }
 
-    pub(crate) fn name(&self) -> &Arc<str> {
+    pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whose script it is.
+    pub(crate) fn site(&self) -> Site {
+        self.host.work.place.borrow().site.clone()
     }
 
     /// Nothing begins in it any more but what it has begun asks for.
@@ -293,6 +319,22 @@ impl Vm {
         }
     }
 
+    /// A turn has used something up: the stack is the one where it did, or else where the coroutine
+    /// has ended.
+    #[cold]
+    fn over_budget(&self, why: &str, coroutine: &Coroutine) -> Fault {
+        let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
+        Fault::OverBudget(Fault::told(why, &stack, &self.pages))
+    }
+
+    /// A task has taken too long, wherever it waits.
+    #[cold]
+    pub(crate) fn over_time(&self, id: TaskId, why: &str) -> Fault {
+        let coroutine = self.tasks().coroutine(id);
+        let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
+        Fault::OverTime(Fault::told(why, &stack, &self.pages))
+    }
+
     /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
     /// what it has used.
     pub(crate) fn resume(
@@ -324,21 +366,23 @@ impl Vm {
         };
         self.pace.look(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
-            return Step::Failed(Fault::OverBudget(OVER_BUDGET.to_owned()));
+            return Step::Failed(self.over_budget(OVER_BUDGET, coroutine));
         }
         if left.steps == 0 {
-            return Step::Failed(Fault::OverBudget(TOO_MANY_STEPS.to_owned()));
+            return Step::Failed(self.over_budget(TOO_MANY_STEPS, coroutine));
         }
         match outcome {
             Ok(yielded) => self.host.step(coroutine, yielded),
             Err(error) if is_memory(&error) => {
+                let why = format!(
+                    "it has used up its memory ({} MiB)",
+                    self.allowance.memory_bytes >> 20
+                );
+                let fault = self.over_budget(&why, coroutine);
                 // What the request has left behind would fail the next one.
                 let _collected = self.lua.gc_collect();
                 self.relieve();
-                Step::Failed(Fault::OverBudget(format!(
-                    "the request has used up its memory ({} MiB)",
-                    self.allowance.memory_bytes >> 20
-                )))
+                Step::Failed(fault)
             }
             Err(error) => Step::Failed(Fault::of(&error, &self.pages)),
         }

@@ -11,6 +11,7 @@ use pinion_lua::allowance::Allowance;
 use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
+use pinion_lua::site::Site;
 use std::path::Path;
 
 /// Most of a script: more than any that people write, and little enough to be read at once.
@@ -19,13 +20,13 @@ const SCRIPT_MAX_MIB: u64 = 8;
 /// The paths in an archive at which a program begins; the first one that is there counts.
 const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 
-/// Reads a script and runs it once, as every worker will, on what it is allowed.
+/// Reads a script and runs it once, as every worker of its site will, on what it is allowed.
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
-pub(crate) fn proven(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
+pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<Program, Failure> {
     let program = alone(path, allowance)?;
-    scripts::prove(&program, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
+    scripts::prove(&program, site, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
     Ok(program)
 }
 
@@ -49,19 +50,20 @@ pub(crate) fn folders(named: &[FolderAt]) -> Result<Folders, Failure> {
     opened.map_err(|why| Failure::usage(format!("--lua-folder: {why}")))
 }
 
-/// The program of an archive, run once, as every worker will; none of a static site. `site` is the
-/// folder or the archive, for messages.
+/// The program of an archive, run once, as every worker of its site will; none of a static site.
+/// `path` is the folder or the archive, for messages.
 ///
 /// # Errors
 /// [`Failure::Failed`]: damage of the archive, or a mistake with file and line.
 pub(crate) fn of_archive(
     archive: &Archive<'_>,
-    site: &Path,
+    path: &Path,
     allowance: Allowance,
+    site: &Site,
 ) -> Result<Option<Program>, Failure> {
     let code = archive.code();
-    let code = code.map_err(|damage| anyhow!("{}: {damage}", site.display()))?;
-    of_code(site, code.iter(), allowance)
+    let code = code.map_err(|damage| anyhow!("{}: {damage}", path.display()))?;
+    of_code(path, code.iter(), allowance, site)
 }
 
 /// The program of some code, paths and contents, as [`of_archive`].
@@ -69,14 +71,15 @@ pub(crate) fn of_archive(
 /// # Errors
 /// [`Failure::Failed`]: a mistake with file and line.
 pub(crate) fn of_code<'c>(
-    site: &Path,
+    path: &Path,
     code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
     allowance: Allowance,
+    site: &Site,
 ) -> Result<Option<Program>, Failure> {
-    let program = program(site, &code.collect::<Vec<_>>())?;
+    let program = program(path, &code.collect::<Vec<_>>())?;
     let Some(program) = program.map(with_key).transpose()? else { return Ok(None) };
     let program = program.allowed(allowance);
-    scripts::prove(&program, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
+    scripts::prove(&program, site, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program))
 }
 
@@ -159,9 +162,9 @@ mod tests {
     #[test]
     fn a_mistake_is_told_with_its_line() {
         let code: [(&[u8], &[u8]); 1] = [(b"/main.lua", b"local x\nif x\n")];
-        let failure = of_code(Path::new("site"), code.into_iter(), Allowance::default())
-            .err()
-            .and_then(|f| f.reason());
+        let (path, allowance) = (Path::new("site"), Allowance::default());
+        let program = of_code(path, code.into_iter(), allowance, &Site::default());
+        let failure = program.err().and_then(|f| f.reason());
         let reason = failure.expect("a mistake");
         assert!(reason.starts_with("site/main.lua:"), "{reason}");
     }

@@ -5,13 +5,13 @@ use crate::content::Content;
 use crate::program::Program;
 use crate::request;
 use crate::router::Found;
+use crate::site::Place;
 use crate::task::Left;
 use crate::vm::{Fault, Operation, Step, Vm};
 use mlua::Value;
 use pinion_engine::clock::Now;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
-use std::rc::Rc;
 
 /// A site, started.
 pub(crate) struct Site {
@@ -38,7 +38,7 @@ pub(crate) fn program(files: &[(&str, &str)]) -> Result<Program, String> {
 impl Site {
     pub(crate) fn of(program: &Program) -> Result<Self, String> {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let vm = Vm::start(program, &mut budget, Rc::default(), Now::read())
+        let vm = Vm::start(program, &mut budget, Place::default(), Now::read())
             .map_err(|problem| problem.to_string())?;
         Ok(Self { vm, budget })
     }

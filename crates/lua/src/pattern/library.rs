@@ -16,6 +16,7 @@ use super::matcher::{Capture, Matcher, Span};
 use super::program::Program;
 use super::replace::{Walk, replace};
 use super::steps::{Steps, StepsLeft};
+use crate::budget;
 
 /// In the place of a match, there is none.
 const NONE: i64 = -1;
@@ -444,8 +445,11 @@ fn repeatable(
     Ok(taken.map_or_else(|code| code, |()| i64::try_from(times).unwrap_or(0)))
 }
 
-/// The reason of the last failure.
-fn reason(desk: &Desk, _: &Lua, (): ()) -> mlua::Result<String> {
+/// The reason of the last failure. Whatever catches the error, its place is known.
+fn reason(desk: &Desk, lua: &Lua, (): ()) -> mlua::Result<String> {
+    if desk.steps.is_spent() {
+        budget::strike(|| budget::running(lua));
+    }
     Ok(std::mem::take(&mut *desk.reason.borrow_mut()))
 }
 

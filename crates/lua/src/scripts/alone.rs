@@ -8,6 +8,7 @@ use pinion_engine::stderr;
 use super::{Script, Scripts};
 use crate::problem::Problem;
 use crate::program::Program;
+use crate::site::Site;
 use crate::task::TaskId;
 use crate::vm::Vm;
 
@@ -44,7 +45,7 @@ impl Scripts {
     /// # Errors
     /// What is wrong with the script, or that there is no thread to watch it.
     pub fn run_alone(&mut self, program: &Program, now: Now) -> Result<(), Problem> {
-        let Script(vm) = self.start(program, now)?;
+        let Script(vm) = self.start(program, &Site::default(), now)?;
         let main = vm.begin_main(program)?;
         self.settle(&vm);
         let (schedules, quiet) = (0, Quiet::Unknown);

@@ -1,6 +1,5 @@
 //! Work beside requests: what waits, and what is due.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::rc::{Rc, Weak};
@@ -12,7 +11,6 @@ use pinion_engine::clock::Now;
 
 use super::{Scripts, tell};
 use crate::job::{Done, Job, JobResult, Wanted};
-use crate::kept::Kept;
 use crate::letter::Letter;
 use crate::limits::{
     BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN,
@@ -35,7 +33,6 @@ pub(super) struct Background {
     job_number: u64,
     /// Requests that can go on and have not been told, because there was no room.
     pub(super) untold: Vec<Address>,
-    kept: HashMap<Arc<str>, Rc<RefCell<Kept>>>,
     /// The VMs that answer now, and those that only end what they have begun, oldest first.
     pub(super) current: Vec<Weak<Vm>>,
     pub(super) old: VecDeque<Weak<Vm>>,
@@ -85,11 +82,6 @@ impl PartialOrd for Timer {
 pub(super) struct Wake;
 
 impl Background {
-    /// What scripts of that name keep.
-    pub(super) fn kept(&mut self, program: &str) -> Rc<RefCell<Kept>> {
-        Rc::clone(self.kept.entry(program.into()).or_default())
-    }
-
     fn at(&mut self, at_ms: u64, vm: &Rc<Vm>, what: Due) {
         if self.timers.len() >= self.timers_max.max(TIMERS_MIN) {
             self.drop_timers_for_nothing();
@@ -169,7 +161,7 @@ impl Scripts {
     }
 
     /// A VM answers no more: what it has begun goes on, and nothing of it begins any more. Of
-    /// too many such the oldest one ends at once.
+    /// too many such of its site the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
         vm.put_away();
         let background = &mut self.background;
@@ -183,14 +175,28 @@ impl Scripts {
         }
         background.old.retain(|of| of.strong_count() > 0);
         background.old.push_back(Rc::downgrade(vm));
-        if background.old.len() <= OLD_VMS_MAX {
-            return;
+        let site = vm.site();
+        let of_site = background.old.iter().filter_map(Weak::upgrade);
+        let of_site: Vec<_> = of_site.filter(|vm| vm.site() == site).collect();
+        if let (true, Some(oldest)) = (of_site.len() > OLD_VMS_MAX, of_site.first()) {
+            self.cut_off(oldest);
         }
-        let Some(oldest) = background.old.pop_front().and_then(|of| of.upgrade()) else { return };
-        background.forget(&oldest);
-        oldest.end();
-        let of_it = self.waiting.iter().filter(|(_, (vm, _))| Rc::ptr_eq(vm, &oldest));
+    }
+
+    /// Ends a VM with all that has begun in it; whoever waits for an answer of it is told.
+    fn cut_off(&mut self, vm: &Rc<Vm>) {
+        self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
+        self.background.forget(vm);
+        vm.end();
+        let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
         self.background.untold.extend(of_it.map(|(address, _)| *address));
+        let pieces = vm.tasks().background();
+        if pieces > 0 {
+            self.tell_of(&format!(
+                "{}: its script was replaced too often since it began (pieces lost: {pieces})",
+                vm.name()
+            ));
+        }
         self.tell_woken();
     }
 
@@ -226,7 +232,8 @@ impl Scripts {
         };
         if now.monotonic_ms >= deadline_ms {
             let why = format!("it has taken {} s", wall_ms(vm) / 1000);
-            return self.fail_beside(vm, id, &Fault::OverTime(why));
+            let fault = vm.over_time(id, &why);
+            return self.fail_beside(vm, id, &fault);
         }
         if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
             self.background.ready.push_back((Rc::clone(vm), id));
@@ -470,12 +477,13 @@ mod tests {
     use super::*;
     use crate::budget::Guard;
     use crate::program::Program;
+    use crate::site::Place;
 
     #[test]
     fn timers_of_tasks_that_are_over_go_away() {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         let program = Program::new("site.lua", Vec::new());
-        let started = Vm::start(&program, &mut budget, Rc::default(), Now::read());
+        let started = Vm::start(&program, &mut budget, Place::default(), Now::read());
         let vm = Rc::new(started.expect("started"));
         let mut background = Background::default();
         let live = vm.tasks().begin().expect("a place");

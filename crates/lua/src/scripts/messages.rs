@@ -9,12 +9,13 @@ use super::Scripts;
 use super::alone::NothingBefore;
 use crate::job::Done;
 use crate::letter::Letter;
+use crate::site::Site;
 use crate::task::Bond;
 use crate::vm::Vm;
 
 /// A message for what listens to its channel, in each worker.
 struct Sent {
-    program: Arc<str>,
+    site: Site,
     letter: Arc<Letter>,
 }
 
@@ -23,7 +24,7 @@ impl Scripts {
     pub(super) fn send(&mut self, vm: &Rc<Vm>, letter: Letter) {
         let letter = Arc::new(letter);
         for worker in 0..self.poster.workers() {
-            let sent = Sent { program: Arc::clone(vm.name()), letter: Arc::clone(&letter) };
+            let sent = Sent { site: vm.site(), letter: Arc::clone(&letter) };
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
                 let channel = &letter.channel;
                 self.tell_of(&format!(
@@ -43,7 +44,7 @@ impl Scripts {
             return self.is_quiet();
         }
         let Ok(sent) = message.downcast::<Sent>() else { return };
-        let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| *vm.name() == sent.program);
+        let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| vm.site() == sent.site);
         let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
         for vm in vms {
             let work = vm.host().work.channels.borrow().get(&*sent.letter.channel).cloned();

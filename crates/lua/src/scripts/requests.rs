@@ -109,8 +109,9 @@ impl Scripts {
                 return self.send_piece(&vm, id, outlet);
             }
             Event::Deadline if now_ms >= deadline_ms => {
-                let why = format!("the request has taken {} s", vm.allowance().wall_ms / 1000);
-                return self.fail(&vm, id, &Fault::OverTime(why), outlet);
+                let why = format!("it has taken {} s", vm.allowance().wall_ms / 1000);
+                let fault = vm.over_time(id, &why);
+                return self.fail(&vm, id, &fault, outlet);
             }
             Event::Deadline if matches!(waits, Waits::Until(time) if now_ms >= time) => {
                 return self.go_on(&vm, id, true, outlet);
@@ -290,7 +291,8 @@ impl Scripts {
                 task.left.cpu = task.left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
             }
             let message = text.split("\nstack traceback:").next().unwrap_or_default();
-            let start = Start::Special(Handler::OnError, Some(message.to_owned()));
+            let told = Some((message.to_owned(), failure_id));
+            let start = Start::Special(Handler::OnError, told);
             return self.run_handler(vm, id, start, outlet);
         }
         self.end(vm, id, outlet);
@@ -319,14 +321,18 @@ impl Scripts {
 enum Start {
     /// With its parameters, if it has some.
     Route(usize, Option<Table>),
-    Special(Handler, Option<String>),
+    /// Of one for errors, what has happened, and its name in the log.
+    Special(Handler, Option<(String, String)>),
 }
 
 impl IntoLuaMulti for Start {
     fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
         match self {
             Self::Route(number, params) => (number as f64, params).into_lua_multi(lua),
-            Self::Special(handler, more) => (handler.name(), more).into_lua_multi(lua),
+            Self::Special(handler, Some((why, id))) => {
+                (handler.name(), why, id).into_lua_multi(lua)
+            }
+            Self::Special(handler, None) => handler.name().into_lua_multi(lua),
         }
     }
 }

@@ -18,7 +18,7 @@ impl Room {
     fn new() -> Self {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         let program = Program::new("site.lua", Vec::new());
-        let vm = Vm::start(&program, &mut budget, Rc::default(), Now::read()).expect("started");
+        let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
         Self { vm, budget }
     }
 

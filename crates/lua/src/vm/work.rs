@@ -12,7 +12,6 @@ use pinion_engine::address::Address;
 use super::host::{Host, Outcome, or_why};
 use crate::files::Folders;
 use crate::job::Job;
-use crate::kept::Kept;
 use crate::letter::Letter;
 use crate::limits::{
     BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, MESSAGES_MAX_BYTES, SCHEDULES_MAX, SENT_MAX,
@@ -20,6 +19,7 @@ use crate::limits::{
 };
 use crate::plain::Plain;
 use crate::schedule::Schedule;
+use crate::site::Place;
 use crate::tally::Tally;
 use crate::task::{Bond, TaskId, Waits};
 
@@ -50,8 +50,8 @@ pub(crate) struct Work {
     pub(crate) job: RefCell<Option<Job>>,
     /// Where its files are.
     pub(crate) folders: RefCell<Folders>,
-    /// What outlives the script.
-    pub(crate) kept: RefCell<Rc<RefCell<Kept>>>,
+    /// Whose script it is, and what outlives it.
+    pub(crate) place: RefCell<Place>,
 }
 
 impl Host {
@@ -234,16 +234,16 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 fn kept(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
-        let kept = Rc::clone(&of.work.kept.borrow());
-        let outcome = Plain::of(&value)
-            .and_then(|value| kept.borrow_mut().set(&name.to_string_lossy(), value));
+        let place = of.work.place.borrow();
+        let outcome =
+            Plain::of(&value).and_then(|value| place.kept().set(&name.to_string_lossy(), value));
         Ok(outcome.err())
     };
     table.raw_set("keep", lua.create_function(keep)?)?;
     let of = Rc::clone(host);
     let kept = move |lua: &Lua, name: LuaString| {
-        let kept = Rc::clone(&of.work.kept.borrow());
-        let kept = kept.borrow();
+        let place = of.work.place.borrow();
+        let kept = place.kept();
         kept.get(&name.to_string_lossy()).map_or(Ok(Value::Nil), |value| value.to_lua(lua))
     };
     table.raw_set("kept", lua.create_function(kept)?)

@@ -19,6 +19,7 @@ use pinion_http::request::RequestHead;
 use pinion_lua::job::Jobs;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
+use pinion_lua::site::Site as LuaSite;
 
 /// Descriptors and memory are counted for the whole process: one stage stands at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -34,6 +35,8 @@ pub(crate) struct Site {
     script: Option<Script>,
     /// What takes its place, one in each pass.
     next: VecDeque<Program>,
+    /// What all of them have in common.
+    common: LuaSite,
     /// Which version has begun to answer a path.
     pub(crate) begun: HashMap<String, u32>,
 }
@@ -53,6 +56,7 @@ impl Site {
             version: 0,
             script: None,
             next: VecDeque::new(),
+            common: LuaSite::default(),
             begun: HashMap::new(),
         }
     }
@@ -60,7 +64,7 @@ impl Site {
     /// Puts a program in the place of what answers, if it starts.
     pub(crate) fn reload(&mut self, program: Program, now: Now) -> bool {
         // On a thread of its own, as servers do it.
-        let proving = || scripts::prove(&program, now).is_ok();
+        let proving = || scripts::prove(&program, &self.common, now).is_ok();
         let is_well = thread::scope(|scope| scope.spawn(proving).join().expect("no panic"));
         self.next.extend(is_well.then_some(program));
         is_well
@@ -111,7 +115,7 @@ impl App for Site {
 
     fn pass(&mut self, now: Now, _: &mut Mappings) {
         if let Some(program) = self.next.pop_front() {
-            let script = self.scripts.start(&program, now).expect("proven");
+            let script = self.scripts.start(&program, &self.common, now).expect("proven");
             if let Some(old) = self.script.replace(script) {
                 self.scripts.retire(&old);
             }

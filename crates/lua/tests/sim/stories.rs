@@ -62,6 +62,29 @@ fn the_time_in_scripts_is_that_of_the_worker() {
     assert_eq!(text(&mut stage, "/token/3"), "the token has expired");
 }
 
+/// Each minute of the clock brings one run of cron, and a run that takes longer than its time is
+/// not overtaken.
+#[test]
+fn what_is_repeated_comes_when_it_is_due_and_once_at_a_time() {
+    let mut stage = stage(
+        r#"
+        local cron, runs, now, most = 0, 0, 0, 0
+        pinion.cron("* * * * *", function() cron = cron + 1 end)
+        pinion.every(1, function()
+            runs, now = runs + 1, now + 1
+            most = math.max(most, now)
+            pinion.sleep(3.5)
+            now = now - 1
+        end)
+        pinion.get("/seen", function() return ("%d %d %d"):format(cron, runs, most) end)
+        "#,
+    );
+    stage.rest(600_000);
+    let seen = text(&mut stage, "/seen");
+    // Of every four times that a run is due it takes the first, and is at work at the others.
+    assert_eq!(seen, "10 150 1");
+}
+
 /// A replaced script goes when its last work does, however late that work could have been.
 #[test]
 fn a_replaced_script_goes_with_its_last_work() {

@@ -15,6 +15,7 @@ use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Ser
 use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Examined, Names, Options, Problem, RuleError, Warning};
 use pinion_lua::allowance::Allowance;
+use pinion_lua::site::Site;
 use std::fs;
 use std::path::Path;
 
@@ -78,7 +79,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
 /// What is wrong with an archive, or with the code in it.
 pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<(), Failure> {
     let file = ArchiveFile::open(path)?;
-    script_file::of_archive(&file.view(), path, allowance).map(drop)
+    script_file::of_archive(&file.view(), path, allowance, &Site::default()).map(drop)
 }
 
 /// What is wrong with the files of a folder; without any, what in its rules does nothing.
@@ -91,7 +92,8 @@ pub(crate) fn examine_folder(
     match pinion_build::examine(folder, options) {
         Ok(Examined { warnings, code }) => {
             let code = code.iter().map(|(path, content)| (&**path, &**content));
-            if let Err(failure) = script_file::of_code(folder, code, allowance) {
+            let program = script_file::of_code(folder, code, allowance, &Site::default());
+            if let Err(failure) = program {
                 return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
             }
             let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
@@ -149,7 +151,7 @@ fn examine_site(
             return Ok(Vec::new());
         }
         Source::Script(script) => {
-            if let Err(failure) = script_file::proven(script, allowance) {
+            if let Err(failure) = script_file::proven(script, allowance, &Site::default()) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
             return Ok(Vec::new());

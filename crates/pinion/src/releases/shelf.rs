@@ -16,6 +16,7 @@ use pinion_build::{Draft, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
 use pinion_lua::allowance::Allowance;
+use pinion_lua::site::Site;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::Path;
@@ -85,7 +86,8 @@ impl Arrival {
         let mapping = Mapping::new(file, Vec::new()).with_context(cannot)?;
         let layout = Layout::open(mapping.bytes()).map_err(|error| anyhow!("{shown}: {error}"))?;
         let archive = layout.view(mapping.bytes());
-        let proven = script_file::of_archive(&archive, Path::new(shown), Allowance::default());
+        let (shown, site) = (Path::new(shown), Site::default());
+        let proven = script_file::of_archive(&archive, shown, Allowance::default(), &site);
         let Some(reason) = proven.err().and_then(|failure| failure.reason()) else { return Ok(()) };
         Err(anyhow!(
             "{reason}; nothing was switched (--unproven switches without running the code)"

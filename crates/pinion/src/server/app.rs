@@ -3,7 +3,7 @@
 use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
 use super::journal::Journal;
-use super::published::{Published, Roster};
+use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
@@ -12,6 +12,7 @@ use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
+use pinion_engine::stderr;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
@@ -19,10 +20,16 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Scheme;
+use pinion_lua::problem::Problem;
+use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
 use std::sync::Arc;
+
+/// How long a worker waits before it looks again whether it is its turn: what nobody sees of a
+/// reload, and little to do meanwhile.
+const TURN_LOOK_MS: u64 = 5;
 
 /// The sites, as one worker serves them.
 pub(crate) struct SitesApp {
@@ -37,6 +44,8 @@ pub(crate) struct SitesApp {
     redirect: Option<Redirect>,
     /// What answers by scripts.
     dynamic: Dynamic,
+    /// When it is this worker's turn to take up what is published, perhaps.
+    turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
     looked_unix_seconds: i64,
 }
@@ -50,9 +59,12 @@ struct Serving {
 
 /// A generation and its mapping, and what answers where it need not.
 struct Site {
+    id: SiteId,
     generation: Arc<Generation>,
     mapping: MappingId,
     scripted: Option<Scripted>,
+    /// What was to take its place and has a script that does not start in this worker.
+    refused: Option<Arc<Generation>>,
 }
 
 impl SitesApp {
@@ -64,9 +76,17 @@ impl SitesApp {
         redirect: Option<Redirect>,
         dynamic: Dynamic,
     ) -> Self {
-        let (work, looked_unix_seconds) = (Work::new(), 0);
-        let serving = None;
-        Self { published, serving, work, journal, health, redirect, dynamic, looked_unix_seconds }
+        Self {
+            published,
+            serving: None,
+            work: Work::new(),
+            journal,
+            health,
+            redirect,
+            dynamic,
+            turn_ms: None,
+            looked_unix_seconds: 0,
+        }
     }
 
     /// A request announces more content than is allowed: only a handler may allow it more.
@@ -160,24 +180,46 @@ impl SitesApp {
         }
     }
 
+    /// Takes up what is published when it is this worker's turn; the first roster at once, since
+    /// there is nothing to go on with.
+    #[cold]
+    fn take_turn(&mut self, now: Now, mappings: &mut Mappings) {
+        let published = Arc::clone(&self.published);
+        let turn = published.turn();
+        if turn.is_some() || self.serving.is_none() {
+            self.take_up(now, mappings);
+        } else {
+            self.turn_ms = Some(now.monotonic_ms + TURN_LOOK_MS);
+        }
+    }
+
     /// Takes up what is published. A generation that goes on keeps its mapping.
     #[cold]
     fn take_up(&mut self, now: Now, mappings: &mut Mappings) {
         let (number, roster) = self.published.current();
         let mut old = self.serving.take().map(|old| old.sites).unwrap_or_default();
         let dynamic = &mut self.dynamic;
-        let mut site = |generation: &Arc<Generation>| {
-            let is_it = |site: &Site| Arc::ptr_eq(&site.generation, generation);
-            match old.iter().position(is_it) {
-                Some(at) => old.swap_remove(at),
-                None => {
-                    let mapping = mappings.add(Arc::clone(generation.mapping()));
-                    let scripted = dynamic.take_up(generation, now);
-                    Site { generation: Arc::clone(generation), mapping, scripted }
-                }
+        let mut site = |(id, generation): &(SiteId, Arc<Generation>)| {
+            if let Some(at) = old.iter().position(|site| site.has_seen(generation)) {
+                return old.swap_remove(at);
             }
+            let scripted = match dynamic.take_up(generation, now) {
+                Ok(scripted) => scripted,
+                Err(problem) => {
+                    let earlier = old.iter().position(|site| site.id == *id && !site.is_broken());
+                    tell_refused(generation, &problem, earlier.is_some());
+                    if let Some(at) = earlier {
+                        let refused = Some(Arc::clone(generation));
+                        return Site { refused, ..old.swap_remove(at) };
+                    }
+                    Some(Scripted::broken(generation))
+                }
+            };
+            let mapping = mappings.add(Arc::clone(generation.mapping()));
+            let generation = Arc::clone(generation);
+            Site { id: *id, generation, mapping, scripted, refused: None }
         };
-        let sites = roster.sites.iter().map(|(_, generation)| site(generation)).collect();
+        let sites = roster.sites.iter().map(&mut site).collect();
         for site in old {
             mappings.retire(site.mapping);
             if let Some(scripted) = &site.scripted {
@@ -186,6 +228,32 @@ impl SitesApp {
         }
         self.serving = Some(Serving { number, roster, sites });
     }
+}
+
+impl Site {
+    /// Whether it is of a generation, or has refused it.
+    fn has_seen(&self, generation: &Arc<Generation>) -> bool {
+        let refused = self.refused.as_ref();
+        Arc::ptr_eq(&self.generation, generation)
+            || refused.is_some_and(|refused| Arc::ptr_eq(refused, generation))
+    }
+
+    fn is_broken(&self) -> bool {
+        self.scripted.as_ref().is_some_and(Scripted::is_broken)
+    }
+}
+
+/// A script that was proven does not start in this worker.
+#[cold]
+fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
+    let what = generation.program().map_or("a script", Program::name);
+    match has_earlier {
+        true => stderr::line(format_args!(
+            "pinion: cannot reload {what} in one worker, what was there stays"
+        )),
+        false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
+    }
+    stderr::line(format_args!("pinion: {problem}"));
 }
 
 /// Why a 500 was answered.
@@ -298,15 +366,19 @@ impl App for SitesApp {
             serving.sites.iter().for_each(|site| site.generation.look());
         }
         let held = self.serving.as_ref().map_or(0, |serving| serving.number);
+        self.turn_ms = None;
         if self.published.number() != held {
-            self.take_up(now, mappings);
+            self.take_turn(now, mappings);
         }
         self.dynamic.pass(now);
     }
 
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
-        self.dynamic.alarm_ms()
+        match (self.turn_ms, self.dynamic.alarm_ms()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     fn stopping(&mut self) {

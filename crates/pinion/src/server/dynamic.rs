@@ -7,13 +7,13 @@ use pinion_engine::address::Address;
 use pinion_engine::app::{Event, Message};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::stderr;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
+use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
 use pinion_site::{error_page, generated_fields};
@@ -47,6 +47,23 @@ struct Waiting {
     prefers_text: bool,
 }
 
+impl Scripted {
+    fn of(script: Option<Script>, generation: &Arc<Generation>) -> Self {
+        let defaults = defaults(&generation.archive()).into();
+        Self { script, defaults, generation: Arc::clone(generation) }
+    }
+
+    /// Of a script that could not be started, where there is none before it.
+    pub(crate) fn broken(generation: &Arc<Generation>) -> Self {
+        Self::of(None, generation)
+    }
+
+    /// Whether it could not be started.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.script.is_none()
+    }
+}
+
 impl Dynamic {
     /// Without any script yet.
     pub(crate) fn new(scripts: Scripts) -> Self {
@@ -54,15 +71,18 @@ impl Dynamic {
     }
 
     /// Starts the script of a generation, if it has one.
-    pub(crate) fn take_up(&mut self, generation: &Arc<Generation>, now: Now) -> Option<Scripted> {
-        let program = generation.program()?;
-        let script = self.scripts.start(program, now);
-        // It has been proven before, so what fails here has to do with this machine.
-        let script = script.map_err(|problem| {
-            stderr::line(format_args!("pinion: a script cannot be started: {problem}"));
-        });
-        let defaults = defaults(&generation.archive()).into();
-        Some(Scripted { script: script.ok(), defaults, generation: Arc::clone(generation) })
+    ///
+    /// # Errors
+    /// It does not start here. It has been proven, so that has to do with what this worker keeps,
+    /// or with this machine.
+    pub(crate) fn take_up(
+        &mut self,
+        generation: &Arc<Generation>,
+        now: Now,
+    ) -> Result<Option<Scripted>, Problem> {
+        let Some(program) = generation.program() else { return Ok(None) };
+        let script = self.scripts.start(program, generation.site(), now)?;
+        Ok(Some(Scripted::of(Some(script), generation)))
     }
 
     /// The generation of a script is served no more.

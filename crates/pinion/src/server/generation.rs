@@ -6,6 +6,7 @@ use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_lua::program::Program;
+use pinion_lua::site::Site;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(crate) struct Generation {
     report: DamageReport,
     /// What answers where the archive need not.
     program: Option<Program>,
+    /// Whose generation it is, for its script.
+    site: Site,
     shows_errors: bool,
     /// Open, so that its mark stays ([`crate::releases::served`]).
     _held: Option<File>,
@@ -33,6 +36,7 @@ impl Generation {
             layout,
             report: DamageReport::default(),
             program: None,
+            site: Site::default(),
             shows_errors: false,
             _held: None,
         })
@@ -43,9 +47,9 @@ impl Generation {
         Self { _held: held, ..self }
     }
 
-    /// With a script.
-    pub(crate) fn running(self, program: Option<Program>) -> Self {
-        Self { program, ..self }
+    /// With a script of a site.
+    pub(crate) fn running(self, program: Option<Program>, site: &Site) -> Self {
+        Self { program, site: site.clone(), ..self }
     }
 
     /// With pages that show the errors of its script, or without.
@@ -61,6 +65,11 @@ impl Generation {
     /// Its script.
     pub(crate) fn program(&self) -> Option<&Program> {
         self.program.as_ref()
+    }
+
+    /// What its script has in common with those of other generations.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 
     /// The archive, to look things up in.

@@ -16,6 +16,7 @@ use pinion_build::{Options, Progress, Shape, Walked};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
+use pinion_lua::site::Site;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -30,6 +31,8 @@ pub(crate) struct Loader {
     content: Content,
     lua: LuaSettings,
     folders: Vec<FolderAt>,
+    /// What its scripts have in common, one load after the other.
+    site: Site,
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
     shape: Cell<Option<Shape>>,
@@ -55,8 +58,9 @@ impl Loader {
     /// `watch`.
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
-        let (memory, lua, shape) = (settings.memory, settings.lua, Cell::default());
-        Self { source, memory, content, lua, folders, watch, shape }
+        let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
+        let shape = Cell::default();
+        Self { source, memory, content, lua, folders, site, watch, shape }
     }
 
     /// What is loaded.
@@ -90,7 +94,7 @@ impl Loader {
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
             Source::Script(path) => {
-                program = Some(script_file::proven(path, self.lua.allowance)?);
+                program = Some(script_file::proven(path, self.lua.allowance, &self.site)?);
                 self.map_nothing()?
             }
         };
@@ -101,13 +105,15 @@ impl Loader {
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
         if program.is_none() {
             let (archive, path) = (generation.archive(), self.source.path());
-            program = script_file::of_archive(&archive, path, self.lua.allowance)?;
+            let allowance = self.lua.allowance;
+            program = script_file::of_archive(&archive, path, allowance, &self.site)?;
         }
         let program = program.map(|program| program.with_folders(folders));
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
         self.shape.set(shape);
-        Ok(generation.holding(held).running(program).showing_errors(self.lua.shows_errors))
+        let generation = generation.holding(held).running(program, &self.site);
+        Ok(generation.showing_errors(self.lua.shows_errors))
     }
 
     /// The current release of a release folder, whose file stays open as long as it is served.

@@ -6,7 +6,7 @@
 use super::generation::Generation;
 use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Names a site for as long as the server runs, whatever becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) struct Published {
     /// Counts publications; a worker compares it with the number it has, once a pass.
     number: AtomicU64,
     current: Mutex<Arc<Roster>>,
+    /// Held by the worker that takes it up.
+    turn: Mutex<()>,
 }
 
 /// A site of a new roster.
@@ -42,7 +44,7 @@ impl Published {
     pub(crate) fn new(entries: Vec<Entry<'_>>) -> Self {
         let nothing = Roster { hosts: Arc::new(Hosts::new([])), sites: Vec::new() };
         let current = Mutex::new(Arc::new(nothing.followed_by(entries)));
-        Self { number: AtomicU64::new(1), current }
+        Self { number: AtomicU64::new(1), current, turn: Mutex::new(()) }
     }
 
     /// The number of the current roster; never 0.
@@ -56,6 +58,16 @@ impl Published {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // The number changes under the lock, so the two belong together.
         (self.number(), Arc::clone(&current))
+    }
+
+    /// Lets one worker after the other take up what is published, so that the others go on while
+    /// scripts start in one; none while another one is at it.
+    pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Gives a site another generation; false when there is no such site any more. Workers have to

@@ -14,6 +14,7 @@ use crate::written::Low;
 use pinion_build::Options;
 use pinion_engine::stderr;
 use pinion_lua::allowance::Allowance;
+use pinion_lua::site::Site;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -67,7 +68,7 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
         let opened = match source {
-            Source::Script(_) => script_file::proven(&file, allowance).map(drop),
+            Source::Script(_) => script_file::proven(&file, allowance, &Site::default()).map(drop),
             _ => config::examine_archive(&file, allowance),
         };
         let wrong = opened.err().and_then(|failure| failure.reason());

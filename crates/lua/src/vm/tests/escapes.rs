@@ -69,7 +69,8 @@ fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
     // Shown when a row never ends.
     println!("{code}");
     let program = Program::new("site.lua", Vec::new());
-    let vm = Vm::start(&program, &mut other.budget, Rc::default(), Now::read()).expect("started");
+    let vm =
+        Vm::start(&program, &mut other.budget, Place::default(), Now::read()).expect("started");
     let before = vm.lua.used_memory();
     let outcome = ends(&vm, &mut other.budget, code, MEMORY_MAX_BYTES);
     let is_right = match end {

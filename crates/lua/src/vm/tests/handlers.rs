@@ -12,7 +12,7 @@ use crate::task::{Bond, Waits};
 fn site(main: &str) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
     let program = Program::new("site.lua", main.into());
-    let vm = Vm::start(&program, &mut budget, Rc::default(), Now::read()).expect("started");
+    let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
     Room { vm, budget }
 }
 

@@ -1,0 +1,63 @@
+//! What the scripts of a site that follow each other have in common.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::kept::Kept;
+
+/// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
+/// are the same one.
+#[derive(Clone, Default)]
+pub struct Site(Shared<HashMap<u16, Shared<Kept>>>);
+
+/// What several threads have.
+type Shared<T> = Arc<Mutex<T>>;
+
+/// A site in one worker.
+#[derive(Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) site: Site,
+    /// Only a proof looks at it from another thread.
+    kept: Shared<Kept>,
+}
+
+impl Site {
+    /// The site in a worker, with what its scripts have kept there.
+    pub(crate) fn in_worker(&self, worker: u16) -> Place {
+        let kept = Arc::clone(lock(&self.0).entry(worker).or_default());
+        Place { site: self.clone(), kept }
+    }
+
+    /// As a worker has it, for a proof: with a copy of what is kept where most of it is.
+    pub(crate) fn as_in_a_worker(&self) -> Place {
+        let workers = lock(&self.0);
+        let most = workers.values().max_by_key(|kept| lock(kept).bytes());
+        let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
+        Place { site: self.clone(), kept: Arc::new(Mutex::new(copy)) }
+    }
+}
+
+impl Place {
+    /// What its scripts keep.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        lock(&self.kept)
+    }
+}
+
+/// Values are put in and taken out whole, whatever has panicked beside that.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PartialEq for Site {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Site")
+    }
+}
