@@ -118,7 +118,7 @@ const CASES: &[(&str, u16, &str)] = &[
     ("/send", 500, "more than 1000 messages or 4 MiB at once"),
     ("/send-large", 500, "more than 1000 messages or 4 MiB at once"),
     ("/send-flood", 200, "more than 64 MiB of messages wait to be heard"),
-    ("/writes", 200, "too many files and passwords wait"),
+    ("/writes", 200, "too many files wait"),
     ("/loop", 500, "its CPU"),
     ("/repeat", 500, ""),
     ("/deep", 500, "stack overflow"),
@@ -191,14 +191,14 @@ fn however_many_passwords_are_hashed_the_threads_for_it_are_few() {
     let (_folder, script, data) = site();
     let server = served(&script, &data, Io::Epoll);
     assert_eq!(server.get("/passwords").status, 500);
-    server.wait_for_thread("lua jobs");
+    server.wait_for_thread("lua passwords");
     assert_eq!(server.get("/passwords-in-turn").status, 503);
     for _ in 0..10 {
         assert_eq!(server.get("/waits").text(), "waited");
         let threads = format!("/proc/{}/task", server.id());
         let threads = fs::read_dir(threads).expect("its threads").flatten();
         let names = threads.filter_map(|one| fs::read_to_string(one.path().join("comm")).ok());
-        assert!(names.filter(|name| name.trim_end() == "lua jobs").count() <= 4);
+        assert!(names.filter(|name| name.trim_end() == "lua passwords").count() <= 2);
     }
     server.stop();
 }
@@ -209,7 +209,7 @@ fn a_script_that_sets_up_too_much_does_not_start() {
         ("pinion.every(60, function() end)", "256 schedules"),
         ("pinion.cron('* * * * *', function() end)", "256 schedules"),
         ("pinion.on('channel' .. n, function() end)", "1024 channels"),
-        ("pinion.spawn(function() end)", "4000 at once"),
+        ("pinion.spawn(function() end)", "10000 at once"),
         ("pinion.get('/' .. n, function() end)", "routes"),
     ] {
         let text = format!("\nfor n = 1, 1e6 do\n    {line}\nend");

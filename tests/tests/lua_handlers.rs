@@ -57,6 +57,7 @@ pinion.get("/fields", function(req, res)
     res:field("X-Own", "2"):cookie("a", "b"):cookie("c", "d"):html("<b>html</b>")
 end)
 pinion.get("/nothing", function(req, res) res:status(204) end)
+pinion.get("/teapot", function(req, res) res:status(418) return "short and stout" end)
 pinion.get("/reset", function(req, res) return res:status(205):write("text") end)
 pinion.get("/led", function(req, res) return res:redirect("/hello/you") end)
 pinion.get("/control", function() error("\27[31mred\rline") end)
@@ -194,6 +195,9 @@ fn a_handler_sees_the_request_and_makes_the_head() {
         let nothing = server.get("/nothing");
         assert_eq!((nothing.status, nothing.body.len()), (204, 0));
         assert_eq!(nothing.field("content-type"), None);
+        // No reason phrase is known for it.
+        let teapot = server.get("/teapot");
+        assert_eq!((teapot.status, teapot.text()), (418, "short and stout"));
         let reset = server.get("/reset");
         assert_eq!((reset.status, reset.body.len()), (205, 0));
         assert_eq!(reset.field("content-type"), None);
