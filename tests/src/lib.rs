@@ -10,6 +10,7 @@
 //! | [`floods`] | clients that make work without end |
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
+//! | [`script`] | sites that are one script |
 //! | [`request`] | requests, as bytes |
 //! | [`protocol`] | versions of HTTP, and what carries them |
 //! | [`client`] | clients: requests in, answers out |
@@ -44,6 +45,7 @@ pub mod protocol;
 pub mod relay;
 pub mod request;
 pub mod response;
+pub mod script;
 pub mod seccomp;
 pub mod server;
 pub mod tls;

@@ -2,18 +2,9 @@
 //! a site can answer errors, and what it does not have, in its own way.
 #![forbid(unsafe_code)]
 
-use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Ended, Server, Start, run};
-use std::path::PathBuf;
-
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, PathBuf) {
-    let folder = Folder::with("lua-faults", [("site.lua", text)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
+use pinion_tests::script::{in_every_way, script};
+use pinion_tests::server::{Ended, Start, run};
 
 /// Each of them goes over a budget within two functions.
 const OVER: &str = r#"
@@ -120,11 +111,6 @@ pinion.get("/twice", function() error("once") end)
 pinion.get("/cpu", function() while true do end end)
 pinion.get("/late", function(req, res) res:write("half"):flush() error("too late") end)
 "#;
-
-fn in_every_way(text: &str, case: impl Fn(&Server)) {
-    let (_folder, path) = script(text);
-    Matrix::of(&path).folder_only("a script is no archive").run(case);
-}
 
 #[test]
 fn a_site_answers_errors_in_its_own_way() {

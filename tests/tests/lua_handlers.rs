@@ -5,8 +5,9 @@
 
 use pinion_tests::body::decoded;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Io, Matrix};
+use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
+use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Server, Start, run};
 use rustix::process::Signal;
 use std::path::Path;
@@ -103,23 +104,9 @@ end)
 inner.get("/secret", function() return "open" end)
 "#;
 
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, std::path::PathBuf) {
-    let folder = Folder::with("lua", [("site.lua", text)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
-
-#[track_caller]
-fn in_every_way(case: impl Fn(&Server)) {
-    let (_folder, path) = script(SCRIPT);
-    // One worker, so that what one request leaves behind the next one finds.
-    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
-}
-
 #[test]
 fn a_handler_answers_alike_in_every_way() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         for (target, content) in [
             ("/hello/you", "Hi, you!\n"),
             ("/hello/%C3%A4%20b", "Hi, ä b!\n"),
@@ -145,7 +132,7 @@ fn a_handler_answers_alike_in_every_way() {
 
 #[test]
 fn content_of_a_request_reaches_its_handler() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let form = Request::new("POST", "/form").body(b"a=1+2&b=%26%3d&c");
         assert_eq!(server.exchange(&form).text(), "1 2|&=|");
         let content: Vec<u8> = (0..=255).cycle().take(200_000).collect();
@@ -175,7 +162,7 @@ fn content_of_a_request_reaches_its_handler() {
 
 #[test]
 fn a_handler_sees_the_request_and_makes_the_head() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let request = Request::get("/request?a=1&a=2")
             .field("Cookie", "other=x; session=s1")
             .field("X-Two", "one")
@@ -209,7 +196,7 @@ fn a_handler_sees_the_request_and_makes_the_head() {
 /// What is made on demand is compressed as it goes out, and what was flushed is there at once.
 #[test]
 fn answers_are_compressed_for_who_likes_it() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let plain = server.get("/large");
         assert_eq!(plain.field("vary"), Some("Accept-Encoding"));
         for coding in ["gzip", "br"] {
@@ -229,7 +216,7 @@ fn answers_are_compressed_for_who_likes_it() {
 
 #[test]
 fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/none").status, 404);
         let other = server.exchange(&Request::new("POST", "/said").body(b"x"));
         assert_eq!((other.status, other.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
@@ -265,7 +252,7 @@ fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
 
 #[test]
 fn what_fails_is_told_in_the_log_and_not_to_the_client() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         // The stack of Lua 5.4 may become so large that the memory of a request ends first.
         let is_54 = server.get("/lua").text() == "Lua 5.4";
         let deep = if is_54 { "used up its memory" } else { "stack overflow" };
@@ -299,7 +286,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
 
 #[test]
 fn an_answer_that_fails_in_the_middle_never_looks_complete() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let cut = server.client().try_exchange(&Request::get("/late-error"));
         assert!(cut.is_err(), "{cut:?}");
         assert_eq!(server.get("/said").status, 200);

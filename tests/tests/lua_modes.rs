@@ -5,11 +5,11 @@
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
+use pinion_tests::script::script;
 use pinion_tests::server::{Ended, Server, Start, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const SCRIPT: &str = r#"
@@ -39,13 +39,6 @@ end)
 pinion.get("/sleeps", function() pinion.sleep(1000) return "slept" end)
 pinion.get("/", function() return "well" end)
 "#;
-
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, PathBuf) {
-    let folder = Folder::with("lua-modes", [("site.lua", text)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
 
 fn served(flags: &[&str]) -> (Folder, Server) {
     let (folder, path) = script(SCRIPT);

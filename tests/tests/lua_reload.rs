@@ -4,20 +4,14 @@
 
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
+use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, PathBuf) {
-    let folder = Folder::with("lua-reload", [("site.lua", text)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
 
 /// Puts a text in the place of a script, as editors do: nobody sees half of it.
 fn rewrite(folder: &Folder, path: &Path, text: &str) {

@@ -2,17 +2,16 @@
 //! an answer that is complete. A slow reader holds back whoever writes for it.
 #![forbid(unsafe_code)]
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Server, Start};
+use pinion_tests::script::{in_every_way, script};
+use pinion_tests::server::Start;
 use pinion_tests::wait_for;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 
 const SCRIPT: &str = r#"
 local function said(req) return req.method .. " " .. req.route end
@@ -79,22 +78,9 @@ pinion.get("/route", function()
 end)
 "#;
 
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, PathBuf) {
-    let folder = Folder::with("lua-requests", [("site.lua", text)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
-
-fn in_every_way(case: impl Fn(&Server)) {
-    let (_folder, path) = script(SCRIPT);
-    // One worker, so that what one request leaves behind the next one finds.
-    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
-}
-
 #[test]
 fn each_method_has_its_handlers() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         for name in ["get", "post", "put", "delete", "patch", "options"] {
             let (method, target) = (name.to_uppercase(), format!("/{name}"));
             let answer = server.exchange(&Request::new(&method, &target));
@@ -118,7 +104,7 @@ fn each_method_has_its_handlers() {
 
 #[test]
 fn groups_within_groups_have_the_middleware_of_all() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         for (target, walked) in [
             ("/outer/one", "outer /outer/one"),
             ("/outer/inner/two", "outer inner /outer/inner/two"),
@@ -132,7 +118,7 @@ fn groups_within_groups_have_the_middleware_of_all() {
 
 #[test]
 fn a_handler_knows_the_connection() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let (version, scheme) = match server.protocol() {
             Protocol::Http1 => ("HTTP/1.1", "http"),
             Protocol::Http1Tls => ("HTTP/1.1", "https"),
@@ -192,7 +178,7 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
 /// Mistakes of a handler are told with its line, not with one of the server.
 #[test]
 fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/first").text(), "first");
         for (target, why) in [
             ("/write", "the answer is complete"),

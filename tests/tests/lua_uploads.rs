@@ -5,14 +5,13 @@
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix};
 use pinion_tests::peers::output;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
+use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Server, Start};
-use std::path::PathBuf;
 
 const SCRIPT: &str = r#"
 local function shown(value)
@@ -93,18 +92,6 @@ end)
 pinion.on_error(function(req, res, why) return why end)
 "#;
 
-fn site() -> (Folder, PathBuf) {
-    let folder = Folder::with("uploads", [("site.lua", SCRIPT)]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
-
-#[track_caller]
-fn in_every_way(case: impl Fn(&Server)) {
-    let (_folder, path) = site();
-    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
-}
-
 /// A form as it is sent.
 fn form(target: &str, parts: &[(&str, &[u8])]) -> Request {
     let mut body = Vec::new();
@@ -141,7 +128,7 @@ fn leaves_nothing(server: &Server, before: usize) {
 
 #[test]
 fn curl_uploads_fields_and_files() {
-    let (folder, path) = site();
+    let (folder, path) = script(SCRIPT);
     folder.write("small.txt", "small");
     folder.write("large.bin", noise(200_000));
     let small = folder.join("small.txt").display().to_string();
@@ -175,7 +162,7 @@ fn curl_uploads_fields_and_files() {
 
 #[test]
 fn names_of_files_are_made_safe() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         for (sent, name) in [
             ("../x", "x"),
             ("/etc/passwd", "passwd"),
@@ -213,7 +200,7 @@ fn names_of_files_are_made_safe() {
 
 #[test]
 fn content_is_read_piece_by_piece() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let content = noise(200_000);
         for request in [
             Request::new("POST", "/pieces").body(&content),
@@ -241,7 +228,7 @@ fn content_is_read_piece_by_piece() {
 fn twenty_mebibytes_stream_through_little_memory() {
     const BYTES: usize = 20 << 20;
     const GROWN_MAX_BYTES: u64 = 6 << 20;
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let before = spools(server);
         let content = noise(BYTES);
         let part = "name=file; filename=large";
@@ -268,7 +255,7 @@ fn announced(target: &str, bytes: usize) -> Request {
 
 #[test]
 fn what_is_too_much_or_no_form_is_refused() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let status = |request: &Request| server.exchange(request).status;
         let before = spools(server);
         let file = "name=f; filename=x";
@@ -318,7 +305,7 @@ fn what_is_too_much_or_no_form_is_refused() {
 
 #[test]
 fn mistakes_of_a_script_are_told() {
-    let (_folder, path) = site();
+    let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
         let says = |answer: &Response, why: &str| {
@@ -344,7 +331,7 @@ fn mistakes_of_a_script_are_told() {
 /// Whoever stops in the middle, or goes away, leaves nothing behind.
 #[test]
 fn a_client_that_stops_half_way_leaves_nothing() {
-    let (_folder, path) = site();
+    let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
         let before = spools(&server);

@@ -3,14 +3,15 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
+use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Server, Start};
 use rustix::process::Signal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r#"local unpack = unpack or table.unpack
+
 local order = {}
 pinion.get("/gather", function()
     local log = {}
@@ -113,22 +114,6 @@ pinion.post("/password", function(req)
 end)
 "#;
 
-/// A script on the disk; the folder goes with the value.
-fn script(text: &str) -> (Folder, PathBuf) {
-    // What both Luas have.
-    let text = format!("local unpack = unpack or table.unpack\n{text}");
-    let folder = Folder::with("work", [("site.lua", text.as_str())]);
-    let path = folder.join("site.lua");
-    (folder, path)
-}
-
-#[track_caller]
-fn in_every_way(case: impl Fn(&Server)) {
-    let (_folder, path) = script(SCRIPT);
-    // One worker, so that what one request leaves behind the next one finds.
-    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
-}
-
 /// Asks until it is answered so.
 #[track_caller]
 fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
@@ -139,7 +124,7 @@ fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
 
 #[test]
 fn parts_of_a_request_run_at_the_same_time() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/gather").text(), "cba1nildeep");
         assert_eq!(server.get("/gather-error").text(), "false  of a part");
         assert_eq!(server.get("/much-at-once").text(), "125250");
@@ -155,7 +140,7 @@ fn parts_of_a_request_run_at_the_same_time() {
 
 #[test]
 fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let both = || {
             thread::scope(|scope| {
                 let asking = [0, 1].map(|_| scope.spawn(|| server.get("/seen").status));
@@ -170,7 +155,7 @@ fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
 
 #[test]
 fn work_that_is_spawned_runs_behind_the_answer() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/spawn").text(), "answered");
         until(server, "/order", |order| order == "handler behind later");
         let from = server.lines().len();
@@ -194,7 +179,7 @@ fn requests_have_their_turns_between_tasks_that_compute() {
 
 #[test]
 fn what_is_repeated_goes_on_whatever_one_run_does() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         until(server, "/ticks", |ticks| ticks.parse::<u32>().is_ok_and(|ticks| ticks > 3));
         server.wait_for_line(0, |line| line.contains("in a schedule"));
         assert_eq!(server.get("/endless-work").status, 200);
@@ -205,7 +190,7 @@ fn what_is_repeated_goes_on_whatever_one_run_does() {
 
 #[test]
 fn what_is_cached_is_made_once() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         thread::scope(|scope| {
             let asking: Vec<_> =
                 (0..8).map(|_| scope.spawn(|| server.get("/made").text().to_owned())).collect();
@@ -221,7 +206,7 @@ fn what_is_cached_is_made_once() {
 
 #[test]
 fn passwords_are_hashed_beside_the_worker() {
-    in_every_way(|server| {
+    in_every_way(SCRIPT, |server| {
         let answer = server.exchange(&Request::new("POST", "/password").body(b"open sesame"));
         assert!(answer.text().starts_with("$argon2id$truefalsenil"), "{}", answer.text());
     });

@@ -1,0 +1,22 @@
+//! Sites that are one script in Lua.
+
+use crate::folder::Folder;
+use crate::matrix::Matrix;
+use crate::server::Server;
+use std::path::PathBuf;
+
+/// A script on the disk; the folder goes with the value.
+#[must_use]
+pub fn script(text: &str) -> (Folder, PathBuf) {
+    let folder = Folder::with("script", [("site.lua", text)]);
+    let path = folder.join("site.lua");
+    (folder, path)
+}
+
+/// Runs a case against a script in every way that a folder can be served, by one worker: what one
+/// request leaves behind the next one finds.
+#[track_caller]
+pub fn in_every_way(text: &str, case: impl Fn(&Server)) {
+    let (_folder, path) = script(text);
+    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
+}
