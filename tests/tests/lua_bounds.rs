@@ -130,7 +130,7 @@ const CASES: &[(&str, u16, &str)] = &[
 ];
 
 /// What the log says where Lua 5.4 lets more values stand on its stack.
-const CASES_OF_54: &[(&str, &str)] = &[("/gather", ""), ("/deep", "its memory")];
+const CASES_OF_54: &[(&str, &str)] = &[("/gather", "GET /gather: "), ("/deep", "its memory")];
 
 /// A site with a folder for files; it goes with the value.
 fn site() -> (Folder, PathBuf, String) {

@@ -249,13 +249,9 @@ impl Tasks {
     /// # Errors
     /// Out of memory.
     pub(crate) fn park(&mut self, id: TaskId, coroutine: Coroutine, waits: Waits) -> Result<()> {
-        if let (Some(parked), Some(_)) = (self.parked.clone(), self.get(id)) {
-            parked.raw_set(place(id) + 1, coroutine)?;
-        }
-        if let Some(task) = self.get(id) {
-            (task.is_parked, task.waits) = (true, waits);
-        }
-        Ok(())
+        let Some(task) = self.get(id) else { return Ok(()) };
+        (task.is_parked, task.waits) = (true, waits);
+        self.parked.as_ref().map_or(Ok(()), |parked| parked.raw_set(place(id) + 1, coroutine))
     }
 
     /// The coroutine of a task that is parked, and stays so.
