@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES};
 use pinion_template::compile;
-use pinion_template::name::{Route, route};
+use pinion_template::name::Routes;
 
 use crate::dynamic::CodeFile;
 use crate::error::{BuildError, CodeError, Reason, Shown};
@@ -50,26 +50,14 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
 
 /// Pages whose names are wrong, or that answer what another one answers.
 fn clashes(code: &[CodeFile]) -> Vec<CodeError> {
-    let mut taken: BTreeMap<(&str, String), &CodeFile> = BTreeMap::new();
-    let mut clashes = Vec::new();
-    for page in code {
-        let error = |what| CodeError { file: page.relative(), line: None, what };
-        let Ok(path) = std::str::from_utf8(&page.path) else { continue };
-        match route(path) {
-            Ok(None) => {}
-            Ok(Some(Route { method, path, .. })) => {
-                if let Some(other) = taken.insert((method, path.clone()), page) {
-                    let other = other.relative();
-                    let other = Shown(&other);
-                    clashes.push(error(format!(
-                        "{method} {path} is answered by {other} already; rename one of them"
-                    )));
-                }
-            }
-            Err(what) => clashes.push(error(what)),
-        }
-    }
-    clashes
+    let mut routes = Routes::default();
+    let clash = |page: &CodeFile| {
+        let path = std::str::from_utf8(&page.path).ok()?;
+        let file = page.relative();
+        let what = routes.add(path, Shown(&file).to_string()).err()?;
+        Some(CodeError { file, line: None, what })
+    };
+    code.iter().filter_map(clash).collect()
 }
 
 struct Reader<'f> {

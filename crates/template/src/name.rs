@@ -17,6 +17,8 @@
 //! | `/a/post.login.dyn.html` | `POST /a/login` |
 //! | `/parts/menu.priv.dyn.html` | nothing: it is for other pages to include |
 
+use std::collections::BTreeMap;
+
 /// What a file of code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -39,6 +41,27 @@ pub struct Route {
     pub path: String,
     /// The `Content-Type` of its answers.
     pub media: &'static str,
+}
+
+/// Who answers which requests: of two pages for the same ones nobody could say which it is.
+#[derive(Debug, Default)]
+pub struct Routes(BTreeMap<(&'static str, String), String>);
+
+impl Routes {
+    /// Adds a file, if it is a page. Errors of others call it `shown`.
+    ///
+    /// # Errors
+    /// What [`route`] says, or who answers its requests already.
+    pub fn add(&mut self, path: &str, shown: String) -> Result<Option<Route>, String> {
+        let Some(route) = route(path)? else { return Ok(None) };
+        let Route { method, path, .. } = &route;
+        match self.0.insert((method, path.clone()), shown) {
+            None => Ok(Some(route)),
+            Some(other) => {
+                Err(format!("{method} {path} is answered by {other} already; rename one of them"))
+            }
+        }
+    }
 }
 
 /// What a script ends in.

@@ -21,7 +21,7 @@ use crate::router::Router;
 use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
-use pinion_template::name::{self, Kind};
+use pinion_template::name::{self, Kind, Routes};
 use pinion_template::{Context, Template, compile};
 use std::collections::BTreeMap;
 
@@ -43,16 +43,11 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// The first thing that is wrong with one of them, or two that answer the same requests.
 pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem> {
     let mut pages = Vec::new();
-    let mut taken: BTreeMap<(&str, String), &str> = BTreeMap::new();
+    let mut routes = Routes::default();
     for path in files.keys() {
-        let route = name::route(path).map_err(|why| Problem::of_text(&format!("{path}: {why}")))?;
+        let route = routes.add(path, path.clone());
+        let route = route.map_err(|why| Problem::of_text(&format!("{path}: {why}")))?;
         let Some(route) = route else { continue };
-        if let Some(other) = taken.insert((route.method, route.path.clone()), path) {
-            let (method, answered) = (route.method, &route.path);
-            return Err(Problem::of_text(&format!(
-                "{path}: {method} {answered} is answered by {other} already; rename one of them"
-            )));
-        }
         let template = compile(path, |path| files.get(path).map(Vec::as_slice));
         let template = template.map_err(|problem| Problem::of_text(&problem.to_string()))?;
         pages.push(Page { route, template });
