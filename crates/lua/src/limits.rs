@@ -45,6 +45,10 @@ pub const MEMORY_MAX_BYTES: usize = 32 * 1024 * 1024;
 /// what is made until it has ended is garbage too, and collected at the end of the next one.
 pub const GARBAGE_SHARE: usize = 4;
 
+/// As much may be made in a VM before its collector begins, however little is in use: the garbage of
+/// some fifty pages of 16 KiB, and no more than a worker has room for in any case.
+pub const GARBAGE_FLOOR_BYTES: usize = 1024 * 1024;
+
 /// Steps in which the collector of a large VM goes through all of it. LuaJIT takes one whenever
 /// something is made, however large that is: so many texts of 32 KiB are as much as
 /// [`GARBAGE_SHARE`] allows.

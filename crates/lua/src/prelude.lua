@@ -9,6 +9,7 @@ local pcall, traceback, xpcall = pcall, debug.traceback, xpcall
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
+local STAMP_FIRST, STAMPS = host.STAMP_FIRST, host.STAMPS
 local host_request, host_field, current = host.request, host.request_field, host.current
 
 -- Waiting ------------------------------------------------------------------------------------
@@ -196,10 +197,22 @@ local function changes_head(response)
     end
 end
 
+-- All that was written, behind a number that the host leaves out: where it takes the text it says
+-- why.
+local serial = 0
+local function stamped(response)
+    local id = response[1]
+    serial = (serial + 1) % STAMPS
+    response[1] = STAMP_FIRST + serial
+    local text = concat(response, "", 1, response.n)
+    response[1] = id
+    return text
+end
+
 local function send(response, operation)
     check_own(response[1], 4)
     local n = response.n
-    local text = concat(response, "", 2, n)
+    local text = stamped(response)
     for at = 2, n do
         response[at] = nil
     end
@@ -487,12 +500,18 @@ local function answer(id, route, more, name)
     if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)
     end
-    local n = response.n or 1
-    response.n = nil
-    if n == 2 then
-        return response[2]
+    local n, text = response.n or 1, nil
+    -- Fewer pieces are not long enough for it to matter.
+    local is_stamped = n > 16
+    if is_stamped then
+        text = stamped(response)
+    elseif n == 2 then
+        text = response[2]
+    else
+        text = concat(response, "", 2, n)
     end
-    return concat(response, "", 2, n)
+    response.n = nil
+    return text, is_stamped
 end
 
 local function strand(id, route, more, name)

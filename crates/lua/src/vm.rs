@@ -6,6 +6,7 @@ mod files;
 mod host;
 mod jobs;
 mod pace;
+mod text;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, Thread as Coroutine};
+use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 
 use crate::absent;
@@ -35,6 +36,7 @@ use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
 pub(crate) use host::{Handler, Host, harmless, relaxed};
 use pace::Pace;
+pub(crate) use text::Text;
 
 /// See the module's head.
 pub(crate) struct Vm {
@@ -61,7 +63,7 @@ const BYTECODE: &[u8] = b"\x1b";
 /// Where a coroutine has come to.
 pub(crate) enum Step {
     /// The handler is through; this is what it has written and not sent.
-    Done(LuaString),
+    Done(Text),
     /// It waits.
     Waits(Operation),
     /// It has failed.
@@ -81,9 +83,9 @@ pub(crate) enum Operation {
     /// The file that it has opened to be sent.
     File,
     /// The text has been taken and there is room for more.
-    Write(LuaString),
+    Write(Text),
     /// The same, and it is on its way.
-    Flush(LuaString),
+    Flush(Text),
 }
 
 /// Why a coroutine ends without an answer.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use mlua::{IntoLuaMulti, Lua, LuaString, MultiValue, Table, Thread as Coroutine, Value};
+use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Thread as Coroutine, Value};
 use pinion_engine::app::Event;
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
@@ -19,7 +19,7 @@ use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
 use crate::task::{Task, TaskId, Waits};
-use crate::vm::{Fault, Handler, Operation, Step, Vm};
+use crate::vm::{Fault, Handler, Operation, Step, Text, Vm};
 
 impl Scripts {
     /// Begins to answer a request by the handler that was found for it, or by the one for what
@@ -219,7 +219,7 @@ impl Scripts {
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
-        text: &LuaString,
+        text: &Text,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
         let mut tasks = vm.tasks();

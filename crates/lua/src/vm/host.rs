@@ -11,6 +11,7 @@ use mlua::{
 
 use pinion_engine::clock::Now;
 
+use super::text::{STAMPS, Text};
 use super::work::{self, Work};
 use super::{Fault, Operation, Step};
 use super::{files, jobs};
@@ -106,7 +107,10 @@ impl Host {
     pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Step {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
-            (Some(Mark::Done), Value::String(text)) => return Step::Done(text),
+            (Some(Mark::Done), Value::String(text)) => {
+                let is_stamped = third == Value::Boolean(true);
+                return Step::Done(Text::new(text, is_stamped));
+            }
             (Some(Mark::Wait), Value::String(name)) => {
                 if let Some(operation) = operation(&name.as_bytes(), &third, fourth) {
                     return Step::Waits(operation);
@@ -114,7 +118,7 @@ impl Host {
             }
             _ if coroutine.is_finished() => {
                 if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
-                    return Step::Done(nothing);
+                    return Step::Done(Text::new(nothing, false));
                 }
             }
             _ => {}
@@ -153,8 +157,8 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
         (b"wake", _) => Some(Operation::Wake),
         (b"job", _) => Some(Operation::Job),
         (b"file", _) => Some(Operation::File),
-        (b"write", Value::String(text)) => Some(Operation::Write(text)),
-        (b"flush", Value::String(text)) => Some(Operation::Flush(text)),
+        (b"write", Value::String(text)) => Some(Operation::Write(Text::new(text, true))),
+        (b"flush", Value::String(text)) => Some(Operation::Flush(Text::new(text, true))),
         _ => None,
     }
 }
@@ -172,6 +176,8 @@ pub(super) fn install(
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    table.raw_set("STAMP_FIRST", STAMPS.start)?;
+    table.raw_set("STAMPS", STAMPS.len())?;
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
     table.raw_set("libraries", libraries(lua, &host.clock)?)?;
     table.raw_set("alone", alone)?;

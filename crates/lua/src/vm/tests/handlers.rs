@@ -51,7 +51,7 @@ impl Room {
         let Asked { id, coroutine, mut left, mut step } = asked;
         let ended = loop {
             match step {
-                Step::Done(text) => break Ok(text.to_string_lossy()),
+                Step::Done(text) => break Ok(String::from_utf8_lossy(&text.as_bytes()).into_owned()),
                 Step::Failed(fault) => break Err(fault),
                 Step::Waits(_) => {
                     step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
