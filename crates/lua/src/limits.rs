@@ -23,6 +23,13 @@ pub const FORM_PAIRS_MAX: usize = 1000;
 /// Most bytes of the fields of an answer: what browsers and proxies take.
 pub const ANSWER_FIELDS_MAX_BYTES: usize = 16 * 1024;
 
+/// Pieces of an answer that are not many: LuaJIT makes a string of them as fast as any.
+pub const FEW_PIECES: usize = 16;
+
+/// Pieces that there is room for from the beginning where the answer before had as many: a page of
+/// some hundred values, in 4 KiB.
+pub const MANY_PIECES: usize = 512;
+
 /// What an answer may come to before its head goes out and it streams: pages are smaller, and until
 /// then an error can still become a page that says so.
 pub const ANSWER_BUFFER_BYTES: usize = 64 * 1024;
@@ -44,10 +51,6 @@ pub const MEMORY_MAX_BYTES: usize = 32 * 1024 * 1024;
 /// The collector of a VM begins when as much has been made as this part of the memory of a request:
 /// what is made until it has ended is garbage too, and collected at the end of the next one.
 pub const GARBAGE_SHARE: usize = 4;
-
-/// As much may be made in a VM before its collector begins, however little is in use: the garbage of
-/// some fifty pages of 16 KiB, and no more than a worker has room for in any case.
-pub const GARBAGE_FLOOR_BYTES: usize = 1024 * 1024;
 
 /// Steps in which the collector of a large VM goes through all of it. LuaJIT takes one whenever
 /// something is made, however large that is: so many texts of 32 KiB are as much as

@@ -10,6 +10,8 @@ local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
 local WAIT, DONE, BUFFER_BYTES = host.WAIT, host.DONE, host.ANSWER_BUFFER_BYTES
 local STAMP_FIRST, STAMPS = host.STAMP_FIRST, host.STAMPS
+local FEW_PIECES, MANY_PIECES = host.FEW_PIECES, host.MANY_PIECES
+local min, new_table = math.min, host.new_table
 local host_request, host_field, current = host.request, host.request_field, host.current
 
 -- Waiting ------------------------------------------------------------------------------------
@@ -484,6 +486,36 @@ if host.alone then
     arg = host.alone.arguments
 end
 
+-- The pieces that the last answer of a handler had, if they were many.
+local rooms = {}
+
+-- A table with as many pieces need not grow on the way.
+local function response_of(id, route)
+    local room = new_table and rooms[route]
+    if not room then
+        return setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
+    end
+    -- What pages keep in it has names as well.
+    local response = new_table(room, 8)
+    response[1], response.n, response.bytes = id, 1, 0
+    return setmetatable(response, Response)
+end
+
+-- What is left to send, and whether a number stands in front of it.
+local function rest(response, route)
+    local n = response.n or 1
+    local is_long = n > FEW_PIECES
+    if is_long or rooms[route] then
+        rooms[route] = is_long and min(n, MANY_PIECES) or nil
+    end
+    if is_long then
+        return stamped(response), true
+    elseif n == 2 then
+        return response[2]
+    end
+    return concat(response, "", 2, n)
+end
+
 -- One request after the other, in the same coroutine. With an error come what it says and the name
 -- that the log has for it.
 local function answer(id, route, more, name)
@@ -493,23 +525,13 @@ local function answer(id, route, more, name)
     else
         request = setmetatable({ id }, Request)
     end
-    -- With room for some pieces, so that it need not grow.
-    local response = setmetatable({ id, "", "", "", "", n = 1, bytes = 0 }, Response)
+    local response = response_of(id, route)
     local said = handlers[route](request, response, more, name)
     -- One that has ended with a file is complete.
     if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)
     end
-    local n, text = response.n or 1, nil
-    -- Fewer pieces are not long enough for it to matter.
-    local is_stamped = n > 16
-    if is_stamped then
-        text = stamped(response)
-    elseif n == 2 then
-        text = response[2]
-    else
-        text = concat(response, "", 2, n)
-    end
+    local text, is_stamped = rest(response, route)
     response.n = nil
     return text, is_stamped
 end

@@ -16,7 +16,7 @@ use super::work::{self, Work};
 use super::{Fault, Operation, Step};
 use super::{files, jobs};
 use crate::clock::Clock;
-use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX};
+use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
@@ -163,6 +163,14 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
     }
 }
 
+/// LuaJIT's own function that makes a table with room for so many elements and fields. It waits where
+/// `require` of LuaJIT would look, which scripts do not have.
+#[cfg(feature = "luajit")]
+fn new_table(lua: &Lua) -> Result<Function> {
+    let libraries: Table = lua.named_registry_value("_PRELOAD")?;
+    libraries.raw_get::<Function>("table.new")?.call(())
+}
+
 /// Puts the runtime into a VM: the body of the coroutines that answer requests, and the functions
 /// that other parts written in Lua stand on.
 pub(super) fn install(
@@ -178,6 +186,10 @@ pub(super) fn install(
     table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     table.raw_set("STAMP_FIRST", STAMPS.start)?;
     table.raw_set("STAMPS", STAMPS.len())?;
+    table.raw_set("FEW_PIECES", FEW_PIECES)?;
+    table.raw_set("MANY_PIECES", MANY_PIECES)?;
+    #[cfg(feature = "luajit")]
+    table.raw_set("new_table", new_table(lua)?)?;
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
     table.raw_set("libraries", libraries(lua, &host.clock)?)?;
     table.raw_set("alone", alone)?;

@@ -4,9 +4,10 @@ use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 use super::*;
-use crate::limits::BACKGROUND_MAX;
+use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::Found;
 use crate::task::{Bond, Waits};
+use crate::vm::text::STAMPS;
 
 /// A VM with a main script.
 fn site(main: &str) -> Room {
@@ -51,7 +52,9 @@ impl Room {
         let Asked { id, coroutine, mut left, mut step } = asked;
         let ended = loop {
             match step {
-                Step::Done(text) => break Ok(String::from_utf8_lossy(&text.as_bytes()).into_owned()),
+                Step::Done(text) => {
+                    break Ok(String::from_utf8_lossy(&text.as_bytes()).into_owned());
+                }
                 Step::Failed(fault) => break Err(fault),
                 Step::Waits(_) => {
                     step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
@@ -87,6 +90,36 @@ fn however_many_tasks_wait_others_are_answered() {
         room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
     }
     assert_eq!(room.answer("/").expect("answered"), "here");
+}
+
+#[test]
+fn answers_of_many_pieces_are_what_was_written() {
+    let mut room = site(
+        "local pieces = 0
+        pinion.get('/as-many', function(req, res)
+            for piece = 1, pieces do res:write(piece % 10) end
+        end)
+        pinion.get('/one-more', function() pieces = pieces + 1 end)
+        pinion.get('/none', function() pieces = 0 end)",
+    );
+    let mut answer = |path: &str| room.answer(path).expect("answered");
+    let written = |pieces| (1..=pieces).map(|piece: usize| (piece % 10).to_string()).collect();
+    for pieces in 0..=MANY_PIECES + 2 {
+        let expected: String = written(pieces);
+        assert_eq!(answer("/as-many"), expected);
+        answer("/one-more");
+    }
+    // There is more room than is needed.
+    answer("/none");
+    assert_eq!(answer("/as-many"), "");
+    for _ in 0..FEW_PIECES {
+        answer("/one-more");
+    }
+    // Each number stands in front once, and the first one once more.
+    let expected: String = written(FEW_PIECES);
+    for again in 0..=STAMPS.len() {
+        assert_eq!(answer("/as-many"), expected, "answer {again}");
+    }
 }
 
 #[test]
