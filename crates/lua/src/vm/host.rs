@@ -163,8 +163,8 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
     }
 }
 
-/// LuaJIT's own function that makes a table with room for so many elements and fields. It waits where
-/// `require` of LuaJIT would look, which scripts do not have.
+/// LuaJIT's own function that makes a table with room for so many elements and fields. It waits
+/// where `require` of LuaJIT would look, which scripts do not have.
 #[cfg(feature = "luajit")]
 fn new_table(lua: &Lua) -> Result<Function> {
     let libraries: Table = lua.named_registry_value("_PRELOAD")?;

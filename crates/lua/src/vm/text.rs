@@ -1,9 +1,9 @@
 //! What a handler has written, as its VM hands it over.
 //!
-//! A string of LuaJIT is found among all others by its length and four bytes at each of four places.
-//! The pages of one template are alike there, and where more than 32 are, LuaJIT hashes each of them
-//! from the first byte to the last: 2 µs for 16 KiB. So a long text begins with a number that no
-//! other has that is not forgotten yet, and that is left out here.
+//! LuaJIT finds a string among all others by its length and four bytes at each of four places. The
+//! pages of one template are alike there, and where more than 32 are, it hashes each of them from
+//! the first byte to the last: 2 µs for 16 KiB. So a long text begins with a number that no other
+//! has that is not forgotten yet, and that is left out here.
 
 use std::ops::{Deref, Range};
 
