@@ -87,7 +87,7 @@ local SENT = { type = true, download = true }
 -- has said or says something else.
 function methods.file(response, path, options)
     changes_head(response)
-    check_own(response[1], 3)
+    check_own(response.id, 3)
     check(path, "file")
     options = options_of(options, "file", SENT)
     for key in pairs(options) do
@@ -98,17 +98,17 @@ function methods.file(response, path, options)
     if response.n > 1 then
         error("a file is the whole answer; write nothing beside it", 2)
     end
-    local why = host.open_file(response[1], path)
+    local why = host.open_file(response.id, path)
     if why then
         error(why, 2)
     end
     local is_open, missing = wait("job")
     if not is_open then
-        host.miss_file(response[1])
+        host.miss_file(response.id)
         return nil, missing
     end
     changes_head(response)
-    local is_sent, wrong = host.describe_file(response[1], path, options.type, options.download)
+    local is_sent, wrong = host.describe_file(response.id, path, options.type, options.download)
     if wrong then
         error(wrong, 2)
     end

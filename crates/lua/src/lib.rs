@@ -31,8 +31,8 @@
 //! | `absent` | what errors say about what only other Luas have |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that is written in
-//! Lua: what can wait. `pages/pages.lua` is what pages are lent.
+//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that
+//! is written in Lua: what can wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
 mod absent;

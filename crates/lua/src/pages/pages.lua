@@ -404,7 +404,7 @@ local function make(number, path, chunk, segments, media, used, is_streamed, has
         if not start then
             error("the answer is complete, and no page can follow", 0)
         end
-        local why = not out.has_begun and set_field(out[1], "Content-Type", media, false)
+        local why = not out.has_begun and set_field(out.id, "Content-Type", media, false)
         if why then
             error(why, 0)
         end

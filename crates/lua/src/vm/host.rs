@@ -213,6 +213,8 @@ pub(super) fn install(
             Ok(())
         })?,
     )?;
+    let answers = lua.load(include_str!("../answers.lua")).set_name("=pinion");
+    table.raw_set("answers", answers.into_function()?)?;
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
     let (strand, parts): (Function, Table) = prelude.call(&table)?;
     host.closing.replace(parts.raw_get("closing")?);
