@@ -1,0 +1,91 @@
+//! What Lua's own functions make of a pattern, ours do; and ours come to an end.
+
+use mlua::{Function, Lua, LuaString};
+use pinion_lua::pattern::{StepsLeft, install};
+
+/// Steps that an input may take: more than a comparison below needs, less than a second.
+const STEPS: u64 = 1_000_000;
+
+/// More of them, and Lua itself would not come to an end.
+const COMPARED_MAX_REPETITIONS: usize = 4;
+/// Bytes of a subject that is compared, for the same reason.
+const COMPARED_MAX_BYTES: usize = 64;
+
+/// What each function gives, or says is wrong.
+const ALL_ANSWERS: &str = r#"
+    local subject, pattern, replacement = ...
+    local lines = {}
+    local function try(name, ...)
+        local answer = { pcall(...) }
+        for at = 1, 4 do
+            answer[at] = type(answer[at]) .. " " .. tostring(answer[at])
+        end
+        lines[#lines + 1] = name .. ": " .. table.concat(answer, ", ", 1, 4)
+    end
+    try("find", string.find, subject, pattern)
+    try("find from behind", string.find, subject, pattern, -3)
+    try("match", string.match, subject, pattern)
+    try("gmatch", function()
+        local text = ""
+        for first, second in string.gmatch(subject, pattern) do
+            text = text .. "<" .. tostring(first) .. "," .. tostring(second) .. ">"
+        end
+        return text
+    end)
+    try("gsub", string.gsub, subject, pattern, replacement)
+    try("gsub once", string.gsub, subject, pattern, "<%0>", 1)
+    return table.concat(lines, "\n")
+"#;
+
+struct Vms {
+    own: (Lua, Function),
+    oracle: (Lua, Function),
+    steps: StepsLeft,
+}
+
+thread_local! {
+    static VMS: Vms = {
+        let of = |lua: Lua| {
+            let function = lua.load(ALL_ANSWERS).set_name("=case").into_function();
+            (lua, function.expect("code"))
+        };
+        let (own, steps) = (Lua::new(), StepsLeft::new(STEPS));
+        install(&own, &steps).expect("installed");
+        Vms { own: of(own), oracle: of(Lua::new()), steps }
+    };
+}
+
+/// The first line is the pattern, the second one what its matches are replaced by, the rest the
+/// subject. Says whether Lua itself was asked too.
+pub(crate) fn check(data: &[u8]) -> bool {
+    let mut lines = data.splitn(3, |byte| *byte == b'\n');
+    let (Some(pattern), Some(replacement), Some(subject)) =
+        (lines.next(), lines.next(), lines.next())
+    else {
+        return false;
+    };
+    VMS.with(|vms| {
+        vms.steps.set(STEPS);
+        let own = answers(&vms.own, [subject, pattern, replacement]);
+        let repetitions = pattern.iter().filter(|byte| b"*+-?".contains(byte)).count();
+        let is_compared = !vms.steps.is_spent()
+            && repetitions <= COMPARED_MAX_REPETITIONS
+            && subject.len() <= COMPARED_MAX_BYTES;
+        if is_compared {
+            let theirs = answers(&vms.oracle, [subject, pattern, replacement]);
+            for (own, theirs) in own.split("\\n").zip(theirs.split("\\n")) {
+                // Lua leaves a capture open where it has no use for it.
+                let is_open = own.contains("unfinished capture") && own.starts_with("gsub");
+                assert!(own == theirs || is_open, "{own}\nLua's own: {theirs}");
+            }
+        }
+        is_compared
+    })
+}
+
+fn answers((lua, function): &(Lua, Function), texts: [&[u8]; 3]) -> String {
+    let [subject, pattern, replacement] =
+        texts.map(|text| lua.create_string(text).expect("a string"));
+    let answer: LuaString = function.call((subject, pattern, replacement)).expect("no error");
+    answer.as_bytes().escape_ascii().to_string()
+}
