@@ -1,6 +1,6 @@
 -- Answers of handlers: what they write, and how it leaves them. Gets the functions of the host and
--- what the runtime has of its own, and gives back the methods of an answer and what the runtime does
--- with it.
+-- what the runtime has of its own, and gives back the methods of an answer and what the runtime
+-- does with it.
 
 local host, own = ...
 
@@ -11,8 +11,8 @@ local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
     host.ANSWER_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
 local new_table = host.new_table
 
--- An answer is { "", piece, piece, …, id = whose it is }; `n` is where its last piece stands. In front
--- is a place for what the host leaves out.
+-- An answer is { "", piece, piece, …, id = whose it is }; `n` is where its last piece stands. In
+-- front is a place for what the host leaves out.
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
