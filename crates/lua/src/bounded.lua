@@ -3,7 +3,8 @@
 
 local is_new = ...
 
-local error, getmetatable, rawget, select, type = error, getmetatable, rawget, select, type
+local error, getmetatable, rawget, select, tonumber, type =
+    error, getmetatable, rawget, select, tonumber, type
 local lua_setmetatable = setmetatable
 local lua_insert, lua_remove, lua_date = table.insert, table.remove, os.date
 
@@ -17,7 +18,22 @@ function os.date(format, ...)
     return lua_date(format, ...)
 end
 
+-- Whether a list that may have this length can have something at this place.
+local function in_bounds(at, length, name)
+    if type(at) ~= "number" or not (at >= 1 and at <= length) then
+        error("bad argument #2 to '" .. name .. "' (position out of bounds)", 3)
+    end
+end
+
 if not is_new then
+    -- LuaJIT makes room from the end of the list to the place, wherever that is, and has whole
+    -- numbers of 32 bits.
+    function table.insert(list, ...)
+        if select("#", ...) == 2 then
+            in_bounds(tonumber((...)), 2 ^ 31 - 1, "insert")
+        end
+        return lua_insert(list, ...)
+    end
     return
 end
 
@@ -30,12 +46,6 @@ function setmetatable(value, meta)
 end
 
 -- … and a list is as long as its metatable says, whatever is in it.
-local function in_bounds(at, length, name)
-    if type(at) ~= "number" or at < 1 or at > length then
-        error("bad argument #2 to '" .. name .. "' (position out of bounds)", 3)
-    end
-end
-
 function table.insert(list, ...)
     if getmetatable(list) == nil then
         return lua_insert(list, ...)

@@ -321,6 +321,11 @@ fn no_function_of_the_library_loops_without_an_end() {
             2^31 - 2)",
             Stopped,
         ),
+        ("table.insert({}, -2^31 + 1, 1)", Error),
+        ("table.insert({}, '-2147483647', 1)", Error),
+        ("table.insert({}, 2^31, 1)", Error),
+        ("table.insert({}, 0/0, 1)", Error),
+        ("table.insert({}, -1/0, 1)", Error),
     ]);
 }
 
