@@ -39,6 +39,29 @@ fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
     }
 }
 
+/// A hook that stands would have LuaJIT interpret everything.
+#[test]
+fn no_hook_stands_but_where_a_turn_is_to_end() {
+    let watch = Watch::start(1).expect("watching");
+    let mut budget = watch.enter(0);
+    let lua = sandbox::open().expect("a VM");
+    let is_hooked = lua.create_function(|lua, ()| {
+        // SAFETY: the state is that of the caller, one value is pushed, and there is room for it.
+        unsafe {
+            lua.exec_raw::<bool>((), |state| {
+                ffi::lua_pushboolean(state, i32::from(ffi::lua_gethook(state).is_some()));
+            })
+        }
+    });
+    lua.globals().raw_set("is_hooked", is_hooked.expect("a function")).expect("set");
+    for round in 0..3 {
+        let (told, _) = turn(&lua, &mut budget, "return tostring(is_hooked())");
+        assert_eq!(told.expect("ran"), "false", "round {round}");
+        let (_, is_over) = turn(&lua, &mut budget, "while true do end");
+        assert!(is_over, "round {round}");
+    }
+}
+
 #[test]
 fn a_turn_on_one_worker_does_not_end_that_of_another() {
     let watch = Watch::start(2).expect("watching");

@@ -59,6 +59,11 @@ fn every_form_of_the_language() {
         ("a<?lua pinion.sleep(0.01) write('b') done() ?>c", "abc"),
         ("#! parallel\n1<?lua write(2) done() ?>3<?lua write(4) done() ?>", "1234"),
         ("#[[await(function(done) done('x') end)]]#[[await(function() return 'y' end)]]", "xy"),
+        (
+            "<?lu local x = await(function(done) pinion.gather(function()
+            pinion.sleep(0.01) done('x') end) end) ?>#[[x]]",
+            "x",
+        ),
         ("<?lu locals.x = 1 session.y = 2 ?>#[[locals.x + session.y]]", "3"),
         ("#[[endpoint]] #[[headers['x-sign']]] #[[body]]", "/ &lt;x&gt; "),
         ("<?lu done() do return end ?>x", ""),
