@@ -324,11 +324,12 @@ pub struct SharedHeader {
     pub h1_full_bytes: U32,
     /// HTTP/1 field lines of a 304.
     pub h1_not_modified_bytes: U32,
-    /// HPACK lines of a full response; 0 until HTTP/2 is written.
+    /// HPACK lines of a full response; 0 when written and skipped when read, because these lines
+    /// are made when an archive is opened.
     pub hpack_full_bytes: U32,
     /// HPACK lines of a 304.
     pub hpack_not_modified_bytes: U32,
-    /// QPACK lines of a full response; 0 until HTTP/3 is written.
+    /// QPACK lines of a full response; 0 as those of HPACK.
     pub qpack_full_bytes: U32,
     /// QPACK lines of a 304.
     pub qpack_not_modified_bytes: U32,

@@ -14,6 +14,8 @@ pub(crate) mod answer;
 mod input;
 mod pump;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod uni;
 
 use pinion_http::h1::glance::PageForm;
@@ -118,6 +120,12 @@ impl Http3 {
     /// is never over.
     fn is_unacknowledged(&mut self) -> bool {
         self.quic.streams().send_streams() > usize::from(self.control.is_some())
+    }
+
+    /// Frames of streams that have left. Those that are sent again count: QUIC does that ever more
+    /// seldom.
+    pub(crate) fn stream_frames(&self) -> u64 {
+        self.quic.stats().frame_tx.stream
     }
 
     /// Whether nothing is under way in either direction.
@@ -282,15 +290,20 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
     http3.write_control();
 }
 
-/// What the deadline watched has not come. True when the connection is to be cut.
+/// What the deadline watched has not come. With a code the connection is to be closed with it.
 #[cold]
-pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) -> bool {
+pub(crate) fn stalled<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    watch: Watch,
+) -> Option<ErrorCode> {
     let conn = core.conns.get(slot);
-    let Some(http3) = conn.http3() else { return true };
+    let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
     match watch {
         Watch::Body => request::content_stalled(app, core, slot),
         Watch::Head => {
-            let Some(many) = &mut conn.many else { return true };
+            let Some(many) = &mut conn.many else { return Some(ErrorCode::NoError) };
             for number in many.all(Stream::awaits_head) {
                 let form = PageForm::default();
                 request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
@@ -298,23 +311,22 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         }
         Watch::Quiet => http3.quic.ping(),
         Watch::Window => {
-            // Frames that are sent again are progress too; QUIC does that ever more seldom.
-            let progress = http3.quic.stats().frame_tx.stream;
-            if progress <= conn.progress {
-                return true;
+            let frames = http3.stream_frames();
+            if frames <= conn.progress {
+                app.flooded(core.address(slot));
+                return Some(ErrorCode::ExcessiveLoad);
             }
-            conn.progress = progress;
         }
         Watch::Last => {
             let acknowledgements = http3.quic.stats().frame_rx.acks;
             if acknowledgements == http3.acknowledgements {
-                return true;
+                return Some(ErrorCode::NoError);
             }
             http3.acknowledgements = acknowledgements;
         }
-        _ => return true,
+        _ => return Some(ErrorCode::NoError),
     }
-    false
+    None
 }
 
 /// Ends the connection with an error, once.

@@ -429,8 +429,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Nothing => {}
             _ if conn.http3().is_some() => {
                 let Self { app, core, .. } = self;
-                if http3::stalled(app, core, slot, watch) {
-                    return self.cut(slot, Gone::Stalled);
+                if let Some(code) = http3::stalled(app, core, slot, watch) {
+                    return self.close_quic(slot, Gone::Stalled, code);
                 }
             }
             Watch::Last | Watch::Quiet => {}

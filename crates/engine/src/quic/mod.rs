@@ -18,7 +18,7 @@ mod suites;
 
 /// Settings for tests, and the certificate that clients have to trust.
 #[cfg(test)]
-fn made_settings() -> (crate::tls::TlsConfig, Vec<u8>) {
+pub(crate) fn made_settings() -> (crate::tls::TlsConfig, Vec<u8>) {
     use crate::tls::TlsConfig;
     use crate::tls::certificates::Certificate;
     use crate::tls::resolver::CertificateStore;

@@ -447,6 +447,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             Gone::Broken => ErrorCode::InternalError,
             _ => ErrorCode::NoError,
         };
+        self.close_quic(slot, gone, code);
+    }
+
+    /// … with this code.
+    pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, gone);
         http3::close(core, slot, code);
