@@ -77,22 +77,46 @@ impl Pair {
     /// One that this one vouches for, as an authority does for its clients, and for these hosts.
     #[track_caller]
     pub fn vouch(&self, folder: &Folder, name: &str, hosts: &[&str]) -> Pair {
-        let pair = Pair::at(folder, name);
-        let request = folder.join(format!("{name}.csr"));
-        stdout(openssl("genpkey").args(KEYS[0]).arg("-out").arg(&pair.key));
-        let mut csr = openssl("req");
-        csr.args(["-new", "-subj", "/CN=someone", "-key"]).arg(&pair.key);
-        stdout(csr.arg("-out").arg(&request));
         let names = match hosts {
             [] => String::new(),
             hosts => format!("subjectAltName={}\n", alternatives(hosts)),
         };
-        folder.write("someone.ext", format!("basicConstraints = CA:FALSE\n{names}"));
+        self.sign(folder, name, &format!("basicConstraints = CA:FALSE\n{names}"))
+    }
+
+    /// One that this one lets vouch for others, as a root does with those that sign day by day.
+    #[track_caller]
+    pub fn intermediate(&self, folder: &Folder, name: &str) -> Pair {
+        self.sign(folder, name, "basicConstraints = critical, CA:TRUE\n")
+    }
+
+    #[track_caller]
+    fn sign(&self, folder: &Folder, name: &str, extensions: &str) -> Pair {
+        let pair = Pair::at(folder, name);
+        let request = folder.join(format!("{name}.csr"));
+        stdout(openssl("genpkey").args(KEYS[0]).arg("-out").arg(&pair.key));
+        let mut csr = openssl("req");
+        csr.args(["-new", "-subj", &format!("/CN={name}"), "-key"]).arg(&pair.key);
+        stdout(csr.arg("-out").arg(&request));
+        folder.write("signed.ext", extensions);
         let mut sign = openssl("x509");
         sign.args(["-req", "-days", "2", "-set_serial", "7", "-CA"]).arg(&self.cert);
-        sign.arg("-CAkey").arg(&self.key).arg("-extfile").arg(folder.join("someone.ext"));
+        sign.arg("-CAkey").arg(&self.key).arg("-extfile").arg(folder.join("signed.ext"));
         stdout(sign.arg("-in").arg(&request).arg("-out").arg(&pair.cert));
         pair
+    }
+
+    /// The same with the certificate of the one that vouches for it behind its own, in a file of
+    /// their own.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn chained(&self, issuer: &Pair) -> Pair {
+        let chain = self.cert.with_extension("chain");
+        let pem = [&self.cert, &issuer.cert].map(|file| fs::read(file).expect("a certificate"));
+        fs::write(&chain, pem.concat()).expect("written");
+        Pair { cert: chain, key: self.key.clone() }
     }
 
     /// Puts another pair under the names of this one, as a renewal does.

@@ -67,6 +67,22 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     }
 }
 
+/// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
+#[test]
+fn a_chain_is_served_as_far_as_the_file_has_it() {
+    for io in Io::BOTH {
+        let files = files();
+        let root = Pair::new(&files, "root", &["root.test"]);
+        let intermediate = root.intermediate(&files, "intermediate");
+        let leaf = intermediate.vouch(&files, "leaf", &["a.test"]);
+        for (pair, is_whole) in [(leaf.chained(&intermediate), true), (leaf, false)] {
+            let server = serve(&files, io, &pair.flags());
+            assert_eq!(is_served(&peer(&server, "a.test", &root)), is_whole, "over {io:?}");
+            server.stop();
+        }
+    }
+}
+
 #[test]
 fn a_listener_with_authorities_refuses_strangers() {
     for io in Io::BOTH {

@@ -109,6 +109,27 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     server.stop();
 }
 
+/// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
+#[test]
+fn a_chain_is_served_as_far_as_the_file_has_it() {
+    let (site, files) = (site(), Folder::new("chain"));
+    let root = Pair::new(&files, "root", &["root.test"]);
+    let intermediate = root.intermediate(&files, "intermediate");
+    let leaf = intermediate.vouch(&files, "leaf", &["a.test"]);
+    for (pair, is_whole) in [(leaf.chained(&intermediate), true), (leaf, false)] {
+        let server = serve(&site, &pair.flags());
+        for version in ["1.2", "1.3"] {
+            let got = curl(&server, "a.test", "/", &root.cert, &["--tls-max", version]);
+            match (is_whole, got) {
+                (true, Ok(got)) => assert!(got.ends_with("home"), "{got}"),
+                (false, Err(told)) => assert!(told.contains("issuer certificate"), "{told}"),
+                (_, other) => panic!("TLS {version}, whole: {is_whole}: {other:?}"),
+            }
+        }
+        server.stop();
+    }
+}
+
 #[track_caller]
 fn fails(site: &Folder, cert: &Path, key: &Path, why: &str) {
     let text = |path: &Path| path.display().to_string();

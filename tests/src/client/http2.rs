@@ -4,6 +4,8 @@
 //! that a server does wrong is forgiven. The window is small, so that every large answer waits for
 //! it.
 
+mod turns;
+
 use super::Broken;
 use super::wire::{Peer, Wire};
 use crate::law;
@@ -35,6 +37,7 @@ pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
+pub(crate) const PRIORITY_UPDATE: u8 = 0x10; // RFC 9218 §7.1
 
 const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;

@@ -4,7 +4,7 @@ use super::{End, Flood, Kind, Leave, Outcome};
 use crate::PATIENCE;
 use crate::client::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PREFACE, PRIORITY,
-    RST_STREAM, SETTING_WINDOW, SETTINGS, WINDOW_UPDATE, frame,
+    PRIORITY_UPDATE, RST_STREAM, SETTING_WINDOW, SETTINGS, WINDOW_UPDATE, frame,
 };
 use crate::client::wire::{Peer, Wire};
 use std::io::{ErrorKind, Read, Write};
@@ -99,8 +99,6 @@ const fn calm(name: &'static str, next: Next) -> Flood {
 const fn borne(name: &'static str, next: Next) -> Flood {
     super::borne(name, Kind::Http2(next))
 }
-
-const PRIORITY_UPDATE: u8 = 0x10; // RFC 9218 §7.1
 
 const ENHANCE_YOUR_CALM: u32 = 11;
 

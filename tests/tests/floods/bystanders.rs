@@ -12,10 +12,6 @@ use std::time::Duration;
 /// What each of them gets at least while a flood goes on, so that a short one is met by some.
 const ANSWERS_MIN: u64 = 20;
 
-/// What they speak: whatever a flood comes over, somebody else is there, too.
-const SPOKEN: [Protocol; 4] =
-    [Protocol::Http1, Protocol::Http1Tls, Protocol::Http2Clear, Protocol::Http3];
-
 /// See the module's head.
 pub(crate) struct Bystanders<'a> {
     served: &'a Served,
@@ -35,10 +31,12 @@ impl<'a> Bystanders<'a> {
         let (is_over, memory_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
         let own = Bystanders { served, is_over, memory_bytes };
         let result = thread::scope(|scope| {
-            let clients = SPOKEN.map(|protocol| {
-                let own = &own;
+            // Whatever a flood comes over, somebody else is there, too.
+            let begin = |protocol: &Protocol| {
+                let (own, protocol) = (&own, *protocol);
                 scope.spawn(move || own.ask(protocol))
-            });
+            };
+            let clients: Vec<_> = Protocol::SPOKEN.iter().map(begin).collect();
             scope.spawn(|| own.weigh());
             let _clients_end_too = SetAtEnd(&own.is_over);
             let result = during();
