@@ -192,8 +192,9 @@ local response_methods, response_of, rest = answers.methods, answers.response_of
 local handlers = {}
 local pinion = place(host.libraries)
 
--- Puts each of `middleware` around what comes behind it.
-local function around(middleware, handler)
+-- Puts each of `middleware` around what comes behind it, which stands where `shown` does.
+local function around(number, middleware, handler, shown)
+    host.begins(number, shown, middleware)
     for at = #middleware, 1, -1 do
         local outer, inner = middleware[at], handler
         handler = function(request, response, more)
@@ -216,7 +217,7 @@ local function register(method, pattern, handler, middleware)
     if not number then
         error(why, 3)
     end
-    handlers[number] = around(middleware, handler)
+    handlers[number] = around(number, middleware, handler, handler)
 end
 
 -- What `use` was given, in order: { prefix of the group, function }.
@@ -224,14 +225,14 @@ local outers = {}
 
 -- Puts around the handler of a page what was given to `use` for the site, and for groups whose
 -- prefix its path has.
-local function guarded(path, handler)
+local function guarded(number, path, handler, page)
     local middleware = {}
     for _, outer in ipairs(outers) do
         if host.is_below(outer[1], path) then
             middleware[#middleware + 1] = outer[2]
         end
     end
-    return around(middleware, handler)
+    return around(number, middleware, handler, page)
 end
 
 local METHODS = { "get", "head", "post", "put", "delete", "patch", "options" }
@@ -301,6 +302,7 @@ local function special(name)
             error(why, 2)
         end
         handlers[name] = handler
+        host.begins(name, handler)
     end
 end
 

@@ -9,6 +9,7 @@ use crate::job::{JobResult, Wanted};
 use crate::letter::Letter;
 use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
 use crate::request::Request;
+use crate::vm::Origin;
 use mlua::{Result, Table, Thread as Coroutine};
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
@@ -39,6 +40,8 @@ pub(crate) struct Task {
     pub(crate) account: Option<TaskId>,
     /// It belongs to no request.
     is_background: bool,
+    /// Where the work that belongs to no request begins.
+    pub(crate) origin: Option<Origin>,
     /// What ends with it.
     children: Vec<TaskId>,
     /// What begins when it has ended.
@@ -77,6 +80,13 @@ pub(crate) struct Task {
     pub(crate) is_failing: bool,
     /// When it has to be done, in monotonic milliseconds.
     pub(crate) deadline_ms: u64,
+}
+
+impl Task {
+    /// Whether it belongs to no request.
+    pub(crate) fn is_background(&self) -> bool {
+        self.is_background
+    }
 }
 
 /// What a task waits for.
@@ -295,7 +305,7 @@ impl Tasks {
             task.tenant += 1;
             (task.content, task.sending) = (Content::default(), None);
             (task.wanted, task.result) = (None, None);
-            (task.letter, task.spawns_left) = (None, None);
+            (task.letter, task.origin, task.spawns_left) = (None, None, None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

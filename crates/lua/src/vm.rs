@@ -5,6 +5,7 @@ mod content;
 mod files;
 mod host;
 mod jobs;
+mod origin;
 mod pace;
 mod text;
 mod work;
@@ -35,6 +36,8 @@ use crate::stack;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
 pub(crate) use host::{Handler, Host, harmless, relaxed};
+pub(crate) use origin::Origin;
+use origin::{Begun, Origins};
 use pace::Pace;
 pub(crate) use text::Text;
 
@@ -101,23 +104,23 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// What a text says that knows no place, with the stack where it came to that.
-    fn told(why: &str, stack: &str, pages: &[Page]) -> String {
+    fn told(why: &str, stack: &str, pages: &[Page], origins: &Origins) -> String {
         let stack = pages::explained(stack, pages);
         let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
         let lines: Vec<_> = stack.lines().filter(is_theirs).collect();
-        match lines.iter().find_map(|line| place(line)) {
-            Some(place) => format!("{place}: {why}\n{TRACE}\n{}", lines.join("\n")),
-            None => why.to_owned(),
-        }
+        origins.told(why, true, &lines)
     }
 
     /// An error as its script's author should see it: without the frames that are ours, and with
     /// the lines of templates.
-    fn of(error: &Error, pages: &[Page]) -> Self {
+    fn of(error: &Error, pages: &[Page], origins: &Origins) -> Self {
         let text = pages::explained(&error.to_string(), pages);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let mut lines = text.lines();
-        let first = without_our_place(lines.next().unwrap_or_default());
+        let line = lines.next().unwrap_or_default();
+        let first = without_our_place(line);
+        // What a script throws without a place stays as it is.
+        let needs_place = first.len() < line.len();
         let first = format!("{first}{}", absent::advice(first).unwrap_or_default());
         let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
         let mut shown: Vec<_> = [&*first].into_iter().chain(lines.filter(is_theirs)).collect();
@@ -127,7 +130,11 @@ impl Fault {
             let outermost = within.iter().rposition(|line| line.ends_with(OUTERMOST));
             shown.truncate(outermost.unwrap_or(second));
         }
-        Self::Error(shown.join("\n"))
+        let (why, stack) = match traces.first() {
+            Some(&at) => (&shown[..at], shown.get(at + 1..).unwrap_or_default()),
+            None => (&shown[..], &[][..]),
+        };
+        Self::Error(origins.told(&why.join("\n"), needs_place, stack))
     }
 }
 
@@ -324,9 +331,9 @@ impl Vm {
     /// A turn has used something up: the stack is the one where it did, or else where the coroutine
     /// has ended.
     #[cold]
-    fn over_budget(&self, why: &str, coroutine: &Coroutine) -> Fault {
+    fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> Fault {
         let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
-        Fault::OverBudget(Fault::told(why, &stack, &self.pages))
+        Fault::OverBudget(Fault::told(why, &stack, &self.pages, &self.origins(id)))
     }
 
     /// A task has taken too long, wherever it waits.
@@ -334,7 +341,24 @@ impl Vm {
     pub(crate) fn over_time(&self, id: TaskId, why: &str) -> Fault {
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
-        Fault::OverTime(Fault::told(why, &stack, &self.pages))
+        Fault::OverTime(Fault::told(why, &stack, &self.pages, &self.origins(id)))
+    }
+
+    /// Where what a task runs begins.
+    #[cold]
+    fn origins(&self, id: TaskId) -> Origins {
+        let mut tasks = self.tasks();
+        let Some(task) = tasks.get(id) else { return Origins::default() };
+        if task.is_background() {
+            return Origins::of_work(task.origin.clone());
+        }
+        let begun = match task.request.route() {
+            _ if task.is_failing => Begun::Special(Handler::OnError),
+            Some(found) => Begun::Route(found.route),
+            None => Begun::Special(Handler::NotFound),
+        };
+        let handlers = self.host.handlers.borrow();
+        Origins::of_handler(handlers.get(&begun).map_or(&[], Vec::as_slice), &self.pages)
     }
 
     /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
@@ -368,28 +392,34 @@ impl Vm {
         };
         self.pace.look(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
-            return Step::Failed(self.over_budget(OVER_BUDGET, coroutine));
+            return Step::Failed(self.over_budget(id, OVER_BUDGET, coroutine));
         }
         if left.steps == 0 {
-            return Step::Failed(self.over_budget(TOO_MANY_STEPS, coroutine));
+            return Step::Failed(self.over_budget(id, TOO_MANY_STEPS, coroutine));
         }
         match outcome {
-            Ok(yielded) => self.host.step(coroutine, yielded),
+            Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
+                let stack = budget::stack(coroutine);
+                let origins = self.origins(id);
+                Step::Failed(Fault::Error(Fault::told(YIELDS, &stack, &self.pages, &origins)))
+            }),
             Err(error) if is_memory(&error) => {
                 let why = format!(
                     "it has used up its memory ({} MiB)",
                     self.allowance.memory_bytes >> 20
                 );
-                let fault = self.over_budget(&why, coroutine);
+                let fault = self.over_budget(id, &why, coroutine);
                 // What the request has left behind would fail the next one.
                 let _collected = self.lua.gc_collect();
                 self.relieve();
                 Step::Failed(fault)
             }
-            Err(error) => Step::Failed(Fault::of(&error, &self.pages)),
+            Err(error) => Step::Failed(Fault::of(&error, &self.pages, &self.origins(id))),
         }
     }
 }
+
+const YIELDS: &str = "a handler cannot yield; only a coroutine that it has made can";
 
 /// Whether an error is that there was no memory, wherever it was met.
 fn is_memory(error: &Error) -> bool {

@@ -399,7 +399,7 @@ local function make(number, path, chunk, segments, media, used, is_streamed, has
     -- Places in a page that are filled later stay until then, and all behind them.
     local pieces = is_streamed and not is_parallel and PIECES or huge
     -- The page is written to the answer, behind what whoever runs around it has written.
-    prelude.handlers[number] = prelude.guarded(path, function(request, out)
+    prelude.handlers[number] = prelude.guarded(number, path, function(request, out)
         local start = out.n
         if not start then
             error("the answer is complete, and no page can follow", 0)
@@ -426,7 +426,7 @@ local function make(number, path, chunk, segments, media, used, is_streamed, has
             local text = concat(out, "", start + 1, out.n)
             out.n, out[start + 1] = start + 1, rendered(lent, request, text)
         end
-    end)
+    end, page)
 end
 
 return make, environment

@@ -290,6 +290,16 @@ fn what_runs_around_a_page_writes_around_it() {
 }
 
 #[test]
+fn what_fails_around_a_page_is_told_by_where_both_begin() {
+    let main = "\npinion.use(function(req, res) return res:status(99) end)";
+    let mut site = Site::new(&[("/main.lua", main), ("/x.dyn.html", "x")]);
+    let why = site.get("/x").expect_err("no status");
+    let begins = "/x.dyn.html:1: in the handler that begins here, or in what is used around it: 99";
+    assert!(why.starts_with(begins), "{why}");
+    assert!(why.ends_with("/main.lua:2: what is used around it begins here"), "{why}");
+}
+
+#[test]
 fn what_cannot_run_around_pages_is_refused() {
     for (main, why) in [
         ("\npinion.group('admin')", "/main.lua:2: \"admin\": a pattern begins with a slash"),

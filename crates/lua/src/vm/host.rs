@@ -13,8 +13,8 @@ use pinion_engine::clock::Now;
 
 use super::text::{STAMPS, Text};
 use super::work::{self, Work};
-use super::{Fault, Operation, Step};
-use super::{files, jobs};
+use super::{Operation, Step};
+use super::{files, jobs, origin};
 use crate::clock::Clock;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
@@ -28,6 +28,8 @@ pub(crate) struct Host {
     pub(crate) tasks: RefCell<Tasks>,
     /// Which handlers without a route there are.
     pub(crate) specials: Cell<u8>,
+    /// Where handlers stand.
+    pub(super) handlers: RefCell<origin::Handlers>,
     pub(crate) work: Work,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
@@ -36,7 +38,7 @@ pub(crate) struct Host {
 }
 
 /// Handlers that no route leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Handler {
     /// For what neither a route nor the site has.
     NotFound,
@@ -76,6 +78,7 @@ impl Host {
             router: RefCell::default(),
             tasks: RefCell::default(),
             specials: Cell::default(),
+            handlers: RefCell::default(),
             work: Work::default(),
             closing: RefCell::default(),
             has_started: Cell::default(),
@@ -103,29 +106,28 @@ impl Host {
         lua.create_thread(body)
     }
 
-    /// What a coroutine wants that has yielded these values, or is through.
-    pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Step {
+    /// What a coroutine wants that has yielded these values, or is through; none when it has no
+    /// business to yield them.
+    pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Option<Step> {
         let (mark, what, third, fourth) = yielded;
         match (which(&mark), what) {
             (Some(Mark::Done), Value::String(text)) => {
                 let is_stamped = third == Value::Boolean(true);
-                return Step::Done(Text::new(text, is_stamped));
+                return Some(Step::Done(Text::new(text, is_stamped)));
             }
             (Some(Mark::Wait), Value::String(name)) => {
                 if let Some(operation) = operation(&name.as_bytes(), &third, fourth) {
-                    return Step::Waits(operation);
+                    return Some(Step::Waits(operation));
                 }
             }
             _ if coroutine.is_finished() => {
                 if let Ok(nothing) = coroutine.weak_lua().upgrade().create_string("") {
-                    return Step::Done(Text::new(nothing, false));
+                    return Some(Step::Done(Text::new(nothing, false)));
                 }
             }
             _ => {}
         }
-        Step::Failed(Fault::Error(
-            "a handler cannot yield; only a coroutine that it has made can".to_owned(),
-        ))
+        None
     }
 }
 
@@ -197,6 +199,7 @@ pub(super) fn install(
     super::content::install(lua, host, &table)?;
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
+    origin::install(lua, host, &table)?;
     work::install(lua, host, &table)?;
     jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;

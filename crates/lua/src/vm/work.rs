@@ -9,6 +9,7 @@ use std::sync::Arc;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_engine::address::Address;
 
+use super::Origin;
 use super::host::{Host, Outcome, or_why};
 use crate::files::Folders;
 use crate::job::Job;
@@ -98,6 +99,7 @@ impl Host {
         bond: Bond,
         letter: Option<Arc<Letter>>,
     ) -> Result<Outcome<TaskId>> {
+        let origin = Origin::of(&work);
         let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
@@ -114,7 +116,7 @@ impl Host {
             return Err(error);
         }
         if let Some(task) = tasks.get(id) {
-            task.letter = letter;
+            (task.letter, task.origin) = (letter, origin);
         }
         if !is_after {
             self.work.ready.borrow_mut().push(id);

@@ -37,12 +37,12 @@ impl Room {
         let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{path}: it is no request") };
         let id = self.vm.tasks().begin().expect("a place");
+        let start = (id, found.route as f64);
         if let Some(task) = self.vm.tasks().get(id) {
-            task.request.fill(&head, path.as_bytes(), None);
+            task.request.fill(&head, path.as_bytes(), Some(found));
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let mut left = Left::default();
-        let start = (id, found.route as f64);
         let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
         Asked { id, coroutine, left, step }
     }
@@ -263,4 +263,110 @@ fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
         let fault = room.ends(code, MEMORY_MAX_BYTES).expect_err(code);
         assert!(matches!(fault, Fault::OverBudget(_)), "{code}: {fault:?}");
     }
+}
+
+/// What a tail call fails with has no line of the script: a place is told all the same.
+#[test]
+fn a_call_behind_return_is_told_by_where_its_handler_begins() {
+    let mut room = site(
+        "local kept
+        pinion.get('/first', function(req, res) kept = res return 'first' end)
+        pinion.get('/split', function(req, res)
+            return res:redirect('a\\r\\nb')
+        end)
+        pinion.get('/status', function(req, res) return res:status(99) end)
+        pinion.get('/field', function(req, res) return res:field('X', {}) end)
+        pinion.get('/cookie', function(req, res) return res:cookie('a b', 'c') end)
+        pinion.get('/json', function(req, res) local t = {} t.t = t return res:json(t) end)
+        pinion.get('/html', function(req, res) return res:html({}) end)
+        pinion.get('/write', function(req, res) return res:write({}) end)
+        pinion.get('/over', function() return kept:write('x') end)
+        pinion.get('/hex', function() return pinion.codec.hex_encode({}) end)
+        pinion.get('/read', function() return pinion.fs.read(1) end)
+        pinion.get('/yield', function() return coroutine.yield() end)
+        pinion.get('/helper', function(req, res)
+            local function go() return res:status(99) end
+            go()
+        end)
+        pinion.get('/thrown', function() return error('as it is', 0) end)",
+    );
+    room.answer("/first").expect("answered");
+    for (path, line, why) in [
+        ("/split", 3, "the value of Location has a line break"),
+        ("/status", 6, "99 is no status"),
+        ("/field", 7, "a field has a name and a value"),
+        ("/cookie", 8, "cookie"),
+        ("/json", 9, "JSON has no circles"),
+        ("/html", 10, "an answer is written in strings"),
+        ("/write", 11, "an answer is written in strings"),
+        ("/over", 12, "the answer is complete"),
+        ("/hex", 13, "error converting Lua table"),
+        ("/read", 14, "read takes the name of a file"),
+    ] {
+        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let begins = format!("site.lua:{line}: in the handler that begins here: ");
+        let (message, stack) = text.split_once('\n').expect("a stack");
+        assert!(message.starts_with(&begins) && message.contains(why), "{path}: {text}");
+        let begins = format!("site.lua:{line}: the handler begins here");
+        assert!(stack.lines().any(|line| line.trim_start() == begins), "{path}: {text}");
+        assert!(!text.contains("pinion:"), "{path}: {text}");
+    }
+    // Lua 5.4 knows the line here.
+    let Err(Fault::Error(text)) = room.answer("/yield") else { panic!("no error") };
+    assert!(text.starts_with("site.lua:15: "), "{text}");
+    assert!(text.contains("a handler cannot yield"), "{text}");
+    let Err(Fault::Error(text)) = room.answer("/helper") else { panic!("no error") };
+    assert!(text.starts_with("site.lua:18: 99 is no status"), "{text}");
+    assert!(!text.contains("begins here"), "{text}");
+    // What a script throws without a place is what its `on_error` gets.
+    let Err(Fault::Error(text)) = room.answer("/thrown") else { panic!("no error") };
+    assert!(text.starts_with("as it is\n"), "{text}");
+    assert!(text.ends_with("site.lua:20: the handler begins here"), "{text}");
+}
+
+#[test]
+fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
+    let mut room = site(
+        "pinion.use(function(req, res, next)
+            if req.path ~= '/well' then return next() end
+            return res:status(99)
+        end)
+        pinion.get('/well', function() return 'well' end)
+        pinion.get('/tail', function(req, res) return res:status(99) end)
+        local group = pinion.group('/in')
+        group.use(function(req, res, next)
+            local said = next()
+            return said
+        end)
+        group.get('/x', function(req, res) return res:status(99) end)",
+    );
+    let around = "site.lua:1: what is used around it begins here";
+    for (path, line) in [("/well", 5), ("/tail", 6)] {
+        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let begins = format!(
+            "site.lua:{line}: in the handler that begins here, or in what is used around it: 99 is"
+        );
+        assert!(text.starts_with(&begins) && text.ends_with(around), "{path}: {text}");
+    }
+    // The stack shows the inner one alone.
+    let Err(Fault::Error(text)) = room.answer("/in/x") else { panic!("no error") };
+    assert!(text.starts_with("site.lua:9: 99 is no status"), "{text}");
+    assert!(text.contains("site.lua:12: the handler begins here"), "{text}");
+    assert!(text.ends_with(around), "{text}");
+}
+
+#[test]
+fn work_beside_requests_is_told_by_where_it_begins() {
+    let room = &mut site("");
+    let work = "return function()\nreturn pinion.codec.hex_encode({}) end";
+    let work: Function = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");
+    let begun = room.vm.host().spawn(&room.vm.lua, work, Bond::Own, None);
+    let id = begun.expect("begun").0.expect("a place");
+    let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
+    let mut left = Left::default();
+    let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
+    let Step::Failed(Fault::Error(text)) = step else { panic!("no error") };
+    assert!(text.contains("error converting Lua table"), "{text}");
+    assert!(text.contains("work.lua:1: the work begins here"), "{text}");
+    room.vm.host().end(id);
 }

@@ -1,0 +1,141 @@
+//! Where what runs begins. A call behind `return` takes the place of its caller on the stack, so
+//! what it fails with has no line of the script: that of the handler is what can be told then.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mlua::{Function, Lua, Result, Table, Value};
+
+use super::host::{Handler, Host};
+use super::{OURS, TRACE, place};
+use crate::pages::{self, Page};
+
+/// Where a function of a script stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    file: String,
+    first: usize,
+    last: usize,
+}
+
+impl Origin {
+    /// None of functions that no script has written.
+    pub(crate) fn of(function: &Function) -> Option<Self> {
+        let info = function.info();
+        let is_theirs = |file: &String| info.what != "C" && OURS.strip_suffix(':') != Some(file);
+        let file = info.short_src.filter(is_theirs)?;
+        // All of a file begins at line 0 for Lua, and ends nowhere.
+        match info.line_defined? {
+            0 => Some(Self { file, first: 1, last: usize::MAX }),
+            first => Some(Self { file, first, last: info.last_line_defined.unwrap_or(first) }),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.file, self.first)
+    }
+
+    /// Whether a line of a stack is one of the function.
+    fn holds(&self, line: &str) -> bool {
+        let place = place(line).and_then(|place| place.rsplit_once(':'));
+        place.is_some_and(|(file, number)| {
+            let is_within = |number| (self.first..=self.last).contains(&number);
+            *file == self.file && number.parse().is_ok_and(is_within)
+        })
+    }
+
+    /// That of a page by the lines of its file.
+    fn explained(self, pages: &[Page]) -> Self {
+        let place = pages::explained(&self.place(), pages);
+        match place.rsplit_once(':').map(|(file, first)| (file.to_owned(), first.parse())) {
+            Some((file, Ok(first))) => Self { file, first, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// Which of a script's handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Begun {
+    /// That of the route with this number.
+    Route(usize),
+    Special(Handler),
+}
+
+/// A handler and then what is used around it, the outermost first.
+pub(crate) type Handlers = HashMap<Begun, Vec<Origin>>;
+
+/// Puts the function that notes where handlers stand into the table that the prelude gets.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let begins = move |_: &Lua, (key, handler, around): (Value, Function, Option<Table>)| {
+        let begun = match &key {
+            Value::String(name) => {
+                let is_named = |handler: &Handler| *handler.name().as_bytes() == *name.as_bytes();
+                Handler::ALL.into_iter().find(is_named).map(Begun::Special)
+            }
+            number => number.as_usize().map(Begun::Route),
+        };
+        let around = around.map(|around| around.sequence_values().collect::<Result<Vec<_>>>());
+        let around = around.transpose()?.unwrap_or_default();
+        if let Some(begun) = begun {
+            let origins = [handler].iter().chain(&around).filter_map(Origin::of).collect();
+            of.handlers.borrow_mut().insert(begun, origins);
+        }
+        Ok(())
+    };
+    table.raw_set("begins", lua.create_function(begins)?)
+}
+
+/// What has run when something failed.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    /// What the first one is called.
+    what: &'static str,
+    all: Vec<Origin>,
+}
+
+impl Origins {
+    pub(super) fn of_handler(all: &[Origin], pages: &[Page]) -> Self {
+        let all = all.iter().cloned().map(|origin| origin.explained(pages)).collect();
+        Self { what: "the handler", all }
+    }
+
+    pub(super) fn of_work(origin: Option<Origin>) -> Self {
+        Self { what: "the work", all: Vec::from_iter(origin) }
+    }
+
+    /// Why something failed, with a place if it needs one, and the stack. Where the stack does not
+    /// show what has run, that follows.
+    pub(super) fn told(&self, why: &str, needs_place: bool, stack: &[&str]) -> String {
+        let on_stack = stack.iter().find_map(|line| place(line));
+        let mut told = match (on_stack, &self.all[..]) {
+            (Some(place), _) if needs_place => format!("{place}: {why}"),
+            (None, [one]) if needs_place => {
+                format!("{}: in {} that begins here: {why}", one.place(), self.what)
+            }
+            (None, [one, ..]) if needs_place => format!(
+                "{}: in {} that begins here, or in what is used around it: {why}",
+                one.place(),
+                self.what
+            ),
+            _ => why.to_owned(),
+        };
+        let is_shown = |origin: &Origin| stack.iter().any(|line| origin.holds(line));
+        let unseen = match &self.all[..] {
+            [first, ..] if !is_shown(first) => &self.all[..],
+            _ => &[],
+        };
+        if !(stack.is_empty() && unseen.is_empty()) {
+            told.push_str(&format!("\n{TRACE}"));
+        }
+        stack.iter().for_each(|line| told.push_str(&format!("\n{line}")));
+        for (at, origin) in unseen.iter().enumerate() {
+            let what = if at == 0 { self.what } else { "what is used around it" };
+            if !is_shown(origin) {
+                told.push_str(&format!("\n\t{}: {what} begins here", origin.place()));
+            }
+        }
+        told
+    }
+}
