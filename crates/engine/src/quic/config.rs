@@ -104,3 +104,108 @@ impl std::fmt::Debug for QuicConfig {
         f.debug_struct("QuicConfig").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_settings;
+    use super::*;
+    use bytes::BytesMut;
+    use quinn_proto::crypto::rustls::QuicClientConfig;
+    use quinn_proto::{
+        ClientConfig, ConnectionIdGenerator as _, DatagramEvent, Endpoint, Incoming, Transmit,
+    };
+    use rustls::RootCertStore;
+    use rustls::pki_types::CertificateDer;
+    use std::net::SocketAddr;
+    use std::time::Instant;
+
+    /// Bytes of a token of a stateless reset, which stands at its end (RFC 9000 §10.3).
+    const RESET_TOKEN_BYTES: usize = 16;
+
+    fn address() -> SocketAddr {
+        ([127, 0, 0, 1], 443).into()
+    }
+
+    fn endpoint(config: &QuicConfig) -> Endpoint {
+        Endpoint::new(config.endpoint(0), Some(config.server()), false, None)
+    }
+
+    fn enter(endpoint: &mut Endpoint, bytes: &[u8], out: &mut Vec<u8>) -> Option<DatagramEvent> {
+        endpoint.handle(Instant::now(), address(), None, None, BytesMut::from(bytes), out)
+    }
+
+    fn newcomer(endpoint: &mut Endpoint, bytes: &[u8]) -> Incoming {
+        match enter(endpoint, bytes, &mut Vec::new()) {
+            Some(DatagramEvent::NewConnection(incoming)) => incoming,
+            _ => panic!("no newcomer"),
+        }
+    }
+
+    fn client(root: &[u8]) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(root.to_vec())).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("suites");
+        let tls = builder.with_root_certificates(roots).with_no_client_auth();
+        ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("settings")))
+    }
+
+    /// Whether `second` takes the token of a Retry that a client got from `first`.
+    fn takes_token(first: &QuicConfig, second: &QuicConfig, client: ClientConfig) -> bool {
+        let mut own = Endpoint::new(Arc::default(), None, false, None);
+        let connected = own.connect(Instant::now(), client, address(), "localhost");
+        let (handle, mut connection) = connected.expect("a connection");
+        let say = |connection: &mut quinn_proto::Connection| {
+            let mut bytes = Vec::new();
+            let said = connection.poll_transmit(Instant::now(), 1, &mut bytes);
+            bytes.truncate(said.expect("a datagram").size);
+            bytes
+        };
+        let (mut first, mut second) = (endpoint(first), endpoint(second));
+        let incoming = newcomer(&mut first, &say(&mut connection));
+        assert!(!incoming.remote_address_validated());
+        let mut retry = Vec::new();
+        let Transmit { size, .. } = first.retry(incoming, &mut retry).expect("no token yet");
+        match enter(&mut own, &retry[..size], &mut Vec::new()) {
+            Some(DatagramEvent::ConnectionEvent(to, event)) if to == handle => {
+                connection.handle_event(event);
+            }
+            _ => panic!("no Retry"),
+        }
+        let incoming = newcomer(&mut second, &say(&mut connection));
+        let is_taken = incoming.remote_address_validated();
+        second.ignore(incoming);
+        is_taken
+    }
+
+    /// How a connection with this id, of which nothing is known, is reset.
+    fn reset_token(config: &QuicConfig, id: &[u8]) -> Vec<u8> {
+        let datagram = [&[0x40][..], id, &[0; 100]].concat();
+        let mut reset = Vec::new();
+        match enter(&mut endpoint(config), &datagram, &mut reset) {
+            Some(DatagramEvent::Response(Transmit { size, .. })) => {
+                reset[size - RESET_TOKEN_BYTES..size].to_vec()
+            }
+            _ => panic!("no stateless reset"),
+        }
+    }
+
+    /// RFC 9000 §8.1.2: a client may bring the token that the process before gave it. §10.3: it
+    /// knows the end of a connection by the token that it was told by the process before.
+    #[test]
+    fn another_process_with_the_same_keys_takes_tokens_and_makes_the_same_resets() {
+        let keys = QuicKeys::random();
+        let epoch = keys.epoch.wrapping_add(1);
+        let (tls, root) = made_settings();
+        let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
+        let before = of(keys.clone());
+        let id = Ids { key: before.id_key(), place: before.place(0) }.generate_cid();
+        let stranger = QuicKeys { ids: keys.ids, ..QuicKeys::random() };
+        for (later, is_known) in [(QuicKeys { epoch, ..keys }, true), (stranger, false)] {
+            let later = of(later);
+            assert_eq!(takes_token(&before, &later, client(&root)), is_known);
+            assert_eq!(reset_token(&before, &id) == reset_token(&later, &id), is_known);
+        }
+    }
+}
