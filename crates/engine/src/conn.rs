@@ -130,8 +130,7 @@ pub(crate) struct Conn {
     /// How much of `stash` was looked through for the end of a head already.
     pub(crate) scanned: u32,
     /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because
-    /// that costs a system call. Over QUIC the frames of streams that had left when the deadline of
-    /// the window was set.
+    /// that costs a system call. Over QUIC what there had been of what the deadline watches.
     pub(crate) progress: u64,
     /// Bytes of output the kernel has taken.
     pub(crate) sent_bytes: u64,

@@ -14,7 +14,7 @@ use crate::address::Address;
 use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::{Conns, Watch};
+use crate::conn::Conns;
 use crate::drain::Ending;
 use crate::encode::Encoders;
 use crate::exchange::{ExchangeState, Slice, Stage};
@@ -364,10 +364,8 @@ impl Core {
         }
         if watch != conn.watch {
             conn.watch = watch;
-            if watch == Watch::Window
-                && let Some(http3) = conn.http3()
-            {
-                conn.progress = http3.stream_frames();
+            if let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
+                conn.progress = progress;
             }
             let patience_ms = watch.patience_ms(&self.settings);
             conn.deadline_ms = self.now.monotonic_ms.saturating_add(patience_ms);

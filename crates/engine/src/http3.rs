@@ -51,8 +51,6 @@ pub(crate) struct Http3 {
     pub(crate) queued_bytes: u64,
     /// The client was told that the server stops.
     is_stopping: bool,
-    /// Acknowledgements that had come when they were last looked at.
-    acknowledgements: u64,
     /// The incremental stream that last had its turn.
     turn: u32,
     /// Bytes given to QUIC since it last held none.
@@ -79,7 +77,6 @@ impl Http3 {
             control_out,
             queued_bytes: 0,
             is_stopping: false,
-            acknowledgements: 0,
             turn: 0,
             given_bytes: 0,
             send_window_bytes: QUIC_SEND_WINDOW_BYTES,
@@ -122,10 +119,15 @@ impl Http3 {
         self.quic.streams().send_streams() > usize::from(self.control.is_some())
     }
 
-    /// Frames of streams that have left. Those that are sent again count: QUIC does that ever more
+    /// How much there has been of what this deadline watches: frames of streams that have left, or
+    /// acknowledgements that have come. Frames that are sent again count: QUIC does that ever more
     /// seldom.
-    pub(crate) fn stream_frames(&self) -> u64 {
-        self.quic.stats().frame_tx.stream
+    pub(crate) fn progress(&self, watch: Watch) -> u64 {
+        match watch {
+            Watch::Window => self.quic.stats().frame_tx.stream,
+            Watch::Last => self.quic.stats().frame_rx.acks,
+            _ => 0,
+        }
     }
 
     /// Whether nothing is under way in either direction.
@@ -299,6 +301,7 @@ pub(crate) fn stalled<A: App>(
     watch: Watch,
 ) -> Option<ErrorCode> {
     let conn = core.conns.get(slot);
+    let progress = conn.progress;
     let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
     match watch {
         Watch::Body => request::content_stalled(app, core, slot),
@@ -310,19 +313,10 @@ pub(crate) fn stalled<A: App>(
             }
         }
         Watch::Quiet => http3.quic.ping(),
+        Watch::Window | Watch::Last if http3.progress(watch) > progress => {}
         Watch::Window => {
-            let frames = http3.stream_frames();
-            if frames <= conn.progress {
-                app.flooded(core.address(slot));
-                return Some(ErrorCode::ExcessiveLoad);
-            }
-        }
-        Watch::Last => {
-            let acknowledgements = http3.quic.stats().frame_rx.acks;
-            if acknowledgements == http3.acknowledgements {
-                return Some(ErrorCode::NoError);
-            }
-            http3.acknowledgements = acknowledgements;
+            app.flooded(core.address(slot));
+            return Some(ErrorCode::ExcessiveLoad);
         }
         _ => return Some(ErrorCode::NoError),
     }

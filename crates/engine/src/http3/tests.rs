@@ -16,7 +16,7 @@ use crate::app::Event;
 use crate::backend::epoll::Epoll;
 use crate::clock::Now;
 use crate::exchange::{Exchange, Slice};
-use crate::limits::WINDOW_STALL_MS;
+use crate::limits::{QUIC_LAST_MS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
@@ -27,27 +27,32 @@ use crate::settings::{ListenerSettings, Protocol, Protocols, Settings as WorkerS
 use crate::worker::{Shared, Worker};
 
 /// What a client lets come on a stream, and how much there would be.
-const WINDOW_BYTES: u32 = 5000;
-const CONTENT_BYTES: usize = 1 << 20;
+const SHUT: (u32, usize) = (5000, 1 << 20);
+/// So little that QUIC is given all of it, and more than leaves before something is acknowledged.
+const OPEN: (u32, usize) = (1 << 20, 28_000);
 /// Turns of a millisecond that something may take.
 const TURNS_MAX: usize = 10_000;
 /// "GET /" of "a", in literals and names of the static table (RFC 9204 §4.5).
 const REQUEST: &[u8] = &[0x1, 10, 0, 0, 0xc0 | 17, 0xc0 | 23, 0x50, 1, b'a', 0x51, 1, b'/'];
 
-/// Answers with more than the window takes.
+/// Answers with so many bytes.
 #[derive(Default)]
-struct Large {
+struct Answers {
+    content_bytes: usize,
     gone: Vec<Gone>,
     floods: usize,
 }
 
-impl App for Large {
+impl App for Answers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
             Event::Head(_) => {
-                exchange.head(200, std::iter::empty(), Some(CONTENT_BYTES as u64));
-                exchange.write(Slice::Shared(Bytes::from(vec![b'x'; CONTENT_BYTES])));
-                exchange.wait(None);
+                exchange.head(200, std::iter::empty(), Some(self.content_bytes as u64));
+                exchange.write(Slice::Shared(Bytes::from(vec![b'x'; self.content_bytes])));
+                match self.content_bytes {
+                    bytes if bytes == OPEN.1 => exchange.end(std::iter::empty()),
+                    _ => exchange.wait(None),
+                }
             }
             Event::Gone(why) => self.gone.push(why),
             _ => {}
@@ -70,14 +75,15 @@ impl App for Large {
 
 /// A worker and its client, who move in turn.
 struct Pair {
-    worker: Worker<Epoll, Large>,
+    worker: Worker<Epoll, Answers>,
     runtime: Runtime,
     client: Endpoint,
 }
 
 impl Pair {
-    /// With the client's connection, on which all of the window is used up.
-    fn with_shut_window() -> (Pair, Connection, Slot) {
+    /// With the client's connection, on which an answer is under way to a client that does nothing
+    /// until its next turn.
+    fn answering((window_bytes, content_bytes): (u32, usize)) -> (Pair, Connection, Slot) {
         let (tls, root) = made_settings();
         let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
         let local = (Ipv4Addr::LOCALHOST, 0).into();
@@ -90,7 +96,8 @@ impl Pair {
             ..WorkerSettings::default()
         };
         let epoll = Epoll::new(Vec::new()).expect("epoll");
-        let mut worker = Worker::new(0, epoll, Large::default(), Arc::new(settings), shared);
+        let app = Answers { content_bytes, ..Answers::default() };
+        let mut worker = Worker::new(0, epoll, app, Arc::new(settings), shared);
         worker.open_doors().expect("a door");
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = {
@@ -100,11 +107,13 @@ impl Pair {
         let mut pair = Pair { worker, runtime, client };
         let connecting = {
             let _context = pair.runtime.enter();
-            pair.client.connect_with(client_config(root), address, "localhost").expect("begun")
+            pair.client
+                .connect_with(client_config(root, window_bytes), address, "localhost")
+                .expect("begun")
         };
         let connection = pair.turns(connecting).expect("a connection");
         let (mut sender, receiver) = pair.turns(connection.open_bi()).expect("a stream");
-        pair.turns(sender.write_all(REQUEST)).expect("written");
+        pair.runtime.block_on(sender.write_all(REQUEST)).expect("written");
         sender.finish().expect("open");
         // Nobody reads it, and it is not stopped.
         std::mem::forget(receiver);
@@ -113,6 +122,7 @@ impl Pair {
         while pair.worker.core.conns.get(slot).watch != Watch::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
+            pair.worker.pass().expect("a pass");
         }
         (pair, connection, slot)
     }
@@ -140,26 +150,39 @@ impl Pair {
 
     /// Has the deadline begin now: whatever the machine is busy with, nothing leaves between this
     /// and what the test does next.
-    fn begin_watch(&mut self, slot: Slot) {
+    fn begin_watch(&mut self, slot: Slot, watch: Watch, patience_ms: u64) {
         let core = &mut self.worker.core;
         core.conns.get(slot).watch = Watch::Nothing;
         core.watch(slot);
         let conn = core.conns.get(slot);
-        assert_eq!(conn.watch, Watch::Window);
-        assert_eq!(conn.deadline_ms, core.now.monotonic_ms + WINDOW_STALL_MS);
+        assert_eq!(conn.watch, watch);
+        assert_eq!(conn.deadline_ms, core.now.monotonic_ms + patience_ms);
+    }
+
+    /// The server stops, and tells the client so.
+    fn stop(&mut self, slot: Slot) {
+        self.worker.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
+        leave(&mut self.worker.core, slot);
+        self.begin_watch(slot, Watch::Last, QUIC_LAST_MS);
+        self.worker.settle(slot);
+    }
+
+    fn acknowledgements(&mut self, slot: Slot) -> u64 {
+        let http3 = self.worker.core.conns.get(slot).http3().expect("a connection");
+        http3.quic.stats().frame_rx.acks
     }
 
     /// The deadline passes. True when the connection is not closed for that.
     fn outlasts_deadline(&mut self, slot: Slot) -> bool {
         let core = &mut self.worker.core;
-        core.now.monotonic_ms += WINDOW_STALL_MS;
+        core.now.monotonic_ms = core.conns.get(slot).deadline_ms;
         self.worker.deadline(slot);
         self.worker.core.conns.get(slot).phase == Phase::Http3
     }
 }
 
 /// With a window that is shut behind so many bytes.
-fn client_config(root: Vec<u8>) -> ClientConfig {
+fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(root)).expect("a certificate");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -169,7 +192,7 @@ fn client_config(root: Vec<u8>) -> ClientConfig {
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let crypto = QuicClientConfig::try_from(tls).expect("a cipher suite");
     let mut transport = TransportConfig::default();
-    transport.stream_receive_window(WINDOW_BYTES.into());
+    transport.stream_receive_window(window_bytes.into());
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
     config
@@ -179,8 +202,8 @@ fn client_config(root: Vec<u8>) -> ClientConfig {
 #[test]
 fn a_window_that_stays_shut_is_excessive_load() {
     const EXCESSIVE_LOAD: u32 = 0x107;
-    let (mut pair, connection, slot) = Pair::with_shut_window();
-    pair.begin_watch(slot);
+    let (mut pair, connection, slot) = Pair::answering(SHUT);
+    pair.begin_watch(slot, Watch::Window, WINDOW_STALL_MS);
     assert!(!pair.outlasts_deadline(slot), "nothing has left");
     match pair.turns(connection.closed()) {
         ConnectionError::ApplicationClosed(close) => {
@@ -195,12 +218,36 @@ fn a_window_that_stays_shut_is_excessive_load() {
 /// Who is on a slow path has not had yet what QUIC was given before.
 #[test]
 fn frames_that_leave_behind_a_shut_window_give_more_time() {
-    let (mut pair, _connection, slot) = Pair::with_shut_window();
-    pair.begin_watch(slot);
+    let (mut pair, _connection, slot) = Pair::answering(SHUT);
+    pair.begin_watch(slot, Watch::Window, WINDOW_STALL_MS);
     // GOAWAY: a frame that needs no window of a request.
     leave(&mut pair.worker.core, slot);
     pair.worker.settle(slot);
     assert!(pair.outlasts_deadline(slot), "a frame has left");
     assert!(!pair.outlasts_deadline(slot), "no other has left since");
     assert_eq!(pair.worker.app.floods, 1);
+}
+
+/// A server that stops has other clients than the one that is gone.
+#[test]
+fn the_last_answer_has_one_deadline() {
+    let (mut pair, _connection, slot) = Pair::answering(OPEN);
+    pair.stop(slot);
+    assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged");
+    assert_eq!(pair.worker.app.floods, 0);
+}
+
+#[test]
+fn acknowledgements_of_the_last_answer_give_more_time() {
+    let (mut pair, _connection, slot) = Pair::answering(OPEN);
+    pair.stop(slot);
+    let before = pair.acknowledgements(slot);
+    let mut left = TURNS_MAX;
+    while pair.acknowledgements(slot) == before {
+        left = left.checked_sub(1).expect("in time");
+        pair.turn();
+        pair.worker.pass().expect("a pass");
+    }
+    assert!(pair.outlasts_deadline(slot), "part of it was acknowledged");
+    assert!(!pair.outlasts_deadline(slot), "nothing was since");
 }

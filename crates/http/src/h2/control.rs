@@ -6,7 +6,7 @@ use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
     TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, flag, number, setting,
 };
-use super::send::LEAVING_PING;
+use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
 use crate::budget::Budget;
 use crate::leaving::Leaving;
@@ -126,8 +126,8 @@ impl<S: Default> Session<S> {
                 stream.receive_window = stream.receive_window.saturating_add(change);
                 renew(id, stream, window_max, out);
             }
-            for (_, window) in &mut self.ignored {
-                *window = window.saturating_add(change.max(0));
+            for ignored in &mut self.ignored {
+                ignored.window = ignored.window.saturating_add(change.max(0));
             }
         }
         Event::Nothing
@@ -179,6 +179,7 @@ impl<S: Default> Session<S> {
         }
         let stream = header.stream;
         if self.streams.get(stream).is_none() {
+            self.settled(stream);
             return self.beside_open_streams(header, now_ms);
         }
         // Before it is taken out: what ends the connection leaves it to who ends all open streams.
@@ -213,6 +214,8 @@ impl<S: Default> Session<S> {
             frame::ping(out, flag::ACK, payload);
         } else if payload == LEAVING_PING && self.leaving == Leaving::Announced {
             self.go_away(out);
+        } else if let Some(stream) = stream_answered(payload) {
+            self.stop(stream, out);
         }
         Ok(Event::Nothing)
     }

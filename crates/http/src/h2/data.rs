@@ -2,7 +2,7 @@
 
 use super::event::{Event, Fault, Step};
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, flag};
-use super::session::{Session, Whereabouts, need_more};
+use super::session::{Ignored, Session, Whereabouts, need_more};
 use super::streams::Stream;
 use crate::budget::Budget;
 
@@ -74,7 +74,7 @@ impl<S: Default> Session<S> {
         match whereabouts {
             Whereabouts::Idle => return Err(ErrorCode::ProtocolError.into()),
             Whereabouts::Closed => return Err(ErrorCode::StreamClosed.into()),
-            Whereabouts::Ignored => self.pass_over(stream, header.bytes, now_ms)?,
+            Whereabouts::Ignored => self.pass_over(header, now_ms)?,
             Whereabouts::Open => {}
         }
         if i64::from(header.bytes) > i64::from(self.receive_window) {
@@ -103,10 +103,13 @@ impl<S: Default> Session<S> {
     /// Counts a DATA frame of a stream that this side has ended. What was on its way is within the
     /// window that the stream had; more, or nothing, is work without end.
     #[cold]
-    fn pass_over(&mut self, stream: u32, bytes: u32, now_ms: u64) -> Result<(), Fault> {
-        match self.ignored.iter_mut().find(|entry| entry.0 == stream) {
-            Some((_, window)) if bytes > 0 => {
-                let left = i64::from(*window) - i64::from(bytes);
+    fn pass_over(&mut self, header: &Header, now_ms: u64) -> Result<(), Fault> {
+        if header.has(flag::END_STREAM) {
+            self.settled(header.stream);
+        }
+        match self.ignored.iter_mut().find(|entry| entry.stream == header.stream) {
+            Some(Ignored { window, .. }) if header.bytes > 0 => {
+                let left = i64::from(*window) - i64::from(header.bytes);
                 *window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
                 if left < 0 { Err(ErrorCode::StreamClosed.into()) } else { Ok(()) }
             }

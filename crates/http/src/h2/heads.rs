@@ -5,7 +5,7 @@ use super::control::depends_on_itself;
 use super::event::{Event, Fault};
 use super::frame::{ErrorCode, Header, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
-use super::session::{Session, Whereabouts};
+use super::session::{Ignored, Session, Whereabouts};
 use crate::binary_head::{self, Rejected};
 use crate::budget::Budget;
 use crate::hpack::CompressionError;
@@ -179,7 +179,8 @@ impl<S: Default> Session<S> {
         self.early.take(stream);
         super::frame::reset_stream(out, stream, code);
         if !end {
-            self.ignore(stream, self.first_receive_window());
+            let window = self.first_receive_window();
+            self.ignore(Ignored { stream, window, to_be_stopped: false });
         }
         Ok(Event::Nothing)
     }

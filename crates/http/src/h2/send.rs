@@ -2,7 +2,7 @@
 
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX, flag};
 use super::limits::DRIBBLE_BYTES;
-use super::session::{Phase, Session};
+use super::session::{Ignored, Phase, Session};
 use super::streams::Stream;
 use crate::hpack::encode;
 use crate::leaving::Leaving;
@@ -10,6 +10,23 @@ use crate::priority::Priority;
 
 /// The PING whose answer tells that the client knows that this side leaves.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving.";
+
+/// Begins what the PING behind an answer says; the number of the stream follows.
+const ANSWERED: [u8; 4] = *b"done";
+
+/// What the PING behind a complete answer says.
+fn answered_ping(stream: u32) -> [u8; 8] {
+    let mut payload = [0; 8];
+    payload[..4].copy_from_slice(&ANSWERED);
+    payload[4..].copy_from_slice(&stream.to_be_bytes());
+    payload
+}
+
+/// The stream of whose answer a PING says that it is complete.
+pub(super) fn stream_answered(payload: [u8; 8]) -> Option<u32> {
+    let stream = payload.strip_prefix(&ANSWERED)?;
+    stream.as_array().map(|bytes| u32::from_be_bytes(*bytes))
+}
 
 impl<S: Default> Session<S> {
     /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
@@ -109,8 +126,10 @@ impl<S: Default> Session<S> {
     }
 
     /// Takes away a stream whose answer is complete, after its last frame is in the way of the
-    /// connection; gives back what was kept with it. A client that still sends is told that nobody
-    /// reads it (RFC 9113 §8.1); one whose answer is not complete learns so by an error.
+    /// connection; gives back what was kept with it. A client whose answer is not complete learns
+    /// so by an error. One that has more to send than it has leave to is told that nobody reads it
+    /// (RFC 9113 §8.1), after it has answered the PING behind the answer: some take a stream that is
+    /// reset before they have looked at the answer for one that has failed.
     ///
     /// What it gives back is what is [left](Self::left) of the stream.
     #[inline]
@@ -123,16 +142,30 @@ impl<S: Default> Session<S> {
             self.budgets.answered();
         }
         if !open.peer_ended {
-            // What the client has leave to send it may have sent already, and some take a reset
-            // behind a complete answer for an error.
             let window = open.receive_window;
             let leave = window.max(0) as u64;
-            if open.content_left.is_none_or(|left| left > leave) {
-                return self.reset(stream, ErrorCode::NoError, out);
+            let to_be_stopped = open.content_left.is_none_or(|left| left > leave);
+            if to_be_stopped {
+                frame::ping(out, 0, answered_ping(stream));
             }
-            self.ignore(stream, window);
+            self.ignore(Ignored { stream, window, to_be_stopped });
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
+    }
+
+    /// Tells a client that has read the answer of a stream to send no more on it (RFC 9113 §8.1).
+    #[cold]
+    pub(super) fn stop(&mut self, stream: u32, out: &mut Vec<u8>) {
+        if self.settled(stream) {
+            frame::reset_stream(out, stream, ErrorCode::NoError);
+        }
+    }
+
+    /// The client need not be told any more to stop. Says whether it was to be.
+    #[cold]
+    pub(super) fn settled(&mut self, stream: u32) -> bool {
+        let ignored = self.ignored.iter_mut().find(|entry| entry.stream == stream);
+        ignored.is_some_and(|entry| std::mem::take(&mut entry.to_be_stopped))
     }
 
     /// Ends a stream; gives back what was kept with it, as [`close`](Self::close) does.
@@ -140,7 +173,7 @@ impl<S: Default> Session<S> {
         let &Stream { peer_ended, receive_window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
         if !peer_ended {
-            self.ignore(stream, receive_window);
+            self.ignore(Ignored { stream, window: receive_window, to_be_stopped: false });
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }

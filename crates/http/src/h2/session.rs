@@ -88,9 +88,8 @@ pub struct Session<S> {
     pub(super) accepted_max: u32,
     /// The last streams that the client has left out when it opened a higher one.
     pub(super) skipped: (u32, u32),
-    /// Streams that this side has ended and the client has not, as a ring, each with what the
-    /// client may still send on it.
-    pub(super) ignored: Vec<(u32, i32)>,
+    /// Streams that this side has ended and the client has not, as a ring.
+    pub(super) ignored: Vec<Ignored>,
     pub(super) ignored_next: u16,
     /// Priorities of streams that have not begun.
     pub(super) early: EarlyPriorities<u32>,
@@ -234,7 +233,7 @@ impl<S: Default> Session<S> {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let gathered = self.gathering.as_ref().map_or(0, Gathering::memory_bytes);
-        let ignored = self.ignored.capacity() * size_of::<(u32, i32)>();
+        let ignored = self.ignored.capacity() * size_of::<Ignored>();
         let early = self.early.memory_bytes();
         self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored + early
     }
@@ -315,7 +314,9 @@ impl<S: Default> Session<S> {
         } else if stream.is_multiple_of(2) || stream > self.last_stream {
             // The numbers of streams that a server opens are even, and this one opens none.
             Whereabouts::Idle
-        } else if stream > self.accepted_max || self.ignored.iter().any(|entry| entry.0 == stream) {
+        } else if stream > self.accepted_max
+            || self.ignored.iter().any(|entry| entry.stream == stream)
+        {
             Whereabouts::Ignored
         } else {
             Whereabouts::Closed
@@ -356,14 +357,24 @@ impl<S: Default> Session<S> {
     }
 
     /// What still comes for this stream is to be passed over, as far as its window goes.
-    pub(super) fn ignore(&mut self, stream: u32, window: i32) {
+    pub(super) fn ignore(&mut self, ignored: Ignored) {
         if self.ignored.len() < limits::IGNORED_STREAMS_MAX {
-            self.ignored.push((stream, window));
+            self.ignored.push(ignored);
         } else if let Some(oldest) = self.ignored.get_mut(usize::from(self.ignored_next)) {
-            *oldest = (stream, window);
+            *oldest = ignored;
             self.ignored_next = (self.ignored_next + 1) % limits::IGNORED_STREAMS_MAX as u16;
         }
     }
+}
+
+/// A stream that this side has ended and the client has not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ignored {
+    pub(super) stream: u32,
+    /// Bytes that the client may still send on it.
+    pub(super) window: i32,
+    /// Whether the client is to be told to stop, once it has read the whole answer.
+    pub(super) to_be_stopped: bool,
 }
 
 /// What is known of a stream.

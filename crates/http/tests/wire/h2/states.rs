@@ -129,25 +129,47 @@ fn too_many_streams() {
     assert!(peer.send(&data(7, END_STREAM, b"content")).is_empty());
     assert_eq!(peer.sent(), ["RST_STREAM 7 REFUSED_STREAM"]);
     peer.answer(3);
-    assert_eq!(peer.sent(), ["HEADERS 3 end", "RST_STREAM 3 NO_ERROR"]);
+    assert_eq!(peer.sent(), ["HEADERS 3 end", r"PING done\x00\x00\x00\x03"]);
     assert_eq!(peer.send(&frame(HEADERS, 5, 9, &block[..])), ["head 9 POST / end"]);
     assert_eq!(peer.session.open_streams(), 3);
 }
 
 /// RFC 9113 §8.1: an answer may be complete before the request is, and then the client can be asked
-/// to stop "by sending a RST_STREAM with an error code of NO_ERROR".
+/// to stop "by sending a RST_STREAM with an error code of NO_ERROR". That it has read the answer
+/// by then its answer to the PING says.
 #[test]
 fn an_answer_ahead_of_the_end_of_the_request() {
+    const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
     let mut peer = Peer::open();
+    let read = frame(PING, ACK, 0, ANSWERED);
     peer.send(&[post(1), data(1, 0, b"some")].concat());
+    assert!(peer.ask(&read).is_empty(), "nothing is answered");
     peer.answer(1);
-    assert_eq!(peer.sent(), ["HEADERS 1 end", "RST_STREAM 1 NO_ERROR"]);
-    assert!(peer.send(&data(1, END_STREAM, b"more")).is_empty());
+    assert_eq!(peer.sent(), ["HEADERS 1 end", r"PING done\x00\x00\x00\x01"]);
     assert_eq!(peer.session.open_streams(), 0);
+    assert!(peer.send(&data(1, 0, b"more")).is_empty());
+    assert!(peer.sent().is_empty());
+    assert_eq!(peer.ask(&read), ["RST_STREAM 1 NO_ERROR"]);
+    assert!(peer.ask(&read).is_empty(), "once");
+    assert!(peer.send(&data(1, END_STREAM, b"more")).is_empty());
     // The end of an answer that is not complete is an error.
     peer.send(&get(3));
     assert!(peer.session.close(3, &mut peer.out).is_some());
     assert_eq!(peer.sent(), ["RST_STREAM 3 INTERNAL_ERROR"]);
+}
+
+/// RFC 9113 §5.1: "An endpoint MUST NOT send frames other than PRIORITY on a closed stream", and a
+/// stream is closed when the client has ended it too.
+#[test]
+fn who_has_stopped_is_not_told_to() {
+    for end in [data(1, END_STREAM, b"all"), reset(1, 8)] {
+        let mut peer = Peer::open();
+        peer.send(&post(1));
+        peer.answer(1);
+        peer.sent();
+        assert!(peer.send(&end).is_empty());
+        assert!(peer.ask(&frame(PING, ACK, 0, b"done\0\0\0\x01")).is_empty());
+    }
 }
 
 /// What is kept with a stream comes back once, whoever ends it.
