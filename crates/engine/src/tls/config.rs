@@ -9,6 +9,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, RootCertStore};
 use thiserror::Error;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
 use super::certificates::{CertificateError, certificates};
@@ -46,13 +48,24 @@ impl ClientAuthorities {
     pub fn from_pem(text: &[u8]) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
         for (der, number) in certificates(text)?.into_iter().zip(1..) {
-            roots.add(der).map_err(|_| TlsError::NoAuthority(number))?;
+            let vouches = vouches(&der);
+            let added = roots.add(der).is_ok();
+            (vouches && added).then_some(()).ok_or(TlsError::NoAuthority(number))?;
         }
         let provider = Arc::new(default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().map_err(|error| TlsError::Library(error.to_string()))?;
         Ok(Self { verifier })
     }
+}
+
+/// Whether a certificate can let anybody in: as an authority, or itself, when nobody else has signed
+/// it. With that of a client or a server alone, given by mistake, all would be refused, and would
+/// not be told why.
+fn vouches(der: &[u8]) -> bool {
+    X509Certificate::from_der(der).is_ok_and(|(_, certificate)| {
+        certificate.is_ca() || certificate.subject() == certificate.issuer()
+    })
 }
 
 impl TlsConfig {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256,
     PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize,
 };
 use rustls::client::Resumption;
@@ -410,7 +410,8 @@ fn authority() -> (Made, Made, ClientAuthorities) {
     let certificate = parameters.self_signed(&pair).expect("signed").pem();
     let key = pair.serialize_pem();
     let issuer = Issuer::new(parameters, pair);
-    let client = CertificateParams::new(vec!["someone".to_owned()]).expect("names");
+    let mut client = CertificateParams::new(vec!["someone".to_owned()]).expect("names");
+    client.distinguished_name.push(DnType::CommonName, "someone");
     let client = client.signed_by(&own, &issuer).expect("signed").pem();
     let authorities = ClientAuthorities::from_pem(certificate.as_bytes()).expect("an authority");
     let made = Made { cert: client, key: own.serialize_pem() };
@@ -425,6 +426,12 @@ fn authorities_are_certificates() {
     let text = format!("{}{empty}", authority().0.cert);
     let bad = ClientAuthorities::from_pem(text.as_bytes()).expect_err("bad");
     assert_eq!(bad, TlsError::NoAuthority(2));
+    let (_, someone, _) = authority();
+    let leaf = ClientAuthorities::from_pem(someone.cert.as_bytes()).expect_err("no authority");
+    assert_eq!(leaf, TlsError::NoAuthority(1));
+    // Who signs for itself alone is let in by itself.
+    let own = Made::new(&["someone"]);
+    ClientAuthorities::from_pem(own.cert.as_bytes()).expect("one client");
 }
 
 #[test]
