@@ -29,6 +29,8 @@ const HTTP3: &[&str] = &[
     "h3:answers that are stopped",
     "h3:made you reset",
     "h3:empty DATA",
+    "h3:heads beyond the limit",
+    "h3:heads of too many fields",
     "h3:windows that stay shut",
     "h3:handshakes",
 ];
