@@ -60,6 +60,10 @@ end)
 pinion.get("/nothing", function(req, res) res:status(204) end)
 pinion.get("/teapot", function(req, res) res:status(418) return "short and stout" end)
 pinion.get("/reset", function(req, res) return res:status(205):write("text") end)
+pinion.get("/reset-by-and-by", function(req, res)
+    res:status(205):write("text"):flush()
+    res:write("more")
+end)
 pinion.get("/led", function(req, res) return res:redirect("/hello/you") end)
 pinion.get("/control", function() error("\27[31mred\rline") end)
 pinion.get("/error", function() local no = nil return no.thing end)
@@ -192,6 +196,9 @@ fn a_handler_sees_the_request_and_makes_the_head() {
         let reset = server.get("/reset");
         assert_eq!((reset.status, reset.body.len()), (205, 0));
         assert_eq!(reset.field("content-type"), None);
+        let reset = server.get("/reset-by-and-by");
+        assert_eq!((reset.status, reset.body.len()), (205, 0), "{reset}");
+        assert_eq!(reset.field("transfer-encoding"), None);
         let led = server.get("/led");
         assert_eq!((led.status, led.field("location")), (303, Some("/hello/you")));
     });

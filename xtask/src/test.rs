@@ -63,6 +63,10 @@ const LONG_STEPS: &[Step] = &[
 
 /// Random cases for each property; proptest itself takes 256.
 const LONG_PROPERTY_CASES: u32 = 10_000;
+/// The same where a case is a whole site that is built.
+const LONG_SITE_CASES: u32 = 1_000;
+/// The packages that have such properties.
+const SITE_BUILDERS: &[&str] = &["pinion", "pinion-build"];
 /// Seeds for each run of the simulator.
 const LONG_SIMULATOR_SEEDS: u32 = 20_000;
 /// For each fuzz target.
@@ -147,11 +151,17 @@ fn black_box(tests: &[String]) -> Command {
 
 /// The tests that take what they try from random numbers; none of the black-box tests does.
 fn more_cases() -> Result<()> {
-    let mut command = process::cargo(&["test", "--workspace", "--profile", "ci"]);
-    command.args(["--exclude", "pinion-tests", "--exclude", "xtask"]);
-    command.env("PROPTEST_CASES", LONG_PROPERTY_CASES.to_string());
-    command.env("PINION_SIM_SEEDS", LONG_SIMULATOR_SEEDS.to_string());
-    process::run(&mut command)
+    let workspace = ["--workspace", "--exclude", "pinion-tests", "--exclude", "xtask"];
+    let others = SITE_BUILDERS.iter().flat_map(|name| ["--exclude", name]);
+    let others = workspace.into_iter().chain(others).collect::<Vec<_>>();
+    let builders = SITE_BUILDERS.iter().flat_map(|name| ["-p", name]).collect::<Vec<_>>();
+    for (packages, cases) in [(others, LONG_PROPERTY_CASES), (builders, LONG_SITE_CASES)] {
+        let mut command = process::cargo(&[&["test", "--profile", "ci"], &packages[..]].concat());
+        command.env("PROPTEST_CASES", cases.to_string());
+        command.env("PINION_SIM_SEEDS", LONG_SIMULATOR_SEEDS.to_string());
+        process::run(&mut command)?;
+    }
+    Ok(())
 }
 
 /// The black-box tests that take minutes.

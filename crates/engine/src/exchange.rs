@@ -28,6 +28,9 @@ use crate::mapping::{MappingId, Mappings};
 pub use slice::{Room, Slice};
 pub(crate) use state::{ExchangeState, Stage};
 
+/// 205 Reset Content.
+const RESET_CONTENT: u16 = 205;
+
 /// One exchange, lent to the application for one event.
 pub struct Exchange<'w> {
     pub(crate) core: &'w mut Core,
@@ -120,7 +123,8 @@ impl Exchange<'_> {
     }
 
     /// Begins a final answer whose content follows by [`Self::write`]. Over HTTP/1 it goes out in
-    /// chunks when it has no length, or until close to HTTP/1.0 clients.
+    /// chunks when it has no length, or until close to HTTP/1.0 clients. Content of a status that
+    /// has none is dropped.
     pub fn head<'f>(
         &mut self,
         status: u16,
@@ -132,8 +136,12 @@ impl Exchange<'_> {
             return;
         }
         state.stage = Stage::Streaming;
-        state.left = length;
-        state.head_only |= never_has_content(status);
+        // RFC 9110 §15.3.6: "the server MUST NOT generate content", and by Content-Length: 0 the
+        // client knows.
+        let is_reset = status == RESET_CONTENT;
+        let length = if is_reset { Some(0) } else { length };
+        state.left = length.filter(|_| !is_reset);
+        state.head_only |= never_has_content(status) || is_reset;
         let queued = match state.coding {
             None => self.begin(status, fields, length),
             Some(coding) => self.head_in(coding, status, fields, length),
