@@ -8,6 +8,7 @@
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
 //! | [`floods`] | clients that make work without end |
+//! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`script`] | sites that are one script |
@@ -37,6 +38,7 @@ pub mod client;
 pub mod empty_root;
 pub mod floods;
 pub mod folder;
+pub mod h3_errors;
 pub mod law;
 pub mod load;
 pub mod matrix;

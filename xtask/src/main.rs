@@ -8,6 +8,7 @@ mod debian;
 mod dist;
 mod fuzz;
 mod go;
+mod h3i;
 mod node;
 mod process;
 mod python;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 
 use crate::debian::{self, Need, Proof};
-use crate::{crates, dist, fuzz, go, node, process, python, tidy, workspace};
+use crate::{crates, dist, fuzz, go, h3i, node, process, python, tidy, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs;
@@ -57,6 +57,7 @@ const LONG_STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
     Step { name: "ways", run: every_way },
+    Step { name: "h3i", run: h3i::test },
     Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(LONG_FUZZ_SECONDS) },
 ];
@@ -109,7 +110,8 @@ fn lints() -> Result<()> {
     let long = ["--features", "pinion-tests/long"];
     let all = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
     cargo(&[&all[..], &long, &["--", "-D", "warnings"]].concat())?;
-    fuzz::lint()
+    fuzz::lint()?;
+    h3i::lint()
 }
 
 /// One binary has one Lua. This is for the other one.

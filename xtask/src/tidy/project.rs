@@ -25,7 +25,7 @@ pub(crate) struct File {
     pub(crate) rust: Option<Source>,
 }
 
-/// One package of the workspace (or the fuzz package beside it).
+/// One package of the workspace, or beside it.
 pub(crate) struct Package {
     /// `http` for `pinion-http`: the room's name.
     pub(crate) room: String,
@@ -48,6 +48,9 @@ pub(crate) struct Finding {
 const TEXT: &[&str] =
     &["c", "css", "html", "js", "json", "lua", "md", "py", "rs", "sh", "svg", "toml", "yml"];
 
+/// Packages that are not part of the workspace.
+const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "tests/h3i/Cargo.toml"];
+
 impl Project {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let paths = workspace::files(root)?;
@@ -56,11 +59,11 @@ impl Project {
             let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
             files.push(File::of(path, &text));
         }
-        let mut packages = packages(root, "Cargo.toml")?;
-        if root.join("fuzz/Cargo.toml").exists() {
-            packages.extend(packages_of_fuzz(root)?);
+        let mut own = packages(root, "Cargo.toml")?;
+        for manifest in OUTSIDE {
+            own.extend(packages(root, manifest)?);
         }
-        Ok(Self { files, packages, paths })
+        Ok(Self { files, packages: own, paths })
     }
 
     /// A project that exists only in memory, for canaries and tests.
@@ -145,15 +148,6 @@ fn packages(root: &Path, manifest: &str) -> Result<Vec<Package>> {
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata")?;
     let packages = metadata["packages"].as_array().context("cargo metadata: no packages")?;
     Ok(packages.iter().map(|package| package_of(root, package)).collect())
-}
-
-/// The fuzz package drives the rooms from outside; only its files are looked at.
-fn packages_of_fuzz(root: &Path) -> Result<Vec<Package>> {
-    let mut found = packages(root, "fuzz/Cargo.toml")?;
-    for package in &mut found {
-        package.room = "fuzz".to_owned();
-    }
-    Ok(found)
 }
 
 fn package_of(root: &Path, package: &Value) -> Package {

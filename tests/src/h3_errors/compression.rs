@@ -2,8 +2,8 @@
 
 use super::rows::{data, rows};
 use super::{Outcome, Row, control, head, request, uni};
-use pinion_tests::client::http3::{kind, stream};
-use pinion_tests::client::quic::frame;
+use crate::client::http3::{kind, stream};
+use crate::client::quic::frame;
 
 // RFC 9204 §6.
 const DECOMPRESSION_FAILED: u64 = 0x200;
@@ -16,7 +16,8 @@ const BITS_63: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 /// As much as no integer of a machine holds.
 const BITS_70: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 
-pub(crate) fn sections() -> Vec<Row> {
+/// Field sections that cannot be decompressed.
+pub fn sections() -> Vec<Row> {
     let mut all = Vec::new();
     for (section, what, fields) in [
         ("RFC 9204 §2.2.1", "entries are required", &b"\x02\0\x80"[..]),
@@ -54,7 +55,8 @@ pub(crate) fn sections() -> Vec<Row> {
     all
 }
 
-pub(crate) fn instructions() -> Vec<Row> {
+/// Instructions for a dynamic table, of which there is none.
+pub fn instructions() -> Vec<Row> {
     let mut all = Vec::new();
     for (section, what, bytes) in [
         ("RFC 9204 §4.3.1", "a capacity above 0", &b"\x21"[..]),

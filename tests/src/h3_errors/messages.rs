@@ -10,7 +10,8 @@ const MESSAGE: u64 = 0x10e;
 const PSEUDO: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/")];
 
-pub(crate) fn all() -> Vec<Row> {
+/// Messages that are malformed, and what comes of each.
+pub fn malformed() -> Vec<Row> {
     let malformed = |section, what: String, frames: &[Vec<u8>]| {
         let writes = vec![control(&[]), request(frames)];
         Row { section, what, writes, outcome: Outcome::Stream(MESSAGE) }

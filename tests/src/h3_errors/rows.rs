@@ -1,9 +1,9 @@
 //! What a client does, and what has to come of it.
 
 use super::{End, Outcome, Row, Write, bare_control, control, fields, head, request, section, uni};
-use pinion_tests::client::http3::{kind, stream};
-use pinion_tests::client::qpack;
-use pinion_tests::client::quic::{frame, integer};
+use crate::client::http3::{kind, stream};
+use crate::client::qpack;
+use crate::client::quic::{frame, integer};
 
 // RFC 9114 §8.1.
 const STREAM_CREATION: u64 = 0x103;
@@ -23,7 +23,7 @@ const PUSH_PRIORITY_UPDATE: u64 = 0xf0701;
 const GREASE: [u64; 3] = [0x21, 0x21 + 0x1f * 7, 0x21 + 0x1f * 0x0210_0842_1084_2107];
 
 /// Rows of one section and one outcome.
-pub(crate) fn rows<const N: usize>(
+pub(super) fn rows<const N: usize>(
     section: &'static str,
     outcome: Outcome,
     of: [(&str, Vec<Write>); N],
@@ -54,11 +54,12 @@ fn number(kind: u64, number: u64) -> Vec<u8> {
     frame(kind, &integer(number))
 }
 
-pub(crate) fn data(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
     frame(kind::DATA, bytes)
 }
 
-pub(crate) fn control_stream() -> Vec<Row> {
+/// What may not be on a control stream, and how it may not end.
+pub fn control_stream() -> Vec<Row> {
     let missing = Outcome::Connection(MISSING_SETTINGS);
     let unexpected = Outcome::Connection(FRAME_UNEXPECTED);
     let closed = Outcome::Connection(CLOSED_CRITICAL_STREAM);
@@ -103,7 +104,8 @@ pub(crate) fn control_stream() -> Vec<Row> {
     .collect()
 }
 
-pub(crate) fn settings() -> Vec<Row> {
+/// Settings that are forbidden, come twice or are cut.
+pub fn settings() -> Vec<Row> {
     let mut all: Vec<Row> = [0x0, 0x2, 0x3, 0x4, 0x5]
         .map(|name| Row {
             section: "§7.2.4.1, §11.2.2",
@@ -135,7 +137,8 @@ pub(crate) fn settings() -> Vec<Row> {
     all
 }
 
-pub(crate) fn streams() -> Vec<Row> {
+/// Streams that a client may not open, or not twice, or not end.
+pub fn streams() -> Vec<Row> {
     let creation = Outcome::Connection(STREAM_CREATION);
     let closed = Outcome::Connection(CLOSED_CRITICAL_STREAM);
     let mut all = rows(
@@ -162,7 +165,8 @@ pub(crate) fn streams() -> Vec<Row> {
     all
 }
 
-pub(crate) fn request_streams() -> Vec<Row> {
+/// Frames that have no place on a request stream, or not there.
+pub fn request_streams() -> Vec<Row> {
     let unexpected = Outcome::Connection(FRAME_UNEXPECTED);
     let of_control =
         [kind::CANCEL_PUSH, kind::SETTINGS, kind::GOAWAY, kind::MAX_PUSH_ID, PRIORITY_UPDATE];
@@ -199,7 +203,8 @@ pub(crate) fn request_streams() -> Vec<Row> {
     all
 }
 
-pub(crate) fn frames() -> Vec<Row> {
+/// Frames that are cut, or are not what they say.
+pub fn frames() -> Vec<Row> {
     let cut = |mut frame: Vec<u8>| {
         frame.pop();
         frame
@@ -245,7 +250,8 @@ pub(crate) fn frames() -> Vec<Row> {
     all
 }
 
-pub(crate) fn numbers() -> Vec<Row> {
+/// Numbers of streams and pushes that cannot be.
+pub fn numbers() -> Vec<Row> {
     let id = Outcome::Connection(ID);
     let priority = |stream| frame(PRIORITY_UPDATE, &[&integer(stream)[..], b"u=1"].concat());
     let two = |kind, one, two| vec![control(&[number(kind, one), number(kind, two)])];
@@ -283,7 +289,8 @@ fn untyped(end: End) -> Write {
     Write { on: super::Direction::Uni, bytes: Vec::new(), end }
 }
 
-pub(crate) fn ignored() -> Vec<Row> {
+/// What has no meaning, or none here, and is no error.
+pub fn ignored() -> Vec<Row> {
     let mut all = Vec::new();
     for kind in GREASE {
         let noise = || frame(kind, b"of no meaning");

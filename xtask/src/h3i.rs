@@ -1,0 +1,38 @@
+//! The rows of errors of HTTP/3 once more, by h3i: `tests/h3i`, a package of its own, because its
+//! QUIC is quiche, which brings BoringSSL (docs/decisions/0023-h3i-in-long.md).
+
+use crate::debian::{self, Need, Proof};
+use crate::{process, workspace};
+use anyhow::Result;
+use std::process::Command;
+
+/// What BoringSSL is built with.
+const NEEDS: &[Need] = &[
+    Need { package: "cmake", proof: Proof::Program("cmake") },
+    Need { package: "g++", proof: Proof::Program("c++") },
+    Need { package: "make", proof: Proof::Program("make") },
+];
+
+/// Builds it and plays the rows. What the workspace was tested with is taken as it is: the program,
+/// and the crates that both have.
+pub(crate) fn test() -> Result<()> {
+    debian::install(NEEDS)?;
+    let mut command = cargo("test");
+    process::run(command.args(["--profile", "ci", "--target-dir"]).arg(workspace::target()))
+}
+
+/// Checks it with clippy, without BoringSSL: nothing is linked here. quiche does not notice when it
+/// comes to have it, so what it was checked with lies apart.
+pub(crate) fn lint() -> Result<()> {
+    let mut command = cargo("clippy");
+    command
+        .args(["--all-targets", "--target-dir"])
+        .arg(workspace::target().join("h3i-lints"))
+        .args(["--", "-D", "warnings"])
+        .env("QUICHE_BSSL_PATH", "none");
+    process::run(&mut command)
+}
+
+fn cargo(verb: &str) -> Command {
+    process::cargo(&[verb, "--locked", "--manifest-path", "tests/h3i/Cargo.toml"])
+}
