@@ -128,8 +128,8 @@ impl<S: Default> Session<S> {
     /// Takes away a stream whose answer is complete, after its last frame is in the way of the
     /// connection; gives back what was kept with it. A client whose answer is not complete learns
     /// so by an error. One that has more to send than it has leave to is told that nobody reads it
-    /// (RFC 9113 §8.1), after it has answered the PING behind the answer: some take a stream that is
-    /// reset before they have looked at the answer for one that has failed.
+    /// (RFC 9113 §8.1), after it has answered the PING behind the answer: some clients take a
+    /// stream that is reset before they have looked at its answer for one that has failed.
     ///
     /// What it gives back is what is [left](Self::left) of the stream.
     #[inline]
