@@ -20,6 +20,14 @@ pub struct Connection {
     protocol: Protocol,
 }
 
+/// What has come of an answer that is taken piece by piece; nothing yet.
+#[derive(Debug, Default)]
+pub struct Part {
+    head: Option<(Response, Framing)>,
+    body: Vec<u8>,
+    is_over: bool,
+}
+
 impl Connection {
     /// Connects over TCP.
     ///
@@ -125,6 +133,68 @@ impl Connection {
         response.body = self.content(framing)?;
         law::check(&response, to_head);
         Ok(response)
+    }
+
+    /// Reads until so much of an answer's content has come, or its end.
+    ///
+    /// # Errors
+    /// Why it does not come.
+    pub fn try_take<'a>(&mut self, part: &'a mut Part, bytes: usize) -> Result<&'a [u8], Broken> {
+        while part.body.len() < bytes && !part.is_over {
+            if !self.take_piece(part)? && !self.fill()? {
+                return Err(Broken::Short(format!("{} of {bytes} bytes", part.body.len())));
+            }
+        }
+        Ok(&part.body)
+    }
+
+    /// Reads the rest of an answer that has begun to come.
+    ///
+    /// # Errors
+    /// Why it does not come.
+    #[track_caller]
+    pub fn try_finish(&mut self, mut part: Part) -> Result<Response, Broken> {
+        self.try_take(&mut part, usize::MAX)?;
+        let head = part.head.ok_or_else(|| Broken::Malformed("no head".to_owned()))?;
+        let mut response = head.0;
+        response.body = part.body;
+        law::check(&response, false);
+        Ok(response)
+    }
+
+    /// Takes the next piece of an answer out of what is held; false when it is not whole.
+    fn take_piece(&mut self, part: &mut Part) -> Result<bool, Broken> {
+        let Some((_, framing)) = &part.head else {
+            let parsed = parse_head(&self.held, false, self.protocol);
+            let Some((head, framing, bytes)) = parsed.map_err(Broken::Malformed)? else {
+                return Ok(false);
+            };
+            self.held.drain(..bytes);
+            part.is_over = framing == Framing::Length(0);
+            part.head = Some((head, framing));
+            return Ok(true);
+        };
+        let used = match framing {
+            Framing::Length(bytes) => {
+                let piece = self.held.len().min(bytes - part.body.len());
+                part.body.extend_from_slice(&self.held[..piece]);
+                part.is_over = part.body.len() == *bytes;
+                piece
+            }
+            Framing::Chunked => match parse_chunk(&self.held).map_err(Broken::Malformed)? {
+                None => 0,
+                Some((chunk, bytes)) => {
+                    part.body.extend_from_slice(chunk);
+                    part.is_over = chunk.is_empty();
+                    bytes
+                }
+            },
+            Framing::UntilClose => {
+                return Err(Broken::Malformed("only its end ends this answer".to_owned()));
+            }
+        };
+        self.held.drain(..used);
+        Ok(used > 0)
     }
 
     /// Reads at most `bytes` bytes of whatever comes, to see what a slow reader sees.

@@ -4,6 +4,7 @@
 //! that a server does wrong is forgiven. The window is small, so that every large answer waits for
 //! it.
 
+mod aside;
 mod turns;
 
 use super::Broken;
@@ -68,6 +69,8 @@ pub struct Http2 {
     /// What it may send at once on a stream.
     stream_window_bytes: u32,
     has_settings: bool,
+    /// Exchanges that wait while another one goes on.
+    aside: Vec<Exchange>,
 }
 
 impl fmt::Debug for Http2 {
@@ -83,6 +86,8 @@ struct Exchange {
     to_head: bool,
     send_window: i64,
     receive_window: i64,
+    /// What the latter is opened to, again and again; 0 for one that is opened by hand.
+    window_bytes: u32,
     head: Option<Response>,
     body: Vec<u8>,
     is_over: bool,
@@ -122,6 +127,7 @@ impl Http2 {
             receive_window: i64::from(WINDOW_BYTES),
             stream_window_bytes,
             has_settings: false,
+            aside: Vec::new(),
         };
         let mut settings = SETTING_PUSH.to_be_bytes().to_vec();
         settings.extend(0u32.to_be_bytes());
@@ -206,11 +212,17 @@ impl Http2 {
 
     /// Begins a stream with the head of a request.
     fn open(&mut self, request: &Request) -> Result<Exchange, Broken> {
+        self.open_for(request, !request.content().is_empty())
+    }
+
+    /// The same, whether or not content is known that comes behind it.
+    fn open_for(&mut self, request: &Request, is_longer: bool) -> Result<Exchange, Broken> {
         let mut exchange = Exchange {
             id: self.next_stream,
             to_head: request.is_head(),
             send_window: self.stream_window,
             receive_window: i64::from(self.stream_window_bytes),
+            window_bytes: self.stream_window_bytes,
             head: None,
             body: Vec::new(),
             is_over: false,
@@ -221,11 +233,11 @@ impl Http2 {
             self.take_frame(&mut exchange)?;
         }
         exchange.send_window = self.stream_window;
-        self.send_head(&exchange, request);
+        self.send_head(&exchange, request, is_longer);
         Ok(exchange)
     }
 
-    fn send_head(&mut self, exchange: &Exchange, request: &Request) {
+    fn send_head(&mut self, exchange: &Exchange, request: &Request, is_longer: bool) {
         let section = request.section(self.protocol.scheme());
         let fields = section.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let block = self.encoder.encode(fields);
@@ -234,8 +246,7 @@ impl Http2 {
         let mut bytes = Vec::new();
         for (at, piece) in pieces.enumerate() {
             let kind = if at == 0 { HEADERS } else { CONTINUATION };
-            let ends_stream = at == 0 && request.content().is_empty();
-            let flags = if ends_stream { END_STREAM } else { 0 };
+            let flags = if at == 0 && !is_longer { END_STREAM } else { 0 };
             let flags = flags | if at == last { END_HEADERS } else { 0 };
             bytes.extend(frame(kind, flags, exchange.id, piece));
         }
@@ -244,6 +255,16 @@ impl Http2 {
 
     /// As the windows let it, until the answer is whole.
     fn send_content(&mut self, exchange: &mut Exchange, content: &[u8]) -> Result<(), Broken> {
+        self.send_piece(exchange, content, END_STREAM)
+    }
+
+    /// The same with these flags at its last frame.
+    fn send_piece(
+        &mut self,
+        exchange: &mut Exchange,
+        content: &[u8],
+        last: u8,
+    ) -> Result<(), Broken> {
         let mut rest = content;
         while !rest.is_empty() && !exchange.is_over {
             let window = self.send_window.min(exchange.send_window).max(0);
@@ -253,7 +274,7 @@ impl Http2 {
                 continue;
             }
             let (piece, behind) = rest.split_at(bytes);
-            let flags = if behind.is_empty() { END_STREAM } else { 0 };
+            let flags = if behind.is_empty() { last } else { 0 };
             self.send_if_open(&frame(DATA, flags, exchange.id, piece));
             self.send_window -= bytes as i64;
             exchange.send_window -= bytes as i64;
@@ -275,13 +296,26 @@ impl Http2 {
         if !self.has_settings && (frame.kind != SETTINGS || frame.flags & ACK != 0) {
             return Err(malformed("§3.4: the server's settings come first"));
         }
+        match self.aside.iter().position(|other| other.id == frame.stream) {
+            None => self.act_on(exchange, &frame),
+            Some(at) => {
+                let mut other = self.aside.swap_remove(at);
+                let done = self.act_on(&mut other, &frame);
+                self.aside.push(other);
+                done
+            }
+        }
+    }
+
+    /// What a frame means, of an exchange or of the connection.
+    fn act_on(&mut self, exchange: &mut Exchange, frame: &Frame) -> Result<(), Broken> {
         let of_exchange = frame.stream == exchange.id;
         match frame.kind {
             DATA | HEADERS if !of_exchange || exchange.is_over => {
                 Err(malformed("§5.1: a frame of a stream that is over, or never was"))
             }
-            DATA => self.take_data(exchange, &frame),
-            HEADERS => self.take_headers(exchange, &frame),
+            DATA => self.take_data(exchange, frame),
+            HEADERS => self.take_headers(exchange, frame),
             RST_STREAM if of_exchange && !exchange.is_over => {
                 Err(Broken::Reset(number(&frame.payload)?.into()))
             }
@@ -322,7 +356,7 @@ impl Http2 {
         exchange.is_over = frame.flags & END_STREAM != 0;
         self.receive_window = self.open_window(0, self.receive_window, WINDOW_BYTES);
         if !exchange.is_over {
-            let (left, full) = (exchange.receive_window, self.stream_window_bytes);
+            let (left, full) = (exchange.receive_window, exchange.window_bytes);
             exchange.receive_window = self.open_window(exchange.id, left, full);
         }
         Ok(())

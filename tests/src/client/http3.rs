@@ -3,6 +3,8 @@
 //! QUIC is quinn's. Frames and field sections are made and read here, so that a request can be as
 //! wrong as a case wants it, and nothing that a server does wrong is forgiven.
 
+mod part;
+
 use super::Broken;
 use super::qpack;
 use super::quic::{Quic, at_once, frame, integer, leave_alone, take_frame, take_integer, wait};
@@ -12,12 +14,12 @@ use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Response, from_section};
+pub use part::Part;
 use quinn::{ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 /// Types of frames (§7.2).
 pub mod kind {
@@ -221,23 +223,28 @@ async fn exchange(
 ) -> Result<(), Broken> {
     let opened = connection.open_bi().await;
     let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
-    let outcome = {
-        let mut sending = pin!(send(&mut sender, request));
-        let mut receiving = pin!(receive(&mut receiver, answer));
-        let mut is_sent = false;
-        poll_fn(|context| {
-            if !is_sent {
-                is_sent = sending.as_mut().poll(context).is_ready();
-            }
-            match receiving.as_mut().poll(context) {
-                Poll::Ready(outcome) => Poll::Ready(outcome),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await
-    };
+    let outcome = converse(&mut sender, request, &mut receiver, answer).await;
     let _sent_already = sender.reset(VarInt::from_u32(REQUEST_CANCELLED));
     outcome
+}
+
+/// Sends what is left of a request while its answer comes.
+async fn converse(
+    sender: &mut SendStream,
+    request: &[u8],
+    receiver: &mut RecvStream,
+    answer: &mut Answer,
+) -> Result<(), Broken> {
+    let mut sending = pin!(send(sender, request));
+    let mut receiving = pin!(receive(receiver, answer));
+    let mut is_sent = false;
+    poll_fn(|context| {
+        if !is_sent {
+            is_sent = sending.as_mut().poll(context).is_ready();
+        }
+        receiving.as_mut().poll(context)
+    })
+    .await
 }
 
 /// As much as the server takes: that it stops the request is told by the answer (§4.1.1).

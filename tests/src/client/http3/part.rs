@@ -1,0 +1,83 @@
+//! Exchanges that are taken piece by piece: what is not read yet keeps the window of its stream
+//! shut, and others go on meanwhile.
+
+use super::{Answer, Http3, head, kind, malformed, receive_some};
+use crate::client::Broken;
+use crate::client::quic::{at_once, frame, wait};
+use crate::request::Request;
+use crate::response::Response;
+use quinn::{RecvStream, SendStream};
+use std::io;
+
+/// A stream, and what has come of its answer.
+#[derive(Debug)]
+pub struct Part {
+    sender: SendStream,
+    receiver: RecvStream,
+    answer: Answer,
+    is_over: bool,
+}
+
+impl Http3 {
+    /// Sends a request without content, or only the head of one whose content comes later, and
+    /// reads nothing of its answer.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub fn try_set_aside(&self, request: &Request, is_longer: bool) -> Result<Part, Broken> {
+        let opened = wait(self.quic.connection().open_bi())?;
+        let (mut sender, receiver) = opened.map_err(io::Error::from)?;
+        wait(sender.write_all(&head(request)))?.map_err(io::Error::from)?;
+        if !is_longer {
+            sender.finish().expect("it was not finished before");
+        }
+        Ok(Part { sender, receiver, answer: Answer::new(request.is_head()), is_over: false })
+    }
+
+    /// Sends the rest of a request, if there is one, and reads its answer to the end at the same
+    /// time.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_finish(&self, part: Part, rest: Option<&[u8]>) -> Result<Response, Broken> {
+        let Part { mut sender, mut receiver, mut answer, is_over } = part;
+        let bytes = rest.map(|rest| frame(kind::DATA, rest));
+        let (answer, outcome) = at_once(async move {
+            let outcome = match bytes {
+                _ if is_over => Ok(()),
+                None => super::receive(&mut receiver, &mut answer).await,
+                Some(bytes) => {
+                    super::converse(&mut sender, &bytes, &mut receiver, &mut answer).await
+                }
+            };
+            (answer, outcome)
+        })?;
+        self.judge(answer, outcome)
+    }
+}
+
+impl Part {
+    /// Reads until so much of the content has come, or its end.
+    ///
+    /// # Errors
+    /// Why it does not come.
+    pub fn try_take(&mut self, bytes: usize) -> Result<&[u8], Broken> {
+        while self.answer.body.len() < bytes && !self.is_over {
+            self.is_over = !wait(receive_some(&mut self.receiver, &mut self.answer))??;
+        }
+        match self.is_over && !self.answer.has_final_head() {
+            true => Err(malformed("§4.1: no head")),
+            false => Ok(&self.answer.body),
+        }
+    }
+
+    /// Sends more content of the request.
+    ///
+    /// # Errors
+    /// Why the server does not take it.
+    pub fn try_send(&mut self, piece: &[u8]) -> Result<(), Broken> {
+        wait(self.sender.write_all(&frame(kind::DATA, piece)))?.map_err(io::Error::from)?;
+        Ok(())
+    }
+}
