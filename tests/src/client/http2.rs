@@ -4,6 +4,7 @@
 //! that a server does wrong is forgiven. The window is small, so that every large answer waits for
 //! it.
 
+mod stops;
 mod turns;
 
 use super::Broken;

@@ -3,6 +3,8 @@
 //! QUIC is quinn's. Frames and field sections are made and read here, so that a request can be as
 //! wrong as a case wants it, and nothing that a server does wrong is forgiven.
 
+mod stops;
+
 use super::Broken;
 use super::qpack;
 use super::quic::{Quic, at_once, frame, integer, leave_alone, take_frame, take_integer, wait};
