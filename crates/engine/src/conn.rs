@@ -227,7 +227,8 @@ impl Conn {
             Phase::Body if self.exchange.stage == Stage::None => Watch::Discard,
             Phase::Body if self.takes_body() => Watch::Body,
             Phase::Http2 => self.many.as_mut().map_or(Watch::Nothing, |many| {
-                if !self.stash.is_empty() { Watch::Head } else { many.watch() }
+                let is_part = !self.stash.is_empty() || many.is_within_head();
+                if is_part { Watch::Head } else { many.watch() }
             }),
             Phase::Http3 => self.many.as_mut().map_or(Watch::Nothing, |many| {
                 let watch = many.watch();

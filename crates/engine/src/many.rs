@@ -124,6 +124,11 @@ impl Many {
         bytes
     }
 
+    /// Whether the first frames of a head have come, and not the last.
+    pub(crate) fn is_within_head(&self) -> bool {
+        matches!(self, Self::Http2(http2) if http2.session.is_within_head())
+    }
+
     /// What a deadline has to watch, beside bytes that do not come or leave.
     pub(crate) fn watch(&mut self) -> Watch {
         if self.open_streams() == 0 {

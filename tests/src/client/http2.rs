@@ -5,6 +5,7 @@
 //! it.
 
 mod aside;
+mod stops;
 mod turns;
 
 use super::Broken;

@@ -4,6 +4,7 @@
 //! wrong as a case wants it, and nothing that a server does wrong is forgiven.
 
 mod part;
+mod stops;
 
 use super::Broken;
 use super::qpack;

@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// How much the server may send before it hears more, on a stream and on the connection: little, so
@@ -152,7 +153,22 @@ pub(super) fn config(tls: &Arc<rustls::ClientConfig>) -> ClientConfig {
 
 /// The same, but with so much on its way at once, on a stream and on the connection.
 pub(super) fn with_windows(config: &ClientConfig, bytes: [u32; 2]) -> ClientConfig {
+    with_transport(config, bytes, None)
+}
+
+/// The same, but it shows again and again that it is there, so that QUIC itself never thinks the
+/// connection idle (RFC 9000 §10.1.2).
+pub(super) fn kept_alive(config: &ClientConfig) -> ClientConfig {
+    with_transport(config, [WINDOW_BYTES; 2], Some(PATIENCE / 12))
+}
+
+fn with_transport(
+    config: &ClientConfig,
+    bytes: [u32; 2],
+    ping_every: Option<Duration>,
+) -> ClientConfig {
     let mut transport = TransportConfig::default();
+    transport.keep_alive_interval(ping_every);
     let patience = IdleTimeout::try_from(PATIENCE).expect("not too long");
     transport.max_idle_timeout(Some(patience));
     let [stream, connection] = bytes.map(VarInt::from_u32);

@@ -91,6 +91,13 @@ impl Peer {
         Peer { quic, ..self }
     }
 
+    /// The same, but over QUIC the client shows again and again that it is there.
+    #[must_use]
+    pub fn kept_alive(self) -> Peer {
+        let quic = self.quic.as_ref().map(quic::kept_alive);
+        Peer { quic, ..self }
+    }
+
     /// The same behind another address.
     #[must_use]
     pub fn at(&self, address: SocketAddr) -> Peer {

@@ -211,6 +211,14 @@ impl<S: Default> Session<S> {
         self.phase == Phase::Failed || (leaves && self.streams.len() == 0)
     }
 
+    /// Whether a field block has begun and is not whole, though each frame of it that came is.
+    /// Nothing else can come before its end (RFC 9113 §6.10).
+    #[inline]
+    #[must_use]
+    pub fn is_within_head(&self) -> bool {
+        self.gathering.is_some()
+    }
+
     /// What is kept with an open stream. With one that has just begun it is the default, or what
     /// was [left](Self::left) at its place.
     #[inline]

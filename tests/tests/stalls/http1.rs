@@ -1,64 +1,28 @@
-//! Clients that stop in the middle and stay: each of the long timeouts, over real sockets. They are
-//! constants of 30 and 60 seconds, so this is a step of `cargo xtask test --long` only: feature
-//! `long`. The timeout of heads, 10 seconds, is in `limits.rs`.
-#![forbid(unsafe_code)]
+//! Over HTTP/1, plain and encrypted.
 
+use crate::{LARGE_BYTES, SLOW_ROUNDS, Stall, to_half};
 use pinion_tests::PATIENCE;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Server, Start, build};
+use pinion_tests::server::Server;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// More than the buffers of both ends of a connection take.
-const LARGE_BYTES: usize = 16 << 20;
-/// Rounds of one second: longer than any answer of a slow client may stall.
-const SLOW_ROUNDS: usize = 45;
-
-#[test]
-fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
-    let folder = Folder::with("stalls", [("site/index.html", "home")]);
-    folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
-    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
-    thread::scope(|scope| {
-        for io in Io::BOTH {
-            let folder = &folder;
-            scope.spawn(move || all_at_once(io, folder));
-        }
-    });
-}
-
-/// On one worker, so that all of them meet.
-fn all_at_once(io: Io, folder: &Folder) {
-    let socket = folder.join(format!("{}.sock", io.as_str()));
-    let listen = format!("unix:{}", socket.display());
-    let flags = ["--io", io.as_str(), "--workers", "1", "--listen", &listen];
-    let server = Start::serve(&[folder.join("site.pinion")]).flags(&flags).start();
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let stalls = [
-            scope.spawn(|| idle_after_an_answer(&server)),
-            scope.spawn(|| half_a_content(&server)),
-            scope.spawn(|| half_a_head_after_an_answer(&server)),
-            scope.spawn(|| unread_answers(&server)),
-            scope.spawn(|| unread_answers_on_a_unix_socket(&socket)),
-            scope.spawn(|| slow_but_steady(&server)),
-        ];
-        scope.spawn(|| canary(&server, &over));
-        let ends = stalls.map(thread::ScopedJoinHandle::join);
-        over.store(true, Ordering::Relaxed);
-        assert!(ends.iter().all(Result::is_ok), "{io:?}: see above");
-    });
-    server.stop();
-}
+pub(crate) const ALL: &[Stall] = &[
+    idle_after_an_answer,
+    half_a_content,
+    half_a_content_that_a_handler_waits_for,
+    half_a_content_behind_half_an_answer,
+    half_a_head,
+    half_a_head_after_an_answer,
+    unread_answers,
+    slow_but_steady,
+];
 
 /// Whose reads wait longer than any timeout of the server.
 fn patient(server: &Server) -> Connection {
@@ -67,6 +31,7 @@ fn patient(server: &Server) -> Connection {
     connection
 }
 
+/// Over TLS by its own word for an end (RFC 8446 §6.1): any other is an error of the client's.
 fn idle_after_an_answer(server: &Server) {
     let mut connection = patient(server);
     assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
@@ -81,10 +46,41 @@ fn half_a_content(server: &Server) {
     connection.expect_close();
 }
 
+fn half_a_content_that_a_handler_waits_for(server: &Server) {
+    let mut connection = patient(server);
+    send_half(&mut connection, &to_half("/echo"));
+    is_late(&mut connection);
+}
+
+/// The answer cannot become whole, and must not look so (RFC 9112 §8).
+fn half_a_content_behind_half_an_answer(server: &Server) {
+    let mut connection = patient(server);
+    send_half(&mut connection, &to_half("/begun"));
+    let answer = connection.try_receive(false);
+    assert!(answer.is_err(), "{answer:?}");
+}
+
+fn send_half(connection: &mut Connection, request: &Request) {
+    let half = request.body_bytes().len() / 2;
+    connection.send([&request.head_bytes()[..], &request.body_bytes()[..half]].concat());
+}
+
+fn half_a_head(server: &Server) {
+    let mut connection = patient(server);
+    connection.send("GET / HTTP/1.1\r\nHo");
+    is_late(&mut connection);
+}
+
 fn half_a_head_after_an_answer(server: &Server) {
     let mut connection = patient(server);
     assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
     connection.send("GET / HTTP/1.1\r\nHo");
+    is_late(&mut connection);
+}
+
+/// RFC 9110 §15.5.9: with the answer 408 the connection is over.
+#[track_caller]
+fn is_late(connection: &mut Connection) {
     let response = connection.receive();
     assert_eq!(response.status, 408, "{response}");
     assert!(response.says_close(), "{response}");
@@ -101,7 +97,7 @@ fn unread_answers(server: &Server) {
     assert!(connection.try_receive(false).is_err(), "the rest of the answer");
 }
 
-fn unread_answers_on_a_unix_socket(path: &Path) {
+pub(crate) fn unread_answers_on_a_unix_socket(path: &Path) {
     let mut stream = UnixStream::connect(path).expect("it listens");
     stream.write_all(&Request::get("/large.bin").bytes()).expect("sent");
     stream.read_exact(&mut [0; 1000]).expect("the first bytes");
@@ -114,7 +110,7 @@ fn unread_answers_on_a_unix_socket(path: &Path) {
 
 /// Waits for the end of a connection without reading from it.
 #[track_caller]
-fn wait_for_reset(stream: impl AsFd) {
+pub(crate) fn wait_for_reset(stream: impl AsFd) {
     let patience = Timespec { tv_sec: 3 * PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     // Nothing is asked for: an end is told always.
     let mut polled = [PollFd::new(&stream, PollFlags::empty())];
@@ -132,14 +128,4 @@ fn slow_but_steady(server: &Server) {
         thread::sleep(Duration::from_secs(1));
     }
     assert_eq!(connection.receive().body.len(), LARGE_BYTES);
-}
-
-/// Somebody who behaves, all the time.
-fn canary(server: &Server, over: &AtomicBool) {
-    while !over.load(Ordering::Relaxed) {
-        let mut connection = server.connect();
-        assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
-        assert_eq!(connection.exchange(&Request::head("/large.bin")).status, 200);
-        thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -1,0 +1,69 @@
+//! Clients that stop in the middle, and what the server says of it.
+
+use super::{DATA, END_STREAM, Frame, GOAWAY, HEADERS, Http2, frame, malformed, number};
+use crate::client::Broken;
+use crate::request::Request;
+use crate::response::Response;
+
+impl Http2 {
+    /// Sends a request without content, and does not wait for its answer.
+    ///
+    /// # Errors
+    /// The server does not speak first.
+    pub fn try_send(&mut self, request: &Request) -> Result<(), Broken> {
+        self.open(request).map(|_| ())
+    }
+
+    /// Sends the frame with the head of a request up to its middle.
+    pub fn send_half_frame(&mut self, request: &Request) {
+        let block = self.next_block(request);
+        let whole = frame(HEADERS, END_STREAM, self.next_stream, &block);
+        self.send_if_open(&whole[..whole.len() / 2]);
+    }
+
+    /// Sends the first frame with the head of a request, and none that continues it (§6.10).
+    pub fn send_first_frame(&mut self, request: &Request) {
+        let block = self.next_block(request);
+        self.send_if_open(&frame(HEADERS, END_STREAM, self.next_stream, &block[..block.len() / 2]));
+    }
+
+    fn next_block(&mut self, request: &Request) -> Vec<u8> {
+        let section = request.section(self.protocol.scheme());
+        let fields = section.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        self.encoder.encode(fields)
+    }
+
+    /// Sends a request with the first half of its content, and reads the answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_half_content(&mut self, request: &Request) -> Result<Response, Broken> {
+        let exchange = self.open(request)?;
+        let half = &request.content()[..request.content().len() / 2];
+        self.send_if_open(&frame(DATA, 0, exchange.id, half));
+        self.receive(exchange)
+    }
+
+    /// Reads to an orderly end of the connection, and opens no window meanwhile. With which code of
+    /// GOAWAY the server leaves (§6.8), the last of them if it says several.
+    ///
+    /// # Errors
+    /// It does not say one, or breaks off.
+    pub fn try_end(&mut self) -> Result<u32, Broken> {
+        let mut said = None;
+        loop {
+            match self.read_frame() {
+                Ok(frame) if frame.kind == GOAWAY => said = Some(code(&frame)?),
+                Ok(_) => {}
+                Err(Broken::Closed) => return said.ok_or(Broken::Closed),
+                Err(broken) => return Err(broken),
+            }
+        }
+    }
+}
+
+/// Of GOAWAY (§6.8).
+fn code(frame: &Frame) -> Result<u32, Broken> {
+    number(frame.payload.get(4..8).ok_or_else(|| malformed("§6.8: GOAWAY"))?)
+}

@@ -1,0 +1,52 @@
+//! Requests that stop in the middle.
+
+use super::{Answer, Http3, REQUEST_CANCELLED, head, lost, receive};
+use crate::client::Broken;
+use crate::client::http3::kind;
+use crate::client::quic::{at_once, frame};
+use crate::request::Request;
+use crate::response::Response;
+use quinn::{Connection, VarInt};
+
+impl Http3 {
+    /// Sends the head of a request up to the middle of its frame, and reads the answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[track_caller]
+    pub fn try_half_head(&self, request: &Request) -> Result<Response, Broken> {
+        let whole = head(request);
+        self.try_without_end(whole[..whole.len() / 2].to_vec())
+    }
+
+    /// The same with a whole head, and its content up to the middle of a frame.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    #[track_caller]
+    pub fn try_half_content(&self, request: &Request) -> Result<Response, Broken> {
+        let content = frame(kind::DATA, request.content());
+        self.try_without_end([&head(request)[..], &content[..content.len() / 2]].concat())
+    }
+
+    #[track_caller]
+    fn try_without_end(&self, bytes: Vec<u8>) -> Result<Response, Broken> {
+        let mut answer = Answer::new(false);
+        let connection = self.quic.connection().clone();
+        let (answer, outcome) = at_once(async move {
+            let outcome = stop(&connection, &bytes, &mut answer).await;
+            (answer, outcome)
+        })?;
+        self.judge(answer, outcome)
+    }
+}
+
+/// Sends bytes of a request, and nothing behind them before its answer is there.
+async fn stop(connection: &Connection, bytes: &[u8], answer: &mut Answer) -> Result<(), Broken> {
+    let opened = connection.open_bi().await;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
+    sender.write_all(bytes).await.map_err(|error| Broken::Failed(error.into()))?;
+    let outcome = receive(&mut receiver, answer).await;
+    let _stopped_already = sender.reset(VarInt::from_u32(REQUEST_CANCELLED));
+    outcome
+}
