@@ -363,9 +363,18 @@ local function strand(id, route, more, name)
     end
 end
 
+-- Work without a request, with a function of ours around it, as handlers have: what a call behind
+-- `return` fails with then has the place of that one, in whose stead it is told where work begins.
+local function beside(work)
+    return function(...)
+        work(...)
+    end
+end
+
 _G.pinion = pinion
 -- What answers pages of templates stands on this.
 return strand, {
+    beside = beside,
     closing = closing,
     guarded = guarded,
     handlers = handlers,
