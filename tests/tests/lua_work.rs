@@ -202,8 +202,9 @@ fn work_that_fails_behind_return_is_told_with_its_place() {
             assert_eq!(server.get(target).status, 200, "{target}");
         }
         for line in [2, 4, 5] {
-            let place = format!("beside requests: site.lua:{line}: in the work that begins here: ");
-            server.wait_for_line(0, |told| told.contains(&place));
+            let place = format!("/site.lua:{line}: in the work that begins here: bad argument");
+            let is_it = |told: &str| told.contains("beside requests: ") && told.contains(&place);
+            server.wait_for_line(0, is_it);
         }
     });
 }
