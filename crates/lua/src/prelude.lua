@@ -367,7 +367,8 @@ end
 -- `return` fails with then has the place of that one, in whose stead it is told where work begins.
 local function beside(work)
     return function(...)
-        work(...)
+        -- Called as a value, it has no name of ours on the stack.
+        select(1, work)(...)
     end
 end
 

@@ -387,6 +387,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
     // What has a place keeps it, and what is thrown without one is told as it is.
     let text = fails(room, "return function()\nerror('why') end");
     assert!(text.starts_with("work.lua:2: why\n") && !text.contains("begins here"), "{text}");
+    assert!(text.contains("\n\twork.lua:2: in function <work.lua:1>"), "{text}");
     let text = fails(room, "return function() return error('as it is', 0) end");
     assert!(text.starts_with("as it is\n") && text.contains("\n\twork.lua:1: "), "{text}");
 }
