@@ -5,7 +5,7 @@ use pinion_lua::pattern::{StepsLeft, install};
 
 /// Steps that an input may take: more than most comparisons below need. One that takes them all
 /// proves no more with many times as many, and a fuzzer learns to make many such.
-const STEPS: u64 = 40_000;
+const STEPS: u64 = 30_000;
 
 /// With more ways to try, Lua itself would not come to an end.
 const COMPARED_MAX_TRIES: usize = 5_000;
