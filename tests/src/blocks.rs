@@ -41,6 +41,48 @@ pub fn fenced_commands(text: &str) -> Vec<String> {
     commands
 }
 
+/// The routes that a script of a document has: methods, and patterns whose parameters have values.
+/// It is read as documents write it: one call in a line, names and patterns between quotes.
+#[must_use]
+pub fn routes(script: &str) -> Vec<(String, String)> {
+    let mut groups = vec![("pinion", String::new())];
+    let mut routes = Vec::new();
+    for line in script.lines().map(str::trim) {
+        let Some((called, arguments)) = line.split_once('(') else { continue };
+        let (local, called) = match called.split_once(" = ") {
+            Some((local, called)) => (local.trim_start_matches("local "), called),
+            None => ("", called),
+        };
+        let Some((owner, name)) = called.split_once('.') else { continue };
+        let Some((_, prefix)) = groups.iter().find(|(known, _)| *known == owner) else { continue };
+        let mut texts = arguments.split('"').skip(1).step_by(2);
+        let mut text = || texts.next().unwrap_or_default();
+        match name {
+            "group" => groups.push((local, format!("{prefix}{}", text()))),
+            "route" => routes.push((text().to_owned(), filled(prefix, text()))),
+            "any" => routes.push(("GET".to_owned(), filled(prefix, text()))),
+            "get" | "head" | "post" | "put" | "delete" | "patch" | "options" => {
+                routes.push((name.to_uppercase(), filled(prefix, text())));
+            }
+            _ => {}
+        }
+    }
+    routes
+}
+
+/// A path that a pattern matches.
+fn filled(prefix: &str, pattern: &str) -> String {
+    let parts = pattern.split('/').map(|part| match part.as_bytes().first() {
+        Some(b':') => SAMPLE,
+        Some(b'*') => "some/path",
+        _ => part,
+    });
+    format!("{prefix}{}", parts.collect::<Vec<_>>().join("/"))
+}
+
+/// What stands for `:name` in a path.
+pub const SAMPLE: &str = "you";
+
 /// The lines that stand behind a prompt on a page.
 #[must_use]
 pub fn shown_commands(page: &str) -> Vec<String> {
@@ -81,4 +123,31 @@ pub fn words(command: impl AsRef<str>) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::routes;
+
+    #[test]
+    fn routes_are_read_with_the_prefixes_of_their_groups() {
+        let script = r#"
+            pinion.get("/", function() return "get(\"/no\")" end)
+            pinion.any("/echo/*rest", function(req) return req.path end)
+            pinion.route("PURGE", "/cache", function(req, res) res:status(204) end)
+            local admin = pinion.group("/admin")
+            admin.use(function(req, res, next) return next() end)
+            local inner = admin.group("/inner")
+            inner.delete("/:name/x", function() end)
+            other.get("/elsewhere")
+        "#;
+        let expected = [
+            ("GET", "/"),
+            ("GET", "/echo/some/path"),
+            ("PURGE", "/cache"),
+            ("DELETE", "/admin/inner/you/x"),
+        ];
+        let expected = expected.map(|(method, path)| (method.to_owned(), path.to_owned()));
+        assert_eq!(routes(script), expected);
+    }
 }

@@ -3,9 +3,13 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::binary::{pinion, source_root};
-use pinion_tests::blocks::{CONFIGURATION, FILE, SCRIPT, fenced_commands, shown_commands, words};
+use pinion_tests::blocks::{
+    CONFIGURATION, FILE, SAMPLE, SCRIPT, fenced_commands, routes, shown_commands, words,
+};
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{program, stdout};
+use pinion_tests::request::Request;
+use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::tls::Pair;
 use rustix::process::Signal;
@@ -132,10 +136,34 @@ impl Reader {
         stdout(check.arg("check").current_dir(self.folder.path()));
     }
 
-    /// Writes the file and has it started.
+    /// Writes the file, has it checked and started, and asks all that it answers.
     fn writes_a_script(&self, text: &str) {
         self.folder.write(SCRIPT, text);
         stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
+        let (folder, path) = script(text);
+        folder.write("shown/some", "some\n");
+        folder.write(format!("data/{SAMPLE}.txt"), "some\n");
+        let mut routes = routes(text);
+        let mut site = path;
+        if routes.is_empty() {
+            // It is about pages: it stands around one.
+            site = folder.join("site");
+            folder.write("site/main.lua", text);
+            folder.write("site/index.dyn.html", "<p>#[[1 + 1]]</p>\n");
+            routes.push(("GET".to_owned(), "/".to_owned()));
+        }
+        let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro";
+        let start = Start::site(&site).working_in(folder.path());
+        let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
+        for (method, path) in &routes {
+            eprintln!("{}: {method} {path}", self.document.display());
+            let answer = server.exchange(&filled_in(method, path));
+            let is_well = (200..400).contains(&answer.status);
+            assert!(is_well, "{method} {path}: {}", answer.status);
+        }
+        let said = server.lines();
+        assert!(!said.iter().any(|line| is_error(line)), "{}", said.join("\n"));
+        server.stop();
     }
 
     /// Writes a file of a site; a server that watches it takes it up.
@@ -278,6 +306,29 @@ impl Reader {
             server.stop();
         }
     }
+}
+
+/// A request with all that the scripts of documents ask for: a password of theirs, and a form with
+/// a file in it.
+fn filled_in(method: &str, path: &str) -> Request {
+    const PART: &str = "--part\r\nContent-Disposition: form-data; name=";
+    let request = Request::new(method, path).field("Authorization", "Bearer secret");
+    if method != "POST" {
+        return request;
+    }
+    let form = format!(
+        "{PART}\"name\"\r\n\r\nyou\r\n{PART}\"password\"\r\n\r\nopen sesame\r\n\
+         {PART}\"photo\"; filename=\"a.png\"\r\n\r\nPNG\r\n--part--\r\n"
+    );
+    let mark = "multipart/form-data; boundary=part";
+    request.field("Content-Type", mark).body(form.as_bytes())
+}
+
+/// Whether a line of stderr is about something that has failed, of a script or else. What scripts
+/// write themselves has no name behind it.
+fn is_error(line: &str) -> bool {
+    let is_ours = line.starts_with("pinion: ") && !line.starts_with("pinion: lua: ");
+    is_ours || line.contains(" (id ")
 }
 
 fn copy_folder(from: &Path, to: &Path) {

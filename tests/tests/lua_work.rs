@@ -188,6 +188,27 @@ fn what_is_repeated_goes_on_whatever_one_run_does() {
     });
 }
 
+/// A call behind `return` leaves no line of its own in Lua; the first line of the log has a place
+/// all the same.
+#[test]
+fn work_that_fails_behind_return_is_told_with_its_place() {
+    let text = "local function fails() return pinion.codec.hex_encode({}) end
+        pinion.get('/spawn', function() pinion.spawn(function() return fails() end) end)
+        pinion.get('/send', function() pinion.send('news', 1) end)
+        pinion.on('news', function() return fails() end)
+        pinion.every(0.01, function() return fails() end)";
+    in_every_way(text, |server| {
+        for target in ["/spawn", "/send"] {
+            assert_eq!(server.get(target).status, 200, "{target}");
+        }
+        for line in [2, 4, 5] {
+            let place = format!("/site.lua:{line}: in the work that begins here: bad argument");
+            let is_it = |told: &str| told.contains("beside requests: ") && told.contains(&place);
+            server.wait_for_line(0, is_it);
+        }
+    });
+}
+
 #[test]
 fn what_is_cached_is_made_once() {
     in_every_way(SCRIPT, |server| {

@@ -363,9 +363,19 @@ local function strand(id, route, more, name)
     end
 end
 
+-- Work without a request, with a function of ours around it, as handlers have: what a call behind
+-- `return` fails with then has the place of that one, in whose stead it is told where work begins.
+local function beside(work)
+    return function(...)
+        -- Called as a value, it has no name of ours on the stack.
+        select(1, work)(...)
+    end
+end
+
 _G.pinion = pinion
 -- What answers pages of templates stands on this.
 return strand, {
+    beside = beside,
     closing = closing,
     guarded = guarded,
     handlers = handlers,

@@ -33,6 +33,8 @@ pub(crate) struct Host {
     pub(crate) work: Work,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
+    /// What work beside requests is put into.
+    pub(super) beside: RefCell<Option<Function>>,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
 }
@@ -81,6 +83,7 @@ impl Host {
             handlers: RefCell::default(),
             work: Work::default(),
             closing: RefCell::default(),
+            beside: RefCell::default(),
             has_started: Cell::default(),
         }
     }
@@ -221,6 +224,7 @@ pub(super) fn install(
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
     let (strand, parts): (Function, Table) = prelude.call(&table)?;
     host.closing.replace(parts.raw_get("closing")?);
+    host.beside.replace(parts.raw_get("beside")?);
     parts.raw_set("host", table)?;
     Ok((strand, parts))
 }

@@ -7,7 +7,7 @@
 
 use std::ops::{Deref, Range};
 
-use mlua::LuaString;
+use mlua::{BorrowedBytes, LuaString};
 
 /// Numbers that may stand in front: those of [`STAMP_BYTES`] digits. A VM collects its garbage
 /// before it comes round.
@@ -30,21 +30,21 @@ impl Text {
 
     /// What goes to the client.
     #[inline]
-    pub(crate) fn as_bytes(&self) -> impl Deref<Target = [u8]> + '_ {
+    pub(crate) fn as_bytes(&self) -> impl Deref<Target = [u8]> {
         Written { all: self.text.as_bytes(), from: if self.is_stamped { STAMP_BYTES } else { 0 } }
     }
 }
 
-struct Written<All> {
-    all: All,
+struct Written {
+    all: BorrowedBytes,
     from: usize,
 }
 
-impl<All: Deref<Target: AsRef<[u8]>>> Deref for Written<All> {
+impl Deref for Written {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.all.as_ref().get(self.from..).unwrap_or_default()
+        self.all.get(self.from..).unwrap_or_default()
     }
 }

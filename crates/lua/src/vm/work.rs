@@ -100,6 +100,10 @@ impl Host {
         letter: Option<Arc<Letter>>,
     ) -> Result<Outcome<TaskId>> {
         let origin = Origin::of(&work);
+        let work = match &*self.beside.borrow() {
+            Some(beside) => beside.call(work)?,
+            None => work,
+        };
         let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();

@@ -360,15 +360,34 @@ fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
 #[test]
 fn work_beside_requests_is_told_by_where_it_begins() {
     let room = &mut site("");
-    let work = "return function()\nreturn pinion.codec.hex_encode({}) end";
-    let work: Function = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");
-    let begun = room.vm.host().spawn(&room.vm.lua, work, Bond::Own, None);
-    let id = begun.expect("begun").0.expect("a place");
-    let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
-    let mut left = Left::default();
-    let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
-    let Step::Failed(Fault::Error(text)) = step else { panic!("no error") };
-    assert!(text.contains("error converting Lua table"), "{text}");
-    assert!(text.contains("work.lua:1: the work begins here"), "{text}");
-    room.vm.host().end(id);
+    let fails = |room: &mut Room, work: &str| {
+        let work = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");
+        let begun = room.vm.host().spawn(&room.vm.lua, work, Bond::Own, None);
+        let id = begun.expect("begun").0.expect("a place");
+        let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
+        let mut left = Left::default();
+        let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
+        room.vm.host().end(id);
+        let Step::Failed(Fault::Error(text)) = step else { panic!("no error") };
+        text
+    };
+    let codec = "return function()\nreturn pinion.codec.hex_encode({}) end";
+    let helper = "local function helps() return pinion.sleep('x') end
+        return function() return helps() end";
+    for (work, line, why) in [
+        (codec, 1, "bad argument #1: error converting Lua table"),
+        (helper, 2, "sleep takes a number of seconds"),
+    ] {
+        let text = fails(room, work);
+        let begins = format!("work.lua:{line}: in the work that begins here: {why}");
+        assert!(text.starts_with(&begins), "{text}");
+        assert!(text.contains(&format!("\n\twork.lua:{line}: the work begins here")), "{text}");
+        assert!(!text.contains("pinion:"), "{text}");
+    }
+    // What has a place keeps it, and what is thrown without one is told as it is.
+    let text = fails(room, "return function()\nerror('why') end");
+    assert!(text.starts_with("work.lua:2: why\n") && !text.contains("begins here"), "{text}");
+    assert!(text.contains("\n\twork.lua:2: in function <work.lua:1>"), "{text}");
+    let text = fails(room, "return function() return error('as it is', 0) end");
+    assert!(text.starts_with("as it is\n") && text.contains("\n\twork.lua:1: "), "{text}");
 }
