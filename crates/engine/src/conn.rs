@@ -123,8 +123,13 @@ pub(crate) struct Conn {
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
     pub(crate) deadline_ms: u64,
-    /// Exchanges and streams begun on it.
-    pub(crate) begun: u64,
+    /// What it watched before a send that the kernel works on. A send that has nothing to do with
+    /// what the peer should do, such as the answer to a PING, gives no more time for that.
+    put_off: Watch,
+    /// … and the lower half of its deadline, which is less than 24 days away.
+    put_off_until: u32,
+    /// Exchanges and streams begun on it; from 0 again after 2^32.
+    pub(crate) begun: u32,
     /// Index of its output queue.
     pub(crate) output: u32,
     /// How much of `stash` was looked through for the end of a head already.
@@ -138,7 +143,7 @@ pub(crate) struct Conn {
     /// [`Self::weigh_input`].
     pub(crate) content_balance: i16,
     /// Bytes dropped while lingering, or of a body nobody wants.
-    pub(crate) dropped: u64,
+    pub(crate) dropped: u32,
     /// Input that cannot be used yet.
     pub(crate) stash: Stash,
     pub(crate) body: BodyReader,
@@ -168,6 +173,8 @@ impl Conn {
             owes_sent: false,
             watch: Watch::Nothing,
             deadline_ms: u64::MAX,
+            put_off: Watch::Nothing,
+            put_off_until: 0,
             begun: 0,
             output: NO_OUTPUT,
             scanned: 0,
@@ -269,7 +276,7 @@ impl Conn {
     /// The number in its address of what was begun last.
     #[inline]
     pub(crate) fn exchange_number(&self) -> u32 {
-        self.begun as u32
+        self.begun
     }
 
     /// The kernel takes no output at the moment.
@@ -293,8 +300,43 @@ impl Conn {
     /// send that the peer does not take is not excused by what it sends.
     #[inline]
     pub(crate) fn received(&mut self) {
+        self.put_off = Watch::Nothing;
         if self.watch != Watch::Send {
             self.watch = Watch::Nothing;
+        }
+    }
+
+    /// An exchange or a stream begins.
+    #[inline]
+    pub(crate) fn begins_one(&mut self) {
+        self.begun = self.begun.wrapping_add(1);
+    }
+
+    /// Content has had room in a window of the peer's.
+    #[inline]
+    pub(crate) fn found_window(&mut self) {
+        for watch in [&mut self.watch, &mut self.put_off] {
+            if *watch == Watch::Window {
+                *watch = Watch::Nothing;
+            }
+        }
+    }
+
+    /// Sets what the deadline watches, from now on; what a send had put off goes on.
+    #[inline]
+    pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) {
+        let before = std::mem::replace(&mut self.watch, watch);
+        let deadline_ms = now_ms.saturating_add(watch.patience_ms(settings));
+        let before_ms = std::mem::replace(&mut self.deadline_ms, deadline_ms);
+        if watch != Watch::Send {
+            let put_off = std::mem::replace(&mut self.put_off, Watch::Nothing);
+            if watch == put_off {
+                let left_ms = self.put_off_until.wrapping_sub(now_ms as u32) as i32;
+                self.deadline_ms = now_ms.saturating_add_signed(left_ms.into());
+            }
+        } else if before_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
+            self.put_off = before;
+            self.put_off_until = before_ms as u32;
         }
     }
 
@@ -426,5 +468,27 @@ mod tests {
         assert_eq!(conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10), None);
         let small = [(); 2].map(|()| conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10));
         assert!(small.contains(&Some(false)), "{small:?}");
+    }
+
+    /// Else a PING now and then, whose answer is sent, would put off each end.
+    #[test]
+    fn a_send_gives_no_more_time_for_what_the_peer_should_do() {
+        let settings = Settings::default();
+        for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
+            let mut conn = Conn::empty(0);
+            let begin = |conn: &mut Conn, watch, after_ms| {
+                conn.begin_watch(watch, now_ms + after_ms, &settings);
+                conn.deadline_ms - now_ms
+            };
+            let idle = begin(&mut conn, Watch::Idle, 0);
+            assert_eq!(idle, settings.idle_ms);
+            assert_eq!(begin(&mut conn, Watch::Send, 5), 5 + SEND_STALL_MS);
+            assert_eq!(begin(&mut conn, Watch::Idle, 20), idle);
+            begin(&mut conn, Watch::Send, 30);
+            assert_eq!(begin(&mut conn, Watch::Head, 40), 40 + settings.head_ms, "another");
+            begin(&mut conn, Watch::Send, 50);
+            conn.received();
+            assert_eq!(begin(&mut conn, Watch::Head, 60), 60 + settings.head_ms, "it has come");
+        }
     }
 }

@@ -363,12 +363,10 @@ impl Core {
             return;
         }
         if watch != conn.watch {
-            conn.watch = watch;
+            conn.begin_watch(watch, self.now.monotonic_ms, &self.settings);
             if let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
                 conn.progress = progress;
             }
-            let patience_ms = watch.patience_ms(&self.settings);
-            conn.deadline_ms = self.now.monotonic_ms.saturating_add(patience_ms);
         }
         let asked = conn.exchange.deadline_ms;
         let deadline = if asked > 0 { conn.deadline_ms.min(asked) } else { conn.deadline_ms };

@@ -161,7 +161,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Closes the connections between two requests that have had so many as `which` says.
-    fn close_idle(&mut self, which: impl Fn(u64) -> bool) {
+    fn close_idle(&mut self, which: impl Fn(u32) -> bool) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;

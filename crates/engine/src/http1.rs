@@ -52,7 +52,7 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
             Phase::Handshake | Phase::Http3 | Phase::Answer => return at,
             Phase::Raw => raw(app, core, slot, rest),
             Phase::Linger => {
-                drop_input(core, slot, rest.len() as u64);
+                drop_input(core, slot, rest.len());
                 return input.len();
             }
             Phase::Closing => return input.len(),
@@ -100,12 +100,11 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let draining = core.ending != Ending::No;
     let conn = core.conns.get(slot);
     conn.received();
-    conn.begun += 1;
+    conn.begins_one();
     // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
     // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
     let tunnel = head.method == Method::Connect;
-    let may_stay =
-        !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < u64::from(last));
+    let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < last);
     conn.client_closes = !head.keep_alive;
     conn.exchange = ExchangeState {
         stage: Stage::Open,
@@ -143,7 +142,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         }
         Stage::Upgraded => {
             conn.phase = Phase::Raw;
-            conn.begun += 1;
+            conn.begins_one();
             conn.exchange = ExchangeState::of_stream(conn.ended);
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             after_raw(core, slot);
@@ -197,8 +196,8 @@ fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize
         Step::End(section) => body_end(app, core, slot, section),
         Step::Data(data) if discard => {
             core.content_bytes += data.len();
-            conn.dropped += data.len() as u64;
-            if conn.dropped > BODY_DISCARD_MAX_BYTES {
+            conn.dropped = conn.dropped.saturating_add(data.len() as u32);
+            if u64::from(conn.dropped) > BODY_DISCARD_MAX_BYTES {
                 conn.end(true);
             }
         }
@@ -335,12 +334,12 @@ fn answer_last<A: App>(
 
 /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
 /// sends more nevertheless may not be done with that.
-pub(crate) fn drop_input(core: &mut Core, slot: Slot, bytes: u64) {
-    core.content_bytes += bytes as usize;
+pub(crate) fn drop_input(core: &mut Core, slot: Slot, bytes: usize) {
+    core.content_bytes += bytes;
     let conn = core.conns.get(slot);
     conn.linger |= bytes > 0 && conn.close_when_sent && !conn.ended;
-    conn.dropped += bytes;
-    if conn.dropped > LINGER_MAX_BYTES {
+    conn.dropped = conn.dropped.saturating_add(bytes as u32);
+    if u64::from(conn.dropped) > LINGER_MAX_BYTES {
         conn.exchange.stage = Stage::Aborted;
     }
 }

@@ -28,7 +28,7 @@ use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
 
 use crate::app::{App, Gone};
 use crate::backend::Slot;
-use crate::conn::{Phase, Watch};
+use crate::conn::{Conn, Phase, Watch};
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
@@ -292,6 +292,17 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
     http3.write_control();
 }
 
+/// Has a deadline begin anew when what it watches has gone on. A window is found shut as soon as
+/// QUIC was given what it takes, and that leaves by and by.
+pub(crate) fn watch_anew(conn: &mut Conn) {
+    let (watch, before) = (conn.watch, conn.progress);
+    if matches!(watch, Watch::Window | Watch::Last)
+        && conn.http3().is_some_and(|http3| http3.progress(watch) > before)
+    {
+        conn.watch = Watch::Nothing;
+    }
+}
+
 /// What the deadline watched has not come. With a code the connection is to be closed with it.
 #[cold]
 pub(crate) fn stalled<A: App>(
@@ -301,7 +312,6 @@ pub(crate) fn stalled<A: App>(
     watch: Watch,
 ) -> Option<ErrorCode> {
     let conn = core.conns.get(slot);
-    let progress = conn.progress;
     let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
     match watch {
         Watch::Body => request::content_stalled(app, core, slot),
@@ -313,7 +323,6 @@ pub(crate) fn stalled<A: App>(
             }
         }
         Watch::Quiet => http3.quic.ping(),
-        Watch::Window | Watch::Last if http3.progress(watch) > progress => {}
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);

@@ -26,7 +26,7 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
         Protocol::Http(_) => conn.phase = Phase::Preface,
         Protocol::Raw => {
             conn.phase = Phase::Raw;
-            conn.begun += 1;
+            conn.begins_one();
             conn.exchange = ExchangeState::of_stream(conn.ended);
             app.raw(RawEvent::Open, &mut RawStream { core, slot });
             http1::after_raw(core, slot);

@@ -39,7 +39,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     core.opening = buffer;
     match taken {
         Ok(0) => {}
-        Ok(unread_bytes) => http1::drop_input(core, slot, unread_bytes as u64),
+        Ok(unread_bytes) => http1::drop_input(core, slot, unread_bytes),
         Err(_) => faulty(core, slot),
     }
     let is_ended = session.is_ended();

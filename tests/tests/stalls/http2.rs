@@ -13,12 +13,14 @@ use std::time::Duration;
 
 pub(crate) const ALL: &[Stall] = &[
     idle_after_an_answer,
+    idle_but_for_pings,
     half_a_frame,
     half_a_head,
     half_a_head_beside_a_request,
     half_a_content,
     half_a_content_behind_half_an_answer,
     shut_windows,
+    shut_windows_beside_pings,
     unread_answers,
     slow_but_steady,
 ];
@@ -57,6 +59,27 @@ fn idle_after_an_answer(server: &Server) {
     let mut client = patient(server);
     is_home(&mut client);
     ends(&mut client, NO_ERROR);
+}
+
+/// A connection without a request is idle, whatever else is said on it.
+fn idle_but_for_pings(server: &Server) {
+    let mut client = patient(server);
+    is_home(&mut client);
+    assert_eq!(left_beside_pings(&mut client), NO_ERROR);
+}
+
+/// Asks once a second whether the server is there, until it leaves; with which code it does.
+#[track_caller]
+fn left_beside_pings(client: &mut Http2) -> u32 {
+    let mut rounds = 0..LONG_ROUNDS;
+    let broken = rounds.find_map(|_| {
+        thread::sleep(Duration::from_secs(1));
+        client.try_ping().err()
+    });
+    match broken {
+        Some(Broken::GivenUp(code)) => code.try_into().expect("32 bits"),
+        other => panic!("it does not leave: {other:?}"),
+    }
 }
 
 fn half_a_frame(server: &Server) {
@@ -100,6 +123,12 @@ fn shut_windows(server: &Server) {
     let mut client = patient(server);
     client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
     ends(&mut client, ENHANCE_YOUR_CALM);
+}
+
+fn shut_windows_beside_pings(server: &Server) {
+    let mut client = patient(server);
+    client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
+    assert_eq!(left_beside_pings(&mut client), ENHANCE_YOUR_CALM);
 }
 
 /// The windows are open, but nobody reads what the server sends.

@@ -44,8 +44,8 @@ fn is_home(client: &Http3) {
 #[track_caller]
 fn end(client: &Http3) -> Result<u64, ConnectionError> {
     let connection = client.quic().connection();
-    // A shut window has its 90 seconds twice where frames have left since the first began.
-    let ended = (0..4).find_map(|_| wait(connection.closed()).ok()).expect("it is still open");
+    // A shut window has 90 seconds.
+    let ended = (0..2).find_map(|_| wait(connection.closed()).ok()).expect("it is still open");
     match ended {
         ConnectionError::ApplicationClosed(close) => Ok(close.error_code.into_inner()),
         other => Err(other),

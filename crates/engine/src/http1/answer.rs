@@ -148,7 +148,7 @@ fn connection_fields(core: &mut Core, slot: Slot) -> ConnectionFields {
         return ConnectionFields::Stay;
     }
     let settings = &core.settings;
-    let left = |max: u32| u64::from(max).saturating_sub(conn.begun) as u32;
+    let left = |max: u32| max.saturating_sub(conn.begun);
     let max_requests = settings.requests_per_connection.map(left);
     ConnectionFields::KeepAlive { timeout_seconds: (settings.idle_ms / 1000) as u32, max_requests }
 }

@@ -3,7 +3,7 @@
 
 use super::Http2;
 use crate::backend::Slot;
-use crate::conn::{Conn, Watch};
+use crate::conn::Conn;
 use crate::core::Core;
 use crate::exchange::Stage;
 use crate::limits::FRAMED_MAX_BYTES;
@@ -26,10 +26,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
             return true;
         }
         moved = true;
-        let conn = core.conns.get(slot);
-        if conn.watch == Watch::Window {
-            conn.watch = Watch::Nothing;
-        }
+        core.conns.get(slot).found_window();
         finish(core, slot, id);
     }
 }

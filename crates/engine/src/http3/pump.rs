@@ -9,7 +9,6 @@ use quinn_proto::{Connection, StreamId, WriteError};
 use super::{Http3, Open, number, var_int};
 use crate::app::{App, Gone};
 use crate::backend::Slot;
-use crate::conn::Watch;
 use crate::core::Core;
 use crate::exchange::Stage;
 use crate::handover::piece;
@@ -58,8 +57,8 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     core.turns = waiting;
     let conn = core.conns.get(slot);
     let after = conn.http3().map_or(0, |http3| http3.queued_bytes);
-    if after < before && conn.watch == Watch::Window {
-        conn.watch = Watch::Nothing;
+    if after < before {
+        conn.found_window();
     }
 }
 

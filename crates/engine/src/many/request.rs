@@ -54,8 +54,8 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.received();
-    conn.begun += 1;
-    let is_last = last_allowed.is_some_and(|last| conn.begun >= u64::from(last));
+    conn.begins_one();
+    let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
     let Some(stream) = conn.many.as_mut().and_then(|many| many.own(id)) else {
         return false;
     };

@@ -374,6 +374,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.transmit(slot, now) {
             self.quic_over(slot);
         } else if self.core.conns.get(slot).phase == Phase::Http3 {
+            http3::watch_anew(self.core.conns.get(slot));
             self.core.watch(slot);
         }
     }

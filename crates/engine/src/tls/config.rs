@@ -59,9 +59,9 @@ impl ClientAuthorities {
     }
 }
 
-/// Whether a certificate can let anybody in: as an authority, or itself, when nobody else has signed
-/// it. With that of a client or a server alone, given by mistake, all would be refused, and would
-/// not be told why.
+/// Whether a certificate can let anybody in: as an authority, or itself, when nobody else has
+/// signed it. With that of a client or a server alone, given by mistake, all would be refused, and
+/// would not be told why.
 fn vouches(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| {
         certificate.is_ca() || certificate.subject() == certificate.issuer()

@@ -1,6 +1,6 @@
 //! Clients that stop in the middle, and what the server says of it.
 
-use super::{DATA, END_STREAM, Frame, GOAWAY, HEADERS, Http2, frame, malformed, number};
+use super::{ACK, DATA, END_STREAM, Frame, GOAWAY, HEADERS, Http2, PING, frame, malformed, number};
 use crate::client::Broken;
 use crate::request::Request;
 use crate::response::Response;
@@ -43,6 +43,22 @@ impl Http2 {
         let half = &request.content()[..request.content().len() / 2];
         self.send_if_open(&frame(DATA, 0, exchange.id, half));
         self.receive(exchange)
+    }
+
+    /// Asks whether the server is there, without a request.
+    ///
+    /// # Errors
+    /// It leaves, or the connection has ended.
+    pub fn try_ping(&mut self) -> Result<(), Broken> {
+        self.send_if_open(&frame(PING, 0, 0, b"is there"));
+        loop {
+            let frame = self.read_frame()?;
+            match (frame.kind, frame.flags) {
+                (PING, ACK) => return Ok(()),
+                (GOAWAY, _) => return Err(Broken::GivenUp(code(&frame)?.into())),
+                _ => {}
+            }
+        }
     }
 
     /// Reads to an orderly end of the connection, and opens no window meanwhile. With which code of
