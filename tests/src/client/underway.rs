@@ -121,7 +121,9 @@ impl Client {
                 connection.send(chunk(piece));
                 Ok(())
             }
-            (Client::Http2(connection), Way::Http2(stream)) => connection.try_send(*stream, piece),
+            (Client::Http2(connection), Way::Http2(stream)) => {
+                connection.try_send_piece(*stream, piece)
+            }
             (Client::Http3(_), Way::Http3(part)) => part.try_send(piece),
             _ => panic!("{ANOTHER}"),
         });

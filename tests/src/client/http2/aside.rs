@@ -37,7 +37,7 @@ impl Http2 {
     ///
     /// # Errors
     /// Why the server does not take it.
-    pub fn try_send(&mut self, stream: u32, piece: &[u8]) -> Result<(), Broken> {
+    pub fn try_send_piece(&mut self, stream: u32, piece: &[u8]) -> Result<(), Broken> {
         let mut exchange = self.take_back(stream);
         let sent = self.send_piece(&mut exchange, piece, 0);
         self.aside.push(exchange);
