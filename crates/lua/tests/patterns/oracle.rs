@@ -5,10 +5,10 @@ use pinion_lua::pattern::{StepsLeft, install};
 
 /// Steps that an input may take: more than most comparisons below need. One that takes them all
 /// proves no more with many times as many, and a fuzzer learns to make many such.
-const STEPS: u64 = 30_000;
+const STEPS: u64 = 100_000;
 
 /// With more ways to try, Lua itself would not come to an end.
-const COMPARED_MAX_TRIES: usize = 5_000;
+const COMPARED_MAX_TRIES: usize = 10_000;
 /// Bytes of a subject that is compared, for the same reason.
 const COMPARED_MAX_BYTES: usize = 64;
 
