@@ -103,6 +103,18 @@ pinion.get("/made-endless", function()
     local is_well, why = pcall(pinion.cached, "endless", 60, function() while true do end end)
     return why
 end)
+local asking = { a = "b", b = "c", c = "a", itself = "itself" }
+local function made_by_asking(key)
+    local value = pinion.cached(key, 60, function()
+        pinion.sleep(0.001)
+        return made_by_asking(asking[key])
+    end)
+    return value
+end
+pinion.get("/circle/:key", function(req)
+    local is_well, why = pcall(made_by_asking, req.params.key)
+    return tostring(is_well) .. why:match(": (.*)$")
+end)
 pinion.post("/password", function(req)
     local stored = assert(pinion.password.hash(req:body()))
     local right, wrong = pinion.gather(
@@ -222,6 +234,11 @@ fn what_is_cached_is_made_once() {
         assert_eq!(server.get("/made-anew").text(), "12");
         assert_eq!(server.get("/made-wrong").text(), "false no value, a value");
         assert!(server.get("/made-endless").text().contains("the log says why"));
+        // Nobody waits for what waits for him.
+        for key in ["itself", "a", "b"] {
+            let circle = format!("falsewhat makes the cached value \"{key}\" asks for it itself");
+            assert_eq!(server.get(&format!("/circle/{key}")).text(), circle);
+        }
     });
 }
 

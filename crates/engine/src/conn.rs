@@ -91,6 +91,13 @@ impl Watch {
             Watch::Linger => LINGER_MS,
         }
     }
+
+    /// Whether it watches what the connection does beside all else. When that is over, what was
+    /// watched before goes on, unless what it waited for has come.
+    #[inline]
+    fn puts_off(self) -> bool {
+        matches!(self, Watch::Send | Watch::Head)
+    }
 }
 
 /// One connection.
@@ -123,8 +130,8 @@ pub(crate) struct Conn {
     pub(crate) watch: Watch,
     /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
     pub(crate) deadline_ms: u64,
-    /// What it watched before a send that the kernel works on. A send that has nothing to do with
-    /// what the peer should do, such as the answer to a PING, gives no more time for that.
+    /// What it watched before something that has nothing to do with what the peer should do, such
+    /// as half a PING or the answer to one: that gives no more time for it.
     put_off: Watch,
     /// … and the lower half of its deadline, which is less than 24 days away.
     put_off_until: u32,
@@ -292,7 +299,7 @@ impl Conn {
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
         if bytes > 0 && self.watch == Watch::Send {
-            self.watch = Watch::Nothing;
+            self.watch_nothing();
         }
     }
 
@@ -302,7 +309,7 @@ impl Conn {
     pub(crate) fn received(&mut self) {
         self.put_off = Watch::Nothing;
         if self.watch != Watch::Send {
-            self.watch = Watch::Nothing;
+            self.watch_nothing();
         }
     }
 
@@ -315,28 +322,54 @@ impl Conn {
     /// Content has had room in a window of the peer's.
     #[inline]
     pub(crate) fn found_window(&mut self) {
-        for watch in [&mut self.watch, &mut self.put_off] {
-            if *watch == Watch::Window {
-                *watch = Watch::Nothing;
-            }
+        if self.watch == Watch::Window {
+            self.watch_nothing();
+        }
+        if self.put_off == Watch::Window {
+            self.put_off = Watch::Nothing;
         }
     }
 
-    /// Sets what the deadline watches, from now on; what a send had put off goes on.
+    /// Has the deadline watch this, from now on; what was put off for a while goes on. Says whether
+    /// it watched something else.
     #[inline]
-    pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) {
+    pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
+        if watch == Watch::Nothing {
+            self.put_off = Watch::Nothing;
+        }
+        if watch == self.watch {
+            return false;
+        }
         let before = std::mem::replace(&mut self.watch, watch);
         let deadline_ms = now_ms.saturating_add(watch.patience_ms(settings));
         let before_ms = std::mem::replace(&mut self.deadline_ms, deadline_ms);
-        if watch != Watch::Send {
+        if !watch.puts_off() {
             let put_off = std::mem::replace(&mut self.put_off, Watch::Nothing);
             if watch == put_off {
                 let left_ms = self.put_off_until.wrapping_sub(now_ms as u32) as i32;
                 self.deadline_ms = now_ms.saturating_add_signed(left_ms.into());
             }
-        } else if before_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
+        } else if !before.puts_off() && before_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
             self.put_off = before;
             self.put_off_until = before_ms as u32;
+        }
+        true
+    }
+
+    /// Has the deadline watch nothing, until it is known what is next; returns what it watched.
+    #[inline]
+    pub(crate) fn watch_nothing(&mut self) -> Watch {
+        self.deadline_ms = u64::MAX;
+        std::mem::replace(&mut self.watch, Watch::Nothing)
+    }
+
+    /// When something has to be done, in milliseconds: its own deadline or that of the application
+    /// is over; `u64::MAX` is never.
+    #[inline]
+    pub(crate) fn next_deadline_ms(&self) -> u64 {
+        match self.exchange.deadline_ms {
+            0 => self.deadline_ms,
+            asked_ms => self.deadline_ms.min(asked_ms),
         }
     }
 
@@ -470,25 +503,80 @@ mod tests {
         assert!(small.contains(&Some(false)), "{small:?}");
     }
 
-    /// Else a PING now and then, whose answer is sent, would put off each end.
-    #[test]
-    fn a_send_gives_no_more_time_for_what_the_peer_should_do() {
+    /// A connection whose deadlines begin at any time, even when 32 bits of milliseconds are over.
+    fn at_any_time(test: impl Fn(&mut Conn, &dyn Fn(&mut Conn, Watch, u64) -> u64)) {
         let settings = Settings::default();
         for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
-            let mut conn = Conn::empty(0);
             let begin = |conn: &mut Conn, watch, after_ms| {
                 conn.begin_watch(watch, now_ms + after_ms, &settings);
-                conn.deadline_ms - now_ms
+                conn.deadline_ms.saturating_sub(now_ms)
             };
-            let idle = begin(&mut conn, Watch::Idle, 0);
-            assert_eq!(idle, settings.idle_ms);
-            assert_eq!(begin(&mut conn, Watch::Send, 5), 5 + SEND_STALL_MS);
-            assert_eq!(begin(&mut conn, Watch::Idle, 20), idle);
-            begin(&mut conn, Watch::Send, 30);
-            assert_eq!(begin(&mut conn, Watch::Head, 40), 40 + settings.head_ms, "another");
-            begin(&mut conn, Watch::Send, 50);
-            conn.received();
-            assert_eq!(begin(&mut conn, Watch::Head, 60), 60 + settings.head_ms, "it has come");
+            test(&mut Conn::empty(0), &begin);
         }
+    }
+
+    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of one.
+    #[test]
+    fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|conn, begin| {
+            assert_eq!(begin(conn, Watch::Idle, 0), idle_ms);
+            assert_eq!(begin(conn, Watch::Send, 5), 5 + SEND_STALL_MS);
+            assert_eq!(begin(conn, Watch::Idle, 20), idle_ms);
+            assert_eq!(begin(conn, Watch::Head, 30), 30 + head_ms);
+            assert_eq!(begin(conn, Watch::Idle, 40), idle_ms);
+            // One behind the other, and some of it has left.
+            begin(conn, Watch::Send, 50);
+            begin(conn, Watch::Head, 60);
+            begin(conn, Watch::Send, 70);
+            conn.sent(1);
+            begin(conn, Watch::Send, 80);
+            conn.sent(1);
+            assert_eq!(begin(conn, Watch::Idle, 90), idle_ms);
+            begin(conn, Watch::Send, 100);
+            assert_eq!(begin(conn, Watch::Body, 110), 110 + BODY_STALL_MS, "another");
+        });
+    }
+
+    #[test]
+    fn what_has_come_gives_new_time_for_the_next() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|conn, begin| {
+            for between in [Watch::Send, Watch::Head] {
+                begin(conn, Watch::Idle, 0);
+                begin(conn, between, 10);
+                conn.received();
+                assert_eq!(begin(conn, Watch::Idle, 20), 20 + idle_ms);
+                begin(conn, Watch::Window, 30);
+                begin(conn, between, 40);
+                conn.found_window();
+                assert_eq!(begin(conn, Watch::Window, 50), 50 + WINDOW_STALL_MS);
+                begin(conn, Watch::Idle, 60);
+                begin(conn, between, 70);
+                begin(conn, Watch::Nothing, 80);
+                assert_eq!(begin(conn, Watch::Idle, 90), 90 + idle_ms, "there was a request");
+            }
+            begin(conn, Watch::Send, 100);
+            conn.received();
+            assert_eq!(begin(conn, Watch::Head, 110), 110 + head_ms);
+        });
+    }
+
+    /// Else the application would be asked over and over, each tick of the wheel.
+    #[test]
+    fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
+        const ASKED_MS: u64 = 1 << 50;
+        at_any_time(|conn, begin| {
+            conn.exchange.deadline_ms = ASKED_MS;
+            begin(conn, Watch::Nothing, 0);
+            assert_eq!(conn.next_deadline_ms(), ASKED_MS);
+            begin(conn, Watch::Body, 0);
+            assert!(conn.next_deadline_ms() < ASKED_MS);
+            conn.received();
+            assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the content");
+            begin(conn, Watch::Send, 10);
+            conn.sent(1);
+            assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the answer");
+        });
     }
 }

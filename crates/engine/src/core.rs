@@ -359,21 +359,16 @@ impl Core {
     pub(crate) fn watch(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);
         let watch = conn.wanted_watch();
-        if watch == conn.watch && conn.exchange.deadline_ms == 0 {
+        let is_new = conn.begin_watch(watch, self.now.monotonic_ms, &self.settings);
+        if !is_new && conn.exchange.deadline_ms == 0 {
             return;
         }
-        if watch != conn.watch {
-            conn.begin_watch(watch, self.now.monotonic_ms, &self.settings);
-            if let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
-                conn.progress = progress;
-            }
+        if is_new && let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
+            conn.progress = progress;
         }
-        let asked = conn.exchange.deadline_ms;
-        let deadline = if asked > 0 { conn.deadline_ms.min(asked) } else { conn.deadline_ms };
-        if deadline == u64::MAX {
-            self.wheel.cancel(slot);
-        } else {
-            self.wheel.arm(slot, deadline);
+        match conn.next_deadline_ms() {
+            u64::MAX => self.wheel.cancel(slot),
+            deadline_ms => self.wheel.arm(slot, deadline_ms),
         }
     }
 }

@@ -299,7 +299,7 @@ pub(crate) fn watch_anew(conn: &mut Conn) {
     if matches!(watch, Watch::Window | Watch::Last)
         && conn.http3().is_some_and(|http3| http3.progress(watch) > before)
     {
-        conn.watch = Watch::Nothing;
+        conn.watch_nothing();
     }
 }
 

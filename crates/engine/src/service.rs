@@ -424,7 +424,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             return;
         }
-        let watch = std::mem::replace(&mut conn.watch, Watch::Nothing);
+        let watch = conn.watch_nothing();
         match watch {
             Watch::Nothing => {}
             _ if conn.http3().is_some() => {

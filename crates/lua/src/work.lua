@@ -77,6 +77,8 @@ end
 
 -- A value that is made once in so many seconds, by the first who asks for it; the others wait.
 local cache, cache_keys, cache_next = {}, {}, 1
+-- What each piece of work makes. Nobody takes out one that was ended when all who asked had gone.
+local making = setmetatable({}, { __mode = "v" })
 
 local function remember(key, entry)
     -- The oldest goes, whoever asks for it again has it made again.
@@ -103,9 +105,14 @@ function pinion.cached(key, seconds, produce)
         error("cached takes a key, a number of seconds and a function", 2)
     end
     check_function(produce, "cached")
-    local entry = cache[key]
-    if entry and not entry.until_ms and entry.maker == host.current() then
-        error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
+    local entry, own = cache[key], host.current()
+    -- Around a circle nothing would ever be made.
+    local asked = entry
+    while asked and not asked.until_ms do
+        if asked.maker == own then
+            error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
+        end
+        asked = asked.asks_for
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
@@ -115,10 +122,19 @@ function pinion.cached(key, seconds, produce)
             entry.until_ms = is_well and host.now_ms() + seconds * 1000 or 0
         end))
         remember(key, entry)
+        making[entry.maker] = entry
+    end
+    local made_by_us = making[own]
+    if made_by_us then
+        made_by_us.asks_for = entry
     end
     while not entry.until_ms and host.watch(entry.maker) do
         wait("wake")
     end
+    if made_by_us then
+        made_by_us.asks_for = nil
+    end
+    making[entry.maker] = nil
     if not entry.until_ms then
         -- It was ended over its budget.
         entry.until_ms, entry.why = 0, { "what makes this value was ended; the log says why" }

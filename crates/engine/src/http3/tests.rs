@@ -152,7 +152,7 @@ impl Pair {
     /// and what the test does next.
     fn begin_watch(&mut self, slot: Slot, watch: Watch, patience_ms: u64) {
         let core = &mut self.worker.core;
-        core.conns.get(slot).watch = Watch::Nothing;
+        core.conns.get(slot).watch_nothing();
         core.watch(slot);
         let conn = core.conns.get(slot);
         assert_eq!(conn.watch, watch);
