@@ -25,6 +25,28 @@ function pinion.spawn(work)
     begun(host.after(work))
 end
 
+-- What each task waits for, other tasks. Who waits holds the table, so nothing stays of one that was
+-- ended meanwhile.
+local awaited = setmetatable({}, { __mode = "v" })
+
+-- Whether a task waits for another one, by way of others too.
+local function leads_to(from, to)
+    local seen, found, at = { [from] = true }, { from }, 1
+    while found[at] do
+        if found[at] == to then
+            return true
+        end
+        local ids = awaited[found[at]]
+        for each = 1, ids and #ids or 0 do
+            if not seen[ids[each]] then
+                seen[ids[each]], found[#found + 1] = true, ids[each]
+            end
+        end
+        at = at + 1
+    end
+    return false
+end
+
 -- Runs functions at the same time and waits for all of them; their first results, in this order.
 function pinion.gather(...)
     local count = select("#", ...)
@@ -39,15 +61,22 @@ function pinion.gather(...)
             values[at], whys[at] = value, not is_well
         end))
     end
+    local own, failed = host.current(), nil
+    awaited[own] = ids
     for at = 1, count do
         while host.watch(ids[at]) do
             wait("wake")
         end
-        if whys[at] == nil then
-            error("a part of gather was ended; the log says why", 2)
-        elseif whys[at] then
-            error(values[at], 0)
+        if whys[at] ~= false then
+            failed = at
+            break
         end
+    end
+    awaited[own] = nil
+    if failed and whys[failed] == nil then
+        error("a part of gather was ended; the log says why", 2)
+    elseif failed then
+        error(values[failed], 0)
     end
     return unpack(values, 1, count)
 end
@@ -77,8 +106,6 @@ end
 
 -- A value that is made once in so many seconds, by the first who asks for it; the others wait.
 local cache, cache_keys, cache_next = {}, {}, 1
--- What each piece of work makes. Nobody takes out one that was ended when all who asked had gone.
-local making = setmetatable({}, { __mode = "v" })
 
 local function remember(key, entry)
     -- The oldest goes, whoever asks for it again has it made again.
@@ -107,12 +134,8 @@ function pinion.cached(key, seconds, produce)
     check_function(produce, "cached")
     local entry, own = cache[key], host.current()
     -- Around a circle nothing would ever be made.
-    local asked = entry
-    while asked and not asked.until_ms do
-        if asked.maker == own then
-            error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
-        end
-        asked = asked.asks_for
+    if entry and not entry.until_ms and leads_to(entry.maker, own) then
+        error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
@@ -122,19 +145,15 @@ function pinion.cached(key, seconds, produce)
             entry.until_ms = is_well and host.now_ms() + seconds * 1000 or 0
         end))
         remember(key, entry)
-        making[entry.maker] = entry
     end
-    local made_by_us = making[own]
-    if made_by_us then
-        made_by_us.asks_for = entry
+    if not entry.until_ms then
+        local ids = { entry.maker }
+        awaited[own] = ids
+        while not entry.until_ms and host.watch(ids[1]) do
+            wait("wake")
+        end
+        awaited[own] = nil
     end
-    while not entry.until_ms and host.watch(entry.maker) do
-        wait("wake")
-    end
-    if made_by_us then
-        made_by_us.asks_for = nil
-    end
-    making[entry.maker] = nil
     if not entry.until_ms then
         -- It was ended over its budget.
         entry.until_ms, entry.why = 0, { "what makes this value was ended; the log says why" }

@@ -63,22 +63,37 @@ fn idle_after_an_answer(server: &Server) {
 
 /// A connection without a request is idle, whatever else is said on it.
 fn idle_but_for_pings(server: &Server) {
-    let mut client = patient(server);
-    is_home(&mut client);
-    assert_eq!(left_beside_pings(&mut client), NO_ERROR);
+    for_each_way_to_ping(|way| {
+        let mut client = patient(server);
+        is_home(&mut client);
+        assert_eq!(left_beside_pings(&mut client, way), NO_ERROR);
+    });
+}
+
+/// How many pings there are at a time, and how many bytes of them at once.
+type Pings = (usize, usize);
+
+/// One by one, many so that one comes while the answer to another leaves, and in pieces.
+fn for_each_way_to_ping(test: impl Fn(Pings) + Sync) {
+    thread::scope(|scope| {
+        for way in [(1, 17), (8, 17), (1, 9)] {
+            let test = &test;
+            scope.spawn(move || test(way));
+        }
+    });
 }
 
 /// Asks once a second whether the server is there, until it leaves; with which code it does.
 #[track_caller]
-fn left_beside_pings(client: &mut Http2) -> u32 {
+fn left_beside_pings(client: &mut Http2, (times, piece_bytes): Pings) -> u32 {
     let mut rounds = 0..LONG_ROUNDS;
     let broken = rounds.find_map(|_| {
         thread::sleep(Duration::from_secs(1));
-        client.try_ping().err()
+        client.try_pings(times, piece_bytes).err()
     });
     match broken {
         Some(Broken::GivenUp(code)) => code.try_into().expect("32 bits"),
-        other => panic!("it does not leave: {other:?}"),
+        other => panic!("with {times} at once in {piece_bytes} bytes it does not leave: {other:?}"),
     }
 }
 
@@ -126,9 +141,11 @@ fn shut_windows(server: &Server) {
 }
 
 fn shut_windows_beside_pings(server: &Server) {
-    let mut client = patient(server);
-    client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
-    assert_eq!(left_beside_pings(&mut client), ENHANCE_YOUR_CALM);
+    for_each_way_to_ping(|way| {
+        let mut client = patient(server);
+        client.try_begin(&Request::get("/large.bin")).expect("the first bytes");
+        assert_eq!(left_beside_pings(&mut client, way), ENHANCE_YOUR_CALM);
+    });
 }
 
 /// The windows are open, but nobody reads what the server sends.

@@ -4,6 +4,8 @@ use super::{ACK, DATA, END_STREAM, Frame, GOAWAY, HEADERS, Http2, PING, frame, m
 use crate::client::Broken;
 use crate::request::Request;
 use crate::response::Response;
+use std::thread;
+use std::time::Duration;
 
 impl Http2 {
     /// Sends a request without content, and does not wait for its answer.
@@ -45,20 +47,31 @@ impl Http2 {
         self.receive(exchange)
     }
 
-    /// Asks whether the server is there, without a request.
+    /// Asks so many times whether the server is there, without a request, and waits for what it
+    /// says. Each time comes in pieces of so many bytes, which the server reads one by one.
     ///
     /// # Errors
     /// It leaves, or the connection has ended.
-    pub fn try_ping(&mut self) -> Result<(), Broken> {
-        self.send_if_open(&frame(PING, 0, 0, b"is there"));
-        loop {
+    pub fn try_pings(&mut self, times: usize, piece_bytes: usize) -> Result<(), Broken> {
+        let ping = frame(PING, 0, 0, b"is there");
+        for _ in 0..times {
+            for (number, piece) in ping.chunks(piece_bytes).enumerate() {
+                if number > 0 {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                self.send_if_open(piece);
+            }
+        }
+        let mut said = 0;
+        while said < times {
             let frame = self.read_frame()?;
             match (frame.kind, frame.flags) {
-                (PING, ACK) => return Ok(()),
+                (PING, ACK) => said += 1,
                 (GOAWAY, _) => return Err(Broken::GivenUp(code(&frame)?.into())),
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Reads to an orderly end of the connection, and opens no window meanwhile. With which code of
