@@ -371,12 +371,20 @@ impl Server {
 
     /// Ends it as an operator does, with SIGTERM, and sees to it that it ends well.
     #[track_caller]
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.last_words();
+    }
+
+    /// Ends it so, and gives all it has said on stderr, one entry for each line.
+    #[track_caller]
+    pub fn last_words(mut self) -> Vec<String> {
         self.signal(Signal::TERM);
         let status = self.wait();
-        let said = self.stderr.all().join("\n");
+        let lines = self.stderr.all();
+        let said = lines.join("\n");
         assert!(status.success(), "{status} after SIGTERM:\n{said}");
         assert!(!said.contains("panicked"), "a panic:\n{said}");
+        lines
     }
 
     /// Waits for its end.

@@ -279,11 +279,12 @@ impl<'a> Visitor<'a> {
     /// One for each worker.
     fn all(server: &'a Server) -> Vec<Visitor<'a>> {
         let mut found = HashMap::new();
-        while found.len() < WORKERS {
+        wait_for("all workers", || {
             let mut client = Client::with_little_room(server);
             let (_, worker) = answered_by(&mut client);
             found.entry(worker).or_insert(client);
-        }
+            (found.len() == WORKERS).then_some(())
+        });
         let pieces = (between_bytes(server.protocol()) + (1 << 20)) / PIECE_BYTES;
         let visitor = |(worker, client)| Visitor {
             server,
@@ -298,12 +299,10 @@ impl<'a> Visitor<'a> {
     /// The connection for another exchange.
     fn line(&mut self) -> usize {
         if self.server.protocol().is_http1() {
-            let own = loop {
+            let own = wait_for("this worker", || {
                 let mut client = Client::with_little_room(self.server);
-                if answered_by(&mut client).1 == self.worker {
-                    break client;
-                }
-            };
+                (answered_by(&mut client).1 == self.worker).then_some(client)
+            });
             self.clients.push(own);
         }
         self.clients.len() - 1

@@ -264,6 +264,7 @@ fn acknowledgements_of_the_last_answer_give_more_time() {
         pair.turn();
         pair.worker.pass().expect("a pass");
     }
-    assert_eq!(pair.left_ms(slot), QUIC_LAST_MS);
+    // Without them there would be a second less.
+    assert!(pair.left_ms(slot) > QUIC_LAST_MS - 1_000, "it has begun anew");
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged since");
 }
