@@ -8,8 +8,9 @@
 //!    no place is free for those who wait, connections between two requests give theirs up, and
 //!    for a moment whoever leaves is followed by the next.
 //! 2. *Finishing.* The listeners are closed. Connections between two requests are closed,
-//!    newcomers have a moment to speak, and what runs is finished, with the work of the
-//!    application that belongs to no exchange.
+//!    newcomers have a moment to speak, and clients that are to be told to send no more have one to
+//!    say that they have read why. What runs is finished, with the work of the application that
+//!    belongs to no exchange.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,6 +19,7 @@ use crate::app::{App, Gone};
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Backlog;
 use crate::conn::Phase;
+use crate::http2::{self, Http2};
 use crate::http3::Http3;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::many;
@@ -35,8 +37,8 @@ pub(crate) enum Ending {
         /// Until then places are waited for that clients could have, in milliseconds.
         places_until_ms: u64,
     },
-    /// What runs is finished. Newcomers that have not spoken are closed at this time, in
-    /// milliseconds; `u64::MAX` once that is done.
+    /// What runs is finished. Newcomers that have not spoken, and others who have not said what was
+    /// waited for, are closed at this time, in milliseconds; `u64::MAX` once that is done.
     Finishing { newcomers_until_ms: u64 },
 }
 
@@ -99,7 +101,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 // Without a place in hand a pass brings nobody, whoever waits.
                 let is_full = !self.is_accepting() && self.core.now.monotonic_ms < places_until_ms;
                 if is_over && is_full {
-                    self.close_idle(|begun| begun > 0);
+                    self.close_idle(false);
                     backlog = Backlog::default();
                 }
                 self.core.ending = Ending::Emptying { backlog, places_until_ms };
@@ -117,7 +119,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                         many::leave(&mut worker.core, slot);
                         worker.settle(slot);
                     });
-                    self.close_idle(|_begun| true);
+                    self.close_idle(true);
                 }
             }
         }
@@ -145,7 +147,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.accept(false);
         self.backend.close_listeners();
         self.each_quic(Phase::Closing, |worker, slot| worker.drive_quic(slot, Instant::now()));
-        self.close_idle(|begun| begun > 0);
+        self.close_idle(false);
     }
 
     /// Does something with every connection of QUIC that is in a phase.
@@ -160,8 +162,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Closes the connections between two requests that have had so many as `which` says.
-    fn close_idle(&mut self, which: impl Fn(u32) -> bool) {
+    /// Closes the connections between two requests. With `all` those too that have had none yet, and
+    /// those whose client is to be told to stop, and has not said that it has read why.
+    fn close_idle(&mut self, all: bool) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
@@ -169,19 +172,22 @@ impl<B: Backend, A: App> Worker<B, A> {
             let conn = self.core.conns.get(slot);
             let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
                 && conn.stash.is_empty();
-            let has_none = conn.many.as_ref().is_some_and(|many| many.open_streams() == 0);
-            let rests = conn.phase == Phase::Http2 && has_none;
+            let is_meant = all || conn.begun > 0;
+            let rests = conn.phase == Phase::Http2
+                && conn.http2().is_some_and(|Http2 { session, .. }| {
+                    session.is_at_rest() || all && session.open_streams() == 0
+                });
             if conn.phase == Phase::Http3 {
-                if which(conn.begun) && conn.http3().is_some_and(Http3::is_idle) {
+                if is_meant && conn.http3().is_some_and(Http3::is_idle) {
                     self.cut(slot, Gone::Stopping);
                 }
                 continue;
             }
-            if !(between || rests) || conn.close_when_sent || !which(conn.begun) {
+            if !(between || rests) || conn.close_when_sent || !is_meant {
                 continue;
             }
             if rests {
-                many::leave(&mut self.core, slot);
+                http2::finish(&mut self.core, slot);
                 self.core.conns.get(slot).end(true);
                 self.settle(slot);
                 continue;

@@ -144,6 +144,11 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
     with_control(core, slot, |http2, control| http2.session.go_away(control));
 }
 
+/// Says all that is left to say, to a client that is not waited for any longer.
+pub(crate) fn finish(core: &mut Core, slot: Slot) {
+    with_control(core, slot, |http2, control| http2.session.finish(control));
+}
+
 /// Ends a stream whose answer cannot be completed; gives back what was kept with it.
 pub(crate) fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
     let code = ErrorCode::InternalError;
@@ -172,10 +177,7 @@ pub(crate) fn with_control<R>(
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
     match watch {
         Watch::Body => return request::content_stalled(app, core, slot),
-        Watch::Idle => {
-            leave(core, slot);
-            leave(core, slot);
-        }
+        Watch::Idle => finish(core, slot),
         // A frame that is not whole, or a window that stays shut.
         _ => {
             let code = ErrorCode::EnhanceYourCalm;

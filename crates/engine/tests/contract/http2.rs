@@ -39,18 +39,31 @@ impl Http2 {
     /// Goes on until what is waited for is there, or the server has closed.
     #[track_caller]
     pub(crate) fn until(&mut self, is_there: impl Fn(&Client) -> bool) -> &mut Client {
-        let mut buffer = vec![0; 1 << 16];
         loop {
             self.flush();
             if is_there(&self.client) || self.is_closed {
                 return &mut self.client;
             }
-            match self.socket.read(&mut buffer) {
-                Ok(0) => self.is_closed = true,
-                Ok(bytes) => self.client.take(&buffer[..bytes]).unwrap(),
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => self.is_closed = true,
-                Err(error) => panic!("{error}: {:?}", self.client.streams),
-            }
+            self.read();
+        }
+    }
+
+    /// Reads until what is waited for is there, or the server has closed, and says nothing.
+    #[track_caller]
+    pub(crate) fn listen(&mut self, is_there: impl Fn(&Client) -> bool) {
+        while !is_there(&self.client) && !self.is_closed {
+            self.read();
+        }
+    }
+
+    #[track_caller]
+    fn read(&mut self) {
+        let mut buffer = vec![0; 1 << 16];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => self.is_closed = true,
+            Ok(bytes) => self.client.take(&buffer[..bytes]).unwrap(),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => self.is_closed = true,
+            Err(error) => panic!("{error}: {:?}", self.client.streams),
         }
     }
 

@@ -4,7 +4,7 @@ use super::data::renew;
 use super::event::{Event, Fault};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
-    TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, flag, number, setting,
+    TABLE_DEFAULT_BYTES, flag, number, setting,
 };
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
@@ -121,7 +121,7 @@ impl<S: Default> Session<S> {
     fn settings_taken_up(&mut self, out: &mut Vec<u8>) -> Event<'static> {
         if !std::mem::replace(&mut self.acknowledged, true) {
             let window_max = self.settings.stream_window_max_bytes;
-            let change = self.settings.stream_window_bytes as i32 - WINDOW_DEFAULT_BYTES as i32;
+            let change = self.window_change();
             for (id, stream) in self.streams.each() {
                 stream.receive_window = stream.receive_window.saturating_add(change);
                 renew(id, stream, window_max, out);
@@ -209,13 +209,16 @@ impl<S: Default> Session<S> {
             return Err(ErrorCode::ProtocolError.into());
         }
         let payload = *payload.as_array::<8>().ok_or(ErrorCode::FrameSizeError)?;
+        let is_ack = header.has(flag::ACK);
+        // One answer to a PING of ours is no work that the client makes.
+        if is_ack && stream_answered(payload).is_some_and(|stream| self.stop(stream, out)) {
+            return Ok(Event::Nothing);
+        }
         self.budgets.spend(Budget::Replies, now_ms)?;
-        if !header.has(flag::ACK) {
+        if !is_ack {
             frame::ping(out, flag::ACK, payload);
         } else if payload == LEAVING_PING && self.leaving == Leaving::Announced {
             self.go_away(out);
-        } else if let Some(stream) = stream_answered(payload) {
-            self.stop(stream, out);
         }
         Ok(Event::Nothing)
     }

@@ -107,6 +107,9 @@ impl<S: Default> Session<S> {
             Whereabouts::Idle => self.request(stream, end, room, now_ms, out),
             Whereabouts::Open => self.received_trailers(stream, end, room.0, now_ms, out),
             Whereabouts::Ignored => {
+                if end {
+                    self.settled(stream);
+                }
                 self.budgets.spend(Budget::Trifles, now_ms)?;
                 Ok(Event::Nothing)
             }
@@ -180,7 +183,7 @@ impl<S: Default> Session<S> {
         super::frame::reset_stream(out, stream, code);
         if !end {
             let window = self.first_receive_window();
-            self.ignore(Ignored { stream, window, to_be_stopped: false });
+            self.ignore(Ignored { stream, window, is_asked: false, to_be_stopped: false });
         }
         Ok(Event::Nothing)
     }

@@ -143,37 +143,43 @@ impl<S: Default> Session<S> {
         }
         if !open.peer_ended {
             let window = open.receive_window;
-            let leave = window.max(0) as u64;
+            // Perhaps the client has taken our settings up, and we do not know yet.
+            let change = if self.acknowledged { 0 } else { self.window_change().min(0) };
+            let leave = window.saturating_add(change).max(0) as u64;
             let to_be_stopped = open.content_left.is_none_or(|left| left > leave);
             if to_be_stopped {
                 frame::ping(out, 0, answered_ping(stream));
             }
-            self.ignore(Ignored { stream, window, to_be_stopped });
+            self.ignore(Ignored { stream, window, is_asked: to_be_stopped, to_be_stopped });
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
-    /// Tells a client that has read the answer of a stream to send no more on it (RFC 9113 §8.1).
+    /// Tells a client that has read the answer of a stream to send no more on it (RFC 9113 §8.1),
+    /// unless it has stopped. Says whether a PING behind that answer was still to be answered.
     #[cold]
-    pub(super) fn stop(&mut self, stream: u32, out: &mut Vec<u8>) {
-        if self.settled(stream) {
-            frame::reset_stream(out, stream, ErrorCode::NoError);
-        }
+    pub(super) fn stop(&mut self, stream: u32, out: &mut Vec<u8>) -> bool {
+        let ignored = self.ignored.iter_mut().find(|entry| entry.stream == stream);
+        ignored.is_some_and(|entry| {
+            entry.stop(out);
+            std::mem::take(&mut entry.is_asked)
+        })
     }
 
-    /// The client need not be told any more to stop. Says whether it was to be.
+    /// The client need not be told any more to stop.
     #[cold]
-    pub(super) fn settled(&mut self, stream: u32) -> bool {
-        let ignored = self.ignored.iter_mut().find(|entry| entry.stream == stream);
-        ignored.is_some_and(|entry| std::mem::take(&mut entry.to_be_stopped))
+    pub(super) fn settled(&mut self, stream: u32) {
+        if let Some(entry) = self.ignored.iter_mut().find(|entry| entry.stream == stream) {
+            entry.to_be_stopped = false;
+        }
     }
 
     /// Ends a stream; gives back what was kept with it, as [`close`](Self::close) does.
     pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> Option<&mut S> {
-        let &Stream { peer_ended, receive_window, .. } = self.streams.get(stream)?;
+        let &Stream { peer_ended, receive_window: window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
         if !peer_ended {
-            self.ignore(Ignored { stream, window: receive_window, to_be_stopped: false });
+            self.ignore(Ignored { stream, window, is_asked: false, to_be_stopped: false });
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
@@ -224,6 +230,14 @@ impl<S: Default> Session<S> {
                 frame::go_away(out, self.last_stream, ErrorCode::NoError);
             }
         }
+    }
+
+    /// Says all that is left to say, to a client that is not waited for any longer.
+    #[cold]
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.go_away(out);
+        self.go_away(out);
+        self.ignored.iter_mut().for_each(|entry| entry.stop(out));
     }
 
     /// Ends the connection with an error: what was written is to be sent, then it closes.

@@ -203,12 +203,19 @@ impl<S: Default> Session<S> {
         self.streams.len()
     }
 
+    /// Whether nothing is to be done before the client asks again: no stream is open, and the
+    /// client is not to be told that nobody reads the rest of a request.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.streams.len() == 0 && !self.ignored.iter().any(|entry| entry.to_be_stopped)
+    }
+
     /// Whether the connection has come to its end: it has failed, or this side has said that it
-    /// leaves, and no stream is open. A client that says so ends it by itself.
+    /// leaves, and is [at rest](Self::is_at_rest). A client that says so ends it by itself.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let leaves = self.leaving == Leaving::Final;
-        self.phase == Phase::Failed || (leaves && self.streams.len() == 0)
+        self.phase == Phase::Failed || (leaves && self.is_at_rest())
     }
 
     /// Whether a field block has begun and is not whole, though each frame of it that came is.
@@ -348,6 +355,11 @@ impl<S: Default> Session<S> {
         }
     }
 
+    /// By how much our settings move the windows of streams that began before they were read.
+    pub(super) fn window_change(&self) -> i32 {
+        self.settings.stream_window_bytes as i32 - WINDOW_DEFAULT_BYTES as i32
+    }
+
     /// Ends an open stream for a fault of the client.
     #[cold]
     pub(super) fn stream_error<'a>(
@@ -381,8 +393,19 @@ pub(super) struct Ignored {
     pub(super) stream: u32,
     /// Bytes that the client may still send on it.
     pub(super) window: i32,
+    /// Whether the PING behind the answer is still to be answered.
+    pub(super) is_asked: bool,
     /// Whether the client is to be told to stop, once it has read the whole answer.
     pub(super) to_be_stopped: bool,
+}
+
+impl Ignored {
+    /// Tells the client to stop, if it is to be told.
+    pub(super) fn stop(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.to_be_stopped) {
+            frame::reset_stream(out, self.stream, ErrorCode::NoError);
+        }
+    }
 }
 
 /// What is known of a stream.

@@ -53,6 +53,52 @@ fn what_never_ends_comes_to_a_good_end() {
     });
 }
 
+/// Content of which nobody reads the rest, and more than a window takes.
+const UNREAD: [(&str, &str); 1] = [("content-length", "100000")];
+
+/// RFC 9113 §8.1: a client whose request was answered before all of it had come is told to stop,
+/// also when that answer is the last.
+#[test]
+fn who_is_to_stop_is_told_so_before_the_end() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        let id = http2.client.request("POST", "/waits", &UNREAD, false);
+        http2.flush();
+        let waiting = server.next_waiting();
+        server.control.drain();
+        http2.until(|client| client.leaves.len() == 2);
+        server.post(waiting, "at last\n");
+        assert_eq!(http2.content_of(id), "at last\n");
+        http2.closed();
+        assert!(http2.client.streams[&id].told_to_stop);
+    });
+}
+
+/// … and when the server stops before the client says that it has read the answer.
+#[test]
+fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
+    on_both(|server| {
+        let mut idle = Http2::connect(&server);
+        idle.get("/hello");
+        let (mut tardy, mut silent) = (Http2::connect(&server), Http2::connect(&server));
+        let mut ids = [0; 2];
+        for (http2, id) in [&mut tardy, &mut silent].into_iter().zip(&mut ids) {
+            http2.get("/hello");
+            *id = http2.client.request("POST", "/hello", &UNREAD, false);
+            http2.flush();
+            http2.listen(|client| client.out.windows(4).any(|part| part == b"done"));
+        }
+        server.control.drain();
+        idle.listen(|_| false);
+        // What is idle is closed by now.
+        tardy.closed();
+        assert!(tardy.client.streams[&ids[0]].told_to_stop);
+        // Who never answers does not hold the server up.
+        silent.listen(|_| false);
+        assert!(silent.client.streams[&ids[1]].told_to_stop);
+    });
+}
+
 /// A request on its way when the client is told that the server leaves is answered.
 #[test]
 fn what_begins_when_the_server_stops_can_ask() {

@@ -68,6 +68,31 @@ fn pings_and_settings() {
     assert_eq!(flood(|_| frame(SETTINGS, ACK, 0, b"")), (126, REPLIES.to_owned()));
 }
 
+/// RFC 9113 §6.7: our own PINGs must be answered, so that is no work of the client's. Answers to
+/// others, and second ones, are.
+#[test]
+fn answers_to_our_own_pings() {
+    let streams: Vec<u32> = (0..128).map(|n| 2 * n + 1).collect();
+    let all = |bytes: &dyn Fn(u32) -> Vec<u8>| -> Vec<u8> {
+        streams.iter().flat_map(|stream| bytes(*stream)).collect()
+    };
+    let answer = |stream: u32| frame(PING, ACK, 0, &[b"done", &stream.to_be_bytes()[..]].concat());
+    // A client that has stopped by itself meanwhile has been asked nevertheless.
+    for ends in [false, true] {
+        let mut peer = Peer::open();
+        assert_eq!(peer.send(&all(&post)).len(), 128);
+        streams.iter().for_each(|stream| peer.answer(*stream));
+        if ends {
+            peer.send(&all(&|stream| data(stream, END_STREAM, b"all")));
+        }
+        peer.sent();
+        assert!(peer.send(&all(&answer)).is_empty());
+        assert_eq!(peer.sent().len(), if ends { 0 } else { 128 });
+        assert_eq!(peer.ask(&frame(PING, 0, 0, b"is there")), ["PING ack is there"]);
+        assert_eq!(until_the_end(&mut peer, |_| answer(1)), (127, REPLIES.to_owned()));
+    }
+}
+
 /// CVE-2019-9518, CVE-2019-9513, and other frames that change nothing.
 #[test]
 fn trifles() {

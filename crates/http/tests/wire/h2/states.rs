@@ -162,13 +162,47 @@ fn an_answer_ahead_of_the_end_of_the_request() {
 /// stream is closed when the client has ended it too.
 #[test]
 fn who_has_stopped_is_not_told_to() {
-    for end in [data(1, END_STREAM, b"all"), reset(1, 8)] {
+    for end in [data(1, END_STREAM, b"all"), headers(1, END_STREAM, &[("a", "b")]), reset(1, 8)] {
         let mut peer = Peer::open();
         peer.send(&post(1));
         peer.answer(1);
         peer.sent();
         assert!(peer.send(&end).is_empty());
         assert!(peer.ask(&frame(PING, ACK, 0, b"done\0\0\0\x01")).is_empty());
+    }
+}
+
+/// RFC 9113 §6.9.2: a client takes our first window up some time before we know, and from then on
+/// may wait for leave to send. What is announced to fit in the smaller of both windows is not
+/// waited for.
+#[test]
+fn who_may_have_taken_our_settings_up_is_told_to_stop() {
+    for (ours, sent, length, is_told) in [
+        (32_768, 0, 32_768, false),
+        (32_768, 0, 32_769, true),
+        (32_768, 0, 65_535, true),
+        (32_768, 10_000, 32_768, false),
+        (32_768, 10_000, 32_769, true),
+        // All that it may ever send is sent.
+        (5_000, 10_000, 10_000, false),
+        (5_000, 10_000, 10_001, true),
+        (70_000, 0, 65_535, false),
+        (70_000, 0, 65_536, true),
+    ] {
+        let settings_of_ours = Settings { stream_window_bytes: ours, ..Settings::default() };
+        let mut peer = Peer::new(&settings_of_ours);
+        let length_field = length.to_string();
+        let fields = [&POST[..], &[("content-length", length_field.as_str())]].concat();
+        peer.send(&[PREFACE, &settings(&[]), &headers(1, 0, &fields)].concat());
+        peer.send(&data(1, 0, &vec![0; sent]));
+        peer.sent();
+        peer.answer(1);
+        let ping = r"PING done\x00\x00\x00\x01".to_owned();
+        let pings: Vec<_> = peer.sent().into_iter().filter(|sent| *sent == ping).collect();
+        assert_eq!(pings.len(), usize::from(is_told), "{sent} of {length}, {ours} at first");
+        let acks = [frame(SETTINGS, ACK, 0, b""), frame(PING, ACK, 0, b"done\0\0\0\x01")].concat();
+        let stops = peer.ask(&acks);
+        assert_eq!(stops == ["RST_STREAM 1 NO_ERROR"], is_told, "{stops:?}");
     }
 }
 
@@ -239,6 +273,57 @@ fn leaving_at_once() {
     assert!(peer.ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
     // Of a client that was told nothing an answer is no agreement.
     assert!(Peer::open().ask(&frame(PING, ACK, 0, b"leaving.")).is_empty());
+}
+
+/// RFC 9113 §8.1: a client that is to stop is told so before the connection ends, though no stream
+/// is open any more.
+#[test]
+fn the_end_waits_for_who_is_to_be_told_to_stop() {
+    const LEAVING: &[u8; 8] = b"leaving.";
+    const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
+    let ack = |payload: &[u8]| frame(PING, ACK, 0, payload);
+    // Answered behind the last word, and before the first.
+    for is_answered_first in [false, true] {
+        for (end, answer) in [
+            (ack(ANSWERED), &["RST_STREAM 1 NO_ERROR"][..]),
+            (data(1, END_STREAM, b"all"), &[]),
+            (headers(1, END_STREAM, &[]), &[]),
+            (reset(1, 8), &[]),
+        ] {
+            let mut peer = Peer::open();
+            peer.send(&post(1));
+            if is_answered_first {
+                peer.answer(1);
+            }
+            peer.session.go_away(&mut peer.out);
+            peer.send(&ack(LEAVING));
+            if !is_answered_first {
+                peer.answer(1);
+            }
+            assert_eq!(peer.session.open_streams(), 0);
+            assert!(!peer.session.is_finished());
+            peer.sent();
+            assert_eq!(peer.ask(&end), answer);
+            assert!(peer.session.is_finished());
+        }
+    }
+}
+
+/// … and a client that is not waited for any longer is told without having answered.
+#[test]
+fn the_last_words() {
+    let mut peer = Peer::open();
+    peer.send(&[post(1), post(3)].concat());
+    peer.answer(1);
+    peer.answer(3);
+    peer.send(&data(1, END_STREAM, b"all"));
+    peer.sent();
+    peer.session.finish(&mut peer.out);
+    let goodbye = ["GOAWAY 2147483647 NO_ERROR", "PING leaving.", "GOAWAY 3 NO_ERROR"];
+    assert_eq!(peer.sent(), [&goodbye[..], &["RST_STREAM 3 NO_ERROR"]].concat());
+    assert!(peer.session.is_finished());
+    peer.session.finish(&mut peer.out);
+    assert!(peer.ask(&frame(PING, ACK, 0, b"done\0\0\0\x03")).is_empty(), "once");
 }
 
 /// As many streams as were ended at once are known to have been.
