@@ -515,7 +515,8 @@ mod tests {
         }
     }
 
-    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of one.
+    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of
+    /// one.
     #[test]
     fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
         let Settings { idle_ms, head_ms, .. } = Settings::default();

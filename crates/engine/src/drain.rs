@@ -162,8 +162,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Closes the connections between two requests. With `all` those too that have had none yet, and
-    /// those whose client is to be told to stop, and has not said that it has read why.
+    /// Closes the connections between two requests. With `all` those too that have had none yet,
+    /// and those whose client is to be told to stop, and has not said that it has read why.
     fn close_idle(&mut self, all: bool) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {

@@ -25,8 +25,8 @@ function pinion.spawn(work)
     begun(host.after(work))
 end
 
--- What each task waits for, other tasks. Who waits holds the table, so nothing stays of one that was
--- ended meanwhile.
+-- What each task waits for, other tasks. Who waits holds the table, so nothing stays of one that
+-- was ended meanwhile.
 local awaited = setmetatable({}, { __mode = "v" })
 
 -- Whether a task waits for another one, by way of others too.
