@@ -66,6 +66,17 @@ pub struct Answer {
     pub status: u64,
     /// Whether it came from the browser's own cache without asking anybody.
     pub from_cache: bool,
+    /// How it was encrypted, if it was.
+    pub encryption: Option<Encryption>,
+}
+
+/// How an answer was encrypted, in the words of the browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    /// `TLS 1.3`, `QUIC` …
+    pub protocol: String,
+    /// The group in which the two sides agreed on a key.
+    pub key_group: String,
 }
 
 /// One complaint of the browser.
@@ -294,6 +305,7 @@ fn told(events: &[Value]) -> Visit {
                     .unwrap_or_default(),
                 from_cache: response["fromDiskCache"] == true
                     || is_served_from_memory(events, &told["requestId"]),
+                encryption: encryption(&response["securityDetails"]),
             });
         }
         if is_complaint(name, told) {
@@ -303,6 +315,15 @@ fn told(events: &[Value]) -> Visit {
         }
     }
     visit
+}
+
+/// Answers in the clear come without details.
+fn encryption(details: &Value) -> Option<Encryption> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    details.is_object().then(|| Encryption {
+        protocol: text(&details["protocol"]),
+        key_group: text(&details["keyExchangeGroup"]),
+    })
 }
 
 /// The status as it was sent: the browser shows a page that was revalidated with its stored 200.

@@ -18,6 +18,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -380,7 +381,7 @@ impl Server {
     pub fn last_words(mut self) -> Vec<String> {
         self.signal(Signal::TERM);
         let status = self.wait();
-        let lines = self.stderr.all();
+        let lines = wait_for("all that it said", || self.stderr.whole());
         let said = lines.join("\n");
         assert!(status.success(), "{status} after SIGTERM:\n{said}");
         assert!(!said.contains("panicked"), "a panic:\n{said}");
@@ -464,6 +465,7 @@ impl From<Output> for Ended {
 #[derive(Clone, Debug, Default)]
 struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
+    are_whole: Arc<AtomicBool>,
 }
 
 impl Lines {
@@ -474,8 +476,14 @@ impl Lines {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 own.lines.lock().expect("no panic under the lock").push(line);
             }
+            own.are_whole.store(true, Ordering::Release);
         });
         lines
+    }
+
+    /// All of them, once no more can come.
+    fn whole(&self) -> Option<Vec<String>> {
+        self.are_whole.load(Ordering::Acquire).then(|| self.all())
     }
 
     fn all(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::binary::source_root;
-use pinion_tests::browser::{Browser, Visit};
+use pinion_tests::browser::{Browser, Encryption, Visit};
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Matrix, Way};
 use pinion_tests::protocol::Protocol;
@@ -101,6 +101,24 @@ fn fits(browser: &mut Browser, page: &str) {
             "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(browser.evaluate(overhang), 0, "{page} is wider than {width}");
     }
+}
+
+/// Who records what is said now cannot read it when there are quantum computers (FIPS 203): that
+/// takes both sides, and this one is not ours.
+#[test]
+fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
+    let site = Folder::with("keys", [("index.html", "home"), ("favicon.ico", ICON)]);
+    let speaks = |protocol: Protocol| matches!(protocol, Protocol::Http2 | Protocol::Http3);
+    let matrix = Matrix::of(site.path()).archive_only("a browser takes time");
+    matrix.over(speaks, "the versions that a browser encrypts").run(|server| {
+        let protocol = if server.protocol() == Protocol::Http3 { "QUIC" } else { "TLS 1.3" };
+        let visit = Browser::trusting(server).visit(&server.url("/"));
+        let page = visit.answers.iter().find(|answer| answer.purpose == "Document");
+        let expected =
+            Encryption { protocol: protocol.to_owned(), key_group: "X25519MLKEM768".to_owned() };
+        let encryption = page.and_then(|page| page.encryption.clone());
+        assert_eq!(encryption, Some(expected), "{:#?}", visit.answers);
+    });
 }
 
 /// Without this one the others could be blind.

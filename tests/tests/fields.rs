@@ -1,9 +1,14 @@
 //! The fields a response brings beside its content.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Matrix, every_way};
+use pinion_tests::matrix::{Matrix, Way, every_way, ways};
+use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 const SECURITY: [(&str, &str); 3] = [
     ("X-Content-Type-Options", "nosniff"),
@@ -127,4 +132,41 @@ fn head_is_get_without_the_content() {
             assert_eq!(length, Some(get.body.len().to_string()), "{target}");
         }
     });
+}
+
+/// RFC 9110 §6.6.1: the date of the answer, not that of the connection or of the server's start.
+#[test]
+fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
+    let site = site();
+    let start = |way: Way| {
+        eprintln!("{way:?}"); // Shown when the case fails.
+        let server = Start::site(site.path()).in_way(way).start();
+        let mut client = server.client();
+        let date = date_of_answer(&mut client);
+        (way, server, client, date)
+    };
+    let connected: Vec<_> = ways(|_| true).into_iter().map(start).collect();
+    // Whenever in its second the last of them was answered, that is over then.
+    thread::sleep(Duration::from_millis(1100));
+    for (way, server, mut client, first) in connected {
+        eprintln!("{way:?}");
+        let second = date_of_answer(&mut client);
+        assert!(second > first, "{first}, and more than a second later {second}");
+        drop(client);
+        server.stop();
+    }
+}
+
+/// In seconds since 1970. It is that of the moment, but for the second that either clock may be in.
+#[track_caller]
+fn date_of_answer(client: &mut Client) -> u64 {
+    let now = || SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    let before = now();
+    let response = client.exchange(&Request::get("/"));
+    let after = now();
+    let date = response.field("Date").expect("a date");
+    let read = stdout(program("date", "coreutils").args(["--date", date, "+%s"]));
+    let seconds: u64 = String::from_utf8_lossy(&read).trim().parse().expect("a number");
+    assert!((before - 1..=after + 1).contains(&seconds), "{date}: {before} to {after}");
+    seconds
 }

@@ -132,10 +132,14 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
 
 #[track_caller]
 fn fails(site: &Folder, cert: &Path, key: &Path, why: &str) {
-    let text = |path: &Path| path.display().to_string();
-    let (site, cert, key) = (text(site.path()), text(cert), text(key));
-    let flags = ["serve", &site, "--tls", "127.0.0.1:0", "--cert", &cert, "--key", &key];
-    let Ended { code, stdout, stderr } = run(&flags);
+    let [site, cert, key] = [site.path(), cert, key].map(|path| path.display().to_string());
+    let flags = ["--tls", "127.0.0.1:0", "--cert", &cert, "--key", &key];
+    does_not_start(&[&["serve", &site], &flags[..]].concat(), why);
+}
+
+#[track_caller]
+fn does_not_start(arguments: &[&str], why: &str) {
+    let Ended { code, stdout, stderr } = run(arguments);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert_eq!(stderr, format!("pinion: {why}\n"));
 }
@@ -273,4 +277,34 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
     let ended = run(&["check", &config]);
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);
     assert!(ended.stderr.contains("old.crt: the certificate has expired"), "{}", ended.stderr);
+}
+
+/// With that of a client alone, given by mistake, nobody would be let in.
+#[test]
+fn what_is_no_authority_ends_the_start_and_is_named() {
+    let files = Folder::with("no-authority", [("site/index.html", "home")]);
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let authority = Pair::new(&files, "authority", &["authority.test"]);
+    let someone = authority.vouch(&files, "someone", &[]);
+    // By itself, and behind one that is an authority.
+    for (number, ca) in [(1, &someone), (2, &authority.chained(&someone))] {
+        let file = ca.cert.file_name().and_then(|name| name.to_str()).expect("a plain name");
+        let config = format!(
+            "[[site]]\npath = \"site\"\n[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n\
+             [[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"{file}\"\n"
+        );
+        files.write("pinion.toml", config);
+        let [site, config, ca, cert, key] =
+            [&files.join("site"), &files.join("pinion.toml"), &ca.cert, &pair.cert, &pair.key]
+                .map(|path| path.display().to_string());
+        let why = format!(
+            "{ca}: certificate {number} of the file cannot be used as that of an authority"
+        );
+        let flags = ["--tls", "127.0.0.1:0", "--cert", &cert, "--key", &key, "--client-ca", &ca];
+        does_not_start(&[&["serve", &site], &flags[..]].concat(), &why);
+        does_not_start(&["serve", &config], &why);
+        let ended = run(&["check", &config]);
+        let line = format!("{config}:8:13: client-ca: {why}\n");
+        assert_eq!((ended.code, ended.stdout), (Some(2), line), "{}", ended.stderr);
+    }
 }

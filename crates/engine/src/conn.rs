@@ -8,13 +8,11 @@ use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::request::Framing;
 
 use crate::backend::{Backend, Slot};
+use crate::deadline::{Deadline, Watch};
 use crate::exchange::{ExchangeState, Stage};
 use crate::http2::Http2;
 use crate::http3::Http3;
-use crate::limits::{
-    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, INPUT_TURN_BYTES, LINGER_MS, QUIC_LAST_MS, QUIC_PING_MS,
-    RECORD_BYTES, SEND_STALL_MS, WINDOW_STALL_MS,
-};
+use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
@@ -47,59 +45,6 @@ pub(crate) enum Phase {
     Closing,
 }
 
-/// What the deadline of a connection watches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watch {
-    /// Nothing; the application's own deadline may be set all the same.
-    Nothing,
-    /// A handshake of TLS that must come to its end.
-    Handshake,
-    /// A connection between requests.
-    Idle,
-    /// A head that must arrive whole.
-    Head,
-    /// A body somebody waits for: each part of it.
-    Body,
-    /// A body nobody wants: all of it.
-    Discard,
-    /// A send the peer does not take.
-    Send,
-    /// Content that the peer has no window for (RFC 9113 §6.9).
-    Window,
-    /// The last answer of a connection of QUIC, whose client has to acknowledge it.
-    Last,
-    /// An exchange on which nothing comes or goes: QUIC has to be kept alive (RFC 9000 §10.1.2).
-    Quiet,
-    /// What the peer still sends after our last answer.
-    Linger,
-}
-
-impl Watch {
-    /// How long what is watched may take, in milliseconds; `u64::MAX` is for ever.
-    #[inline]
-    pub(crate) fn patience_ms(self, settings: &Settings) -> u64 {
-        match self {
-            Watch::Nothing => u64::MAX,
-            Watch::Handshake => HANDSHAKE_TIMEOUT_MS,
-            Watch::Idle => settings.idle_ms,
-            Watch::Head => settings.head_ms,
-            Watch::Body | Watch::Discard => BODY_STALL_MS,
-            Watch::Send => SEND_STALL_MS,
-            Watch::Window => WINDOW_STALL_MS,
-            Watch::Last => QUIC_LAST_MS,
-            Watch::Quiet => QUIC_PING_MS,
-            Watch::Linger => LINGER_MS,
-        }
-    }
-
-    /// Whether it watches what the connection does beside all else. When that is over, what was
-    /// watched before goes on, unless what it waited for has come.
-    #[inline]
-    fn puts_off(self) -> bool {
-        matches!(self, Watch::Send | Watch::Head)
-    }
-}
-
 /// One connection.
 pub(crate) struct Conn {
     pub(crate) generation: u64,
@@ -126,15 +71,8 @@ pub(crate) struct Conn {
     /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
     /// last of it leaves, unless that was dropped.
     pub(crate) owes_sent: bool,
-    /// What the deadline watches.
-    pub(crate) watch: Watch,
-    /// When what `watch` names is over, in milliseconds; `u64::MAX` is never.
-    pub(crate) deadline_ms: u64,
-    /// What it watched before something that has nothing to do with what the peer should do, such
-    /// as half a PING or the answer to one: that gives no more time for it.
-    put_off: Watch,
-    /// … and the lower half of its deadline, which is less than 24 days away.
-    put_off_until: u32,
+    /// What has to happen, and until when.
+    pub(crate) deadline: Deadline,
     /// Exchanges and streams begun on it; from 0 again after 2^32.
     pub(crate) begun: u32,
     /// Index of its output queue.
@@ -142,8 +80,9 @@ pub(crate) struct Conn {
     /// How much of `stash` was looked through for the end of a head already.
     pub(crate) scanned: u32,
     /// The backend's progress when the send stall deadline was set; 0 when nobody looked, because
-    /// that costs a system call. Over QUIC what there had been of what the deadline watches.
-    pub(crate) progress: u64,
+    /// that costs a system call. Over QUIC what there had been of what the deadline watches. The
+    /// lower half: what matters is whether it is another one.
+    pub(crate) progress: u32,
     /// Bytes of output the kernel has taken.
     pub(crate) sent_bytes: u64,
     /// How much more of what came lately was content than was not, in bytes; see
@@ -178,10 +117,7 @@ impl Conn {
             short: false,
             sending: false,
             owes_sent: false,
-            watch: Watch::Nothing,
-            deadline_ms: u64::MAX,
-            put_off: Watch::Nothing,
-            put_off_until: 0,
+            deadline: Deadline::NONE,
             begun: 0,
             output: NO_OUTPUT,
             scanned: 0,
@@ -242,7 +178,8 @@ impl Conn {
             Phase::Body if self.takes_body() => Watch::Body,
             Phase::Http2 => self.many.as_mut().map_or(Watch::Nothing, |many| {
                 let is_part = !self.stash.is_empty() || many.is_within_head();
-                if is_part { Watch::Head } else { many.watch() }
+                let watch = if is_part { Watch::Head } else { many.watch() };
+                many.http2().map_or(watch, |http2| http2.watch(watch))
             }),
             Phase::Http3 => self.many.as_mut().map_or(Watch::Nothing, |many| {
                 let watch = many.watch();
@@ -289,8 +226,8 @@ impl Conn {
     /// The kernel takes no output at the moment.
     pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
         self.blocked = true;
-        if self.watch != Watch::Send {
-            self.progress = backend.progress(slot).unwrap_or(0);
+        if self.deadline.watch() != Watch::Send {
+            self.progress = backend.progress(slot).unwrap_or(0) as u32;
         }
     }
 
@@ -298,8 +235,8 @@ impl Conn {
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
-        if bytes > 0 && self.watch == Watch::Send {
-            self.watch_nothing();
+        if bytes > 0 {
+            self.deadline.is_over(Watch::Send);
         }
     }
 
@@ -307,9 +244,9 @@ impl Conn {
     /// send that the peer does not take is not excused by what it sends.
     #[inline]
     pub(crate) fn received(&mut self) {
-        self.put_off = Watch::Nothing;
-        if self.watch != Watch::Send {
-            self.watch_nothing();
+        self.deadline.forget();
+        if self.deadline.watch() != Watch::Send {
+            self.deadline.pause();
         }
     }
 
@@ -319,48 +256,14 @@ impl Conn {
         self.begun = self.begun.wrapping_add(1);
     }
 
-    /// Content has had room in a window of the peer's.
-    #[inline]
-    pub(crate) fn found_window(&mut self) {
-        if self.watch == Watch::Window {
-            self.watch_nothing();
-        }
-        if self.put_off == Watch::Window {
-            self.put_off = Watch::Nothing;
-        }
-    }
-
-    /// Has the deadline watch this, from now on; what was put off for a while goes on. Says whether
-    /// it watched something else.
+    /// Has the deadline watch what is to be watched now. Says whether it watched something else.
     #[inline]
     pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
-        if watch == Watch::Nothing {
-            self.put_off = Watch::Nothing;
+        if self.phase == Phase::Http3 {
+            // Streams do not stand in each other's way: half a head puts nothing off.
+            self.deadline.forget();
         }
-        if watch == self.watch {
-            return false;
-        }
-        let before = std::mem::replace(&mut self.watch, watch);
-        let deadline_ms = now_ms.saturating_add(watch.patience_ms(settings));
-        let before_ms = std::mem::replace(&mut self.deadline_ms, deadline_ms);
-        if !watch.puts_off() {
-            let put_off = std::mem::replace(&mut self.put_off, Watch::Nothing);
-            if watch == put_off {
-                let left_ms = self.put_off_until.wrapping_sub(now_ms as u32) as i32;
-                self.deadline_ms = now_ms.saturating_add_signed(left_ms.into());
-            }
-        } else if !before.puts_off() && before_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
-            self.put_off = before;
-            self.put_off_until = before_ms as u32;
-        }
-        true
-    }
-
-    /// Has the deadline watch nothing, until it is known what is next; returns what it watched.
-    #[inline]
-    pub(crate) fn watch_nothing(&mut self) -> Watch {
-        self.deadline_ms = u64::MAX;
-        std::mem::replace(&mut self.watch, Watch::Nothing)
+        self.deadline.begin(watch, now_ms, settings)
     }
 
     /// When something has to be done, in milliseconds: its own deadline or that of the application
@@ -368,8 +271,8 @@ impl Conn {
     #[inline]
     pub(crate) fn next_deadline_ms(&self) -> u64 {
         match self.exchange.deadline_ms {
-            0 => self.deadline_ms,
-            asked_ms => self.deadline_ms.min(asked_ms),
+            0 => self.deadline.at_ms(),
+            asked_ms => self.deadline.at_ms().min(asked_ms),
         }
     }
 
@@ -503,81 +406,21 @@ mod tests {
         assert!(small.contains(&Some(false)), "{small:?}");
     }
 
-    /// A connection whose deadlines begin at any time, even when 32 bits of milliseconds are over.
-    fn at_any_time(test: impl Fn(&mut Conn, &dyn Fn(&mut Conn, Watch, u64) -> u64)) {
-        let settings = Settings::default();
-        for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
-            let begin = |conn: &mut Conn, watch, after_ms| {
-                conn.begin_watch(watch, now_ms + after_ms, &settings);
-                conn.deadline_ms.saturating_sub(now_ms)
-            };
-            test(&mut Conn::empty(0), &begin);
-        }
-    }
-
-    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of
-    /// one.
-    #[test]
-    fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
-        at_any_time(|conn, begin| {
-            assert_eq!(begin(conn, Watch::Idle, 0), idle_ms);
-            assert_eq!(begin(conn, Watch::Send, 5), 5 + SEND_STALL_MS);
-            assert_eq!(begin(conn, Watch::Idle, 20), idle_ms);
-            assert_eq!(begin(conn, Watch::Head, 30), 30 + head_ms);
-            assert_eq!(begin(conn, Watch::Idle, 40), idle_ms);
-            // One behind the other, and some of it has left.
-            begin(conn, Watch::Send, 50);
-            begin(conn, Watch::Head, 60);
-            begin(conn, Watch::Send, 70);
-            conn.sent(1);
-            begin(conn, Watch::Send, 80);
-            conn.sent(1);
-            assert_eq!(begin(conn, Watch::Idle, 90), idle_ms);
-            begin(conn, Watch::Send, 100);
-            assert_eq!(begin(conn, Watch::Body, 110), 110 + BODY_STALL_MS, "another");
-        });
-    }
-
-    #[test]
-    fn what_has_come_gives_new_time_for_the_next() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
-        at_any_time(|conn, begin| {
-            for between in [Watch::Send, Watch::Head] {
-                begin(conn, Watch::Idle, 0);
-                begin(conn, between, 10);
-                conn.received();
-                assert_eq!(begin(conn, Watch::Idle, 20), 20 + idle_ms);
-                begin(conn, Watch::Window, 30);
-                begin(conn, between, 40);
-                conn.found_window();
-                assert_eq!(begin(conn, Watch::Window, 50), 50 + WINDOW_STALL_MS);
-                begin(conn, Watch::Idle, 60);
-                begin(conn, between, 70);
-                begin(conn, Watch::Nothing, 80);
-                assert_eq!(begin(conn, Watch::Idle, 90), 90 + idle_ms, "there was a request");
-            }
-            begin(conn, Watch::Send, 100);
-            conn.received();
-            assert_eq!(begin(conn, Watch::Head, 110), 110 + head_ms);
-        });
-    }
-
     /// Else the application would be asked over and over, each tick of the wheel.
     #[test]
     fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
         const ASKED_MS: u64 = 1 << 50;
-        at_any_time(|conn, begin| {
-            conn.exchange.deadline_ms = ASKED_MS;
-            begin(conn, Watch::Nothing, 0);
-            assert_eq!(conn.next_deadline_ms(), ASKED_MS);
-            begin(conn, Watch::Body, 0);
-            assert!(conn.next_deadline_ms() < ASKED_MS);
-            conn.received();
-            assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the content");
-            begin(conn, Watch::Send, 10);
-            conn.sent(1);
-            assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the answer");
-        });
+        let mut conn = Conn::empty(0);
+        let begin = |conn: &mut Conn, watch| conn.begin_watch(watch, 1 << 40, &Settings::default());
+        conn.exchange.deadline_ms = ASKED_MS;
+        begin(&mut conn, Watch::Nothing);
+        assert_eq!(conn.next_deadline_ms(), ASKED_MS);
+        begin(&mut conn, Watch::Body);
+        assert!(conn.next_deadline_ms() < ASKED_MS);
+        conn.received();
+        assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the content");
+        begin(&mut conn, Watch::Send);
+        conn.sent(1);
+        assert_eq!(conn.next_deadline_ms(), ASKED_MS, "behind the answer");
     }
 }

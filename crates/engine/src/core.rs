@@ -244,10 +244,7 @@ impl Core {
     /// when nothing is watched.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
-        let conn = self.conns.get(slot);
-        let (watch, deadline_ms) = (conn.watch, conn.deadline_ms);
-        let patience_ms = watch.patience_ms(&self.settings);
-        now_ms.saturating_add(patience_ms).saturating_sub(deadline_ms)
+        self.conns.get(slot).deadline.stalled_ms(now_ms, &self.settings)
     }
 
     /// The budget for buffers is spent and this connection asked for more: it pays.

@@ -11,8 +11,9 @@ use pinion_http::h2::session::{Session, Settings};
 
 use crate::app::{App, Gone};
 use crate::backend::Slot;
-use crate::conn::{Phase, Watch};
+use crate::conn::Phase;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::drain::Ending;
 use crate::exchange::Stage;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
@@ -28,6 +29,12 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
+    /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
+    pub(crate) fn watch(&self, watch: Watch) -> Watch {
+        // Who knows that the server leaves has nothing more to ask for here.
+        if watch == Watch::Idle && self.session.is_leaving() { Watch::Last } else { watch }
+    }
+
     /// Takes an open stream away, without a word to the peer.
     pub(crate) fn pop(&mut self) -> Option<(u32, Stream)> {
         let (id, _) = self.session.each_own().next()?;
@@ -177,7 +184,7 @@ pub(crate) fn with_control<R>(
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
     match watch {
         Watch::Body => return request::content_stalled(app, core, slot),
-        Watch::Idle => finish(core, slot),
+        Watch::Idle | Watch::Last => finish(core, slot),
         // A frame that is not whole, or a window that stays shut.
         _ => {
             let code = ErrorCode::EnhanceYourCalm;

@@ -28,8 +28,9 @@ use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
 
 use crate::app::{App, Gone};
 use crate::backend::Slot;
-use crate::conn::{Conn, Phase, Watch};
+use crate::conn::{Conn, Phase};
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::drain::Ending;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::many::{self, Stream, request};
@@ -120,14 +121,15 @@ impl Http3 {
     }
 
     /// How much there has been of what this deadline watches: frames of streams that have left, or
-    /// acknowledgements that have come. Frames that are sent again count: QUIC does that ever more
-    /// seldom.
-    pub(crate) fn progress(&self, watch: Watch) -> u64 {
-        match watch {
+    /// acknowledgements that have come, the lower half of their number. Frames that are sent again
+    /// count: QUIC does that ever more seldom.
+    pub(crate) fn progress(&self, watch: Watch) -> u32 {
+        let frames = match watch {
             Watch::Window => self.quic.stats().frame_tx.stream,
             Watch::Last => self.quic.stats().frame_rx.acks,
             _ => 0,
-        }
+        };
+        frames as u32
     }
 
     /// Whether nothing is under way in either direction.
@@ -295,11 +297,11 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
 /// Has a deadline begin anew when what it watches has gone on. A window is found shut as soon as
 /// QUIC was given what it takes, and that leaves by and by.
 pub(crate) fn watch_anew(conn: &mut Conn) {
-    let (watch, before) = (conn.watch, conn.progress);
+    let (watch, before) = (conn.deadline.watch(), conn.progress);
     if matches!(watch, Watch::Window | Watch::Last)
-        && conn.http3().is_some_and(|http3| http3.progress(watch) > before)
+        && conn.http3().is_some_and(|http3| http3.progress(watch) != before)
     {
-        conn.watch_nothing();
+        conn.deadline.pause();
     }
 }
 

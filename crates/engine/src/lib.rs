@@ -44,6 +44,7 @@ mod backlog;
 pub mod clock;
 mod conn;
 mod core;
+mod deadline;
 mod drain;
 pub mod encode;
 pub mod exchange;

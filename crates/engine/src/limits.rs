@@ -303,7 +303,7 @@ pub(crate) const QUIC_TURN_BYTES: u64 = 16 * 1024;
 /// How long a client that was told of the end may acknowledge nothing of its last answer, in
 /// milliseconds: it may be out of reach for a moment, but a server that stops does not wait for one
 /// that is gone.
-pub(crate) const QUIC_LAST_MS: u64 = 3_000;
+pub(crate) const LAST_MS: u64 = 3_000;
 
 /// How long an open exchange may be quiet before QUIC shows the client that the server is still
 /// there, in milliseconds: half of the shortest patience that is common, 30 seconds.

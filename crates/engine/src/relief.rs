@@ -6,7 +6,8 @@
 
 use crate::app::{App, Gone};
 use crate::backend::{Backend, Slot};
-use crate::conn::{Phase, Watch};
+use crate::conn::Phase;
+use crate::deadline::Watch;
 use crate::limits::RELIEF_STALL_MS;
 use crate::worker::Worker;
 
@@ -78,7 +79,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match holders {
             Holders::Stalled => self.core.stalled_ms(slot) >= RELIEF_STALL_MS,
             Holders::Heads => {
-                matches!(self.core.conns.get(slot).watch, Watch::Head | Watch::Handshake)
+                matches!(self.core.conns.get(slot).deadline.watch(), Watch::Head | Watch::Handshake)
             }
             Holders::All => true,
         }

@@ -8,8 +8,9 @@ use rustix::io::Errno;
 use crate::address::Address;
 use crate::app::{App, Event, Gone, Message, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
-use crate::conn::{Phase, Watch};
+use crate::conn::Phase;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::exchange::{Exchange, Stage};
 use crate::handover::{hand_over, why_failed};
 use crate::http1;
@@ -186,7 +187,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Pending) => {
                     output.lend();
                     conn.sending = true;
-                    if conn.watch != Watch::Send {
+                    if conn.deadline.watch() != Watch::Send {
                         conn.progress = 0;
                     }
                     return Flush::Waits;
@@ -409,22 +410,22 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
             conn.exchange.deadline_ms = 0;
-            if conn.deadline_ms < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline_ms);
+            if conn.deadline.at_ms() < u64::MAX {
+                self.core.wheel.arm(slot, conn.deadline.at_ms());
             }
             if !many::deadline(&mut self.app, &mut self.core, slot) {
                 self.notify(slot, Notice::Deadline);
             }
             return self.settle(slot);
         }
-        if conn.deadline_ms > now {
+        if conn.deadline.at_ms() > now {
             // The application had an earlier deadline and has taken it back.
-            if conn.deadline_ms < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline_ms);
+            if conn.deadline.at_ms() < u64::MAX {
+                self.core.wheel.arm(slot, conn.deadline.at_ms());
             }
             return;
         }
-        let watch = conn.watch_nothing();
+        let watch = conn.deadline.pause();
         match watch {
             Watch::Nothing => {}
             _ if conn.http3().is_some() => {
@@ -433,8 +434,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                     return self.close_quic(slot, Gone::Stalled, code);
                 }
             }
-            Watch::Last | Watch::Quiet => {}
-            Watch::Window => http2::stalled(&mut self.app, &mut self.core, slot, watch),
+            Watch::Quiet => {}
+            Watch::Last | Watch::Window => {
+                http2::stalled(&mut self.app, &mut self.core, slot, watch);
+            }
             Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
             }
@@ -458,12 +461,11 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             Watch::Send => {
-                let progress = self.backend.progress(slot).unwrap_or(0);
-                let conn = self.core.conns.get(slot);
-                if progress <= conn.progress {
+                let progress = self.backend.progress(slot).unwrap_or(0) as u32;
+                let before = std::mem::replace(&mut self.core.conns.get(slot).progress, progress);
+                if progress == before {
                     return self.cut(slot, Gone::Stalled);
                 }
-                conn.progress = progress;
             }
         }
         self.settle(slot);

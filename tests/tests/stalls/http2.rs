@@ -15,6 +15,7 @@ pub(crate) const ALL: &[Stall] = &[
     idle_after_an_answer,
     idle_but_for_pings,
     half_a_frame,
+    half_a_frame_behind_each_other,
     half_a_head,
     half_a_head_beside_a_request,
     half_a_content,
@@ -29,6 +30,7 @@ pub(crate) const ALL: &[Stall] = &[
 const NO_ERROR: u32 = 0;
 const INTERNAL_ERROR: u64 = 2;
 const ENHANCE_YOUR_CALM: u32 = 11;
+const ENHANCE_YOUR_CALM_CODE: u64 = ENHANCE_YOUR_CALM as u64;
 
 /// The largest window (§6.9.1).
 const WINDOW_MAX_BYTES: u32 = 0x7fff_ffff;
@@ -102,6 +104,18 @@ fn half_a_frame(server: &Server) {
     is_home(&mut client);
     client.send_half_frame(&Request::get("/"));
     ends(&mut client, ENHANCE_YOUR_CALM);
+}
+
+/// What is answered meanwhile puts nothing off.
+fn half_a_frame_behind_each_other(server: &Server) {
+    let mut client = patient(server);
+    is_home(&mut client);
+    client.begin_ping();
+    let broken = (0..LONG_ROUNDS).find_map(|_| {
+        thread::sleep(Duration::from_secs(1));
+        client.try_ping_and_half().err()
+    });
+    assert!(matches!(broken, Some(Broken::GivenUp(ENHANCE_YOUR_CALM_CODE))), "{broken:?}");
 }
 
 /// All frames are whole, but the head is not: nothing else can come before its end (§6.10).

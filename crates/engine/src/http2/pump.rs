@@ -5,6 +5,7 @@ use super::Http2;
 use crate::backend::Slot;
 use crate::conn::Conn;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::exchange::Stage;
 use crate::limits::FRAMED_MAX_BYTES;
 use crate::many::request;
@@ -26,7 +27,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
             return true;
         }
         moved = true;
-        core.conns.get(slot).found_window();
+        core.conns.get(slot).deadline.is_over(Watch::Window);
         finish(core, slot, id);
     }
 }

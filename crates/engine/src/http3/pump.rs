@@ -10,6 +10,7 @@ use super::{Http3, Open, number, var_int};
 use crate::app::{App, Gone};
 use crate::backend::Slot;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::exchange::Stage;
 use crate::handover::piece;
 use crate::limits::QUIC_TURN_BYTES;
@@ -58,7 +59,7 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     let after = conn.http3().map_or(0, |http3| http3.queued_bytes);
     if after < before {
-        conn.found_window();
+        conn.deadline.is_over(Watch::Window);
     }
 }
 

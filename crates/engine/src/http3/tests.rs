@@ -16,7 +16,7 @@ use crate::app::Event;
 use crate::backend::epoll::Epoll;
 use crate::clock::Now;
 use crate::exchange::{Exchange, Slice};
-use crate::limits::{QUIC_LAST_MS, WINDOW_STALL_MS};
+use crate::limits::{LAST_MS, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
@@ -119,7 +119,7 @@ impl Pair {
         std::mem::forget(receiver);
         let slot = pair.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while pair.worker.core.conns.get(slot).watch != Watch::Window {
+        while pair.worker.core.conns.get(slot).deadline.watch() != Watch::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
             pair.worker.pass().expect("a pass");
@@ -152,18 +152,18 @@ impl Pair {
     /// and what the test does next.
     fn begin_watch(&mut self, slot: Slot, watch: Watch, patience_ms: u64) {
         let core = &mut self.worker.core;
-        core.conns.get(slot).watch_nothing();
+        core.conns.get(slot).deadline.pause();
         core.watch(slot);
-        let conn = core.conns.get(slot);
-        assert_eq!(conn.watch, watch);
-        assert_eq!(conn.deadline_ms, core.now.monotonic_ms + patience_ms);
+        let deadline = core.conns.get(slot).deadline;
+        assert_eq!(deadline.watch(), watch);
+        assert_eq!(deadline.at_ms(), core.now.monotonic_ms + patience_ms);
     }
 
     /// The server stops, and tells the client so.
     fn stop(&mut self, slot: Slot) {
         self.worker.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
         leave(&mut self.worker.core, slot);
-        self.begin_watch(slot, Watch::Last, QUIC_LAST_MS);
+        self.begin_watch(slot, Watch::Last, LAST_MS);
         self.worker.settle(slot);
     }
 
@@ -174,19 +174,18 @@ impl Pair {
 
     /// Some time passes before the deadline.
     fn time_passes(&mut self, slot: Slot) {
-        self.worker.core.conns.get(slot).deadline_ms -= 1_000;
+        self.worker.core.conns.get(slot).deadline.advance(1_000);
     }
 
-    /// How long there is until the deadline.
-    fn left_ms(&mut self, slot: Slot) -> u64 {
-        let core = &mut self.worker.core;
-        core.conns.get(slot).deadline_ms - core.now.monotonic_ms
+    /// When the deadline passes. Only one that has begun anew comes later than before.
+    fn deadline_ms(&mut self, slot: Slot) -> u64 {
+        self.worker.core.conns.get(slot).deadline.at_ms()
     }
 
     /// The deadline passes. True when the connection is not closed for that.
     fn outlasts_deadline(&mut self, slot: Slot) -> bool {
         let core = &mut self.worker.core;
-        core.now.monotonic_ms = core.conns.get(slot).deadline_ms;
+        core.now.monotonic_ms = core.conns.get(slot).deadline.at_ms();
         self.worker.deadline(slot);
         self.worker.core.conns.get(slot).phase == Phase::Http3
     }
@@ -232,13 +231,15 @@ fn frames_that_leave_behind_a_shut_window_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(SHUT);
     pair.begin_watch(slot, Watch::Window, WINDOW_STALL_MS);
     pair.time_passes(slot);
+    let before_ms = pair.deadline_ms(slot);
     // GOAWAY: a frame that needs no window of a request.
     leave(&mut pair.worker.core, slot);
     pair.worker.settle(slot);
-    assert_eq!(pair.left_ms(slot), WINDOW_STALL_MS);
+    assert!(pair.deadline_ms(slot) > before_ms, "it has begun anew");
     pair.time_passes(slot);
+    let before_ms = pair.deadline_ms(slot);
     pair.worker.settle(slot);
-    assert!(pair.left_ms(slot) < WINDOW_STALL_MS, "nothing has left");
+    assert_eq!(pair.deadline_ms(slot), before_ms, "nothing has left");
     assert!(!pair.outlasts_deadline(slot));
     assert_eq!(pair.worker.app.floods, 1);
 }
@@ -257,14 +258,29 @@ fn acknowledgements_of_the_last_answer_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
     pair.stop(slot);
     pair.time_passes(slot);
-    let before = pair.acknowledgements(slot);
+    let (before, before_ms) = (pair.acknowledgements(slot), pair.deadline_ms(slot));
     let mut left = TURNS_MAX;
     while pair.acknowledgements(slot) == before {
         left = left.checked_sub(1).expect("in time");
         pair.turn();
         pair.worker.pass().expect("a pass");
     }
-    // Without them there would be a second less.
-    assert!(pair.left_ms(slot) > QUIC_LAST_MS - 1_000, "it has begun anew");
+    assert!(pair.deadline_ms(slot) > before_ms, "it has begun anew");
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged since");
+}
+
+/// Each takes a word to say no, and nothing for the rest of the connection (RFC 9114 §6.2.3).
+#[test]
+fn streams_of_an_unknown_type_are_forgotten() {
+    // More than may be open at once.
+    const STREAMS: u32 = 3 * QUIC_UNI_STREAMS;
+    let (mut pair, connection, slot) = Pair::answering(OPEN);
+    for _ in 0..STREAMS {
+        let mut stream = pair.turns(connection.open_uni()).expect("a stream");
+        let _written = pair.turns(stream.write(&[0x21, 1, 2, 3])).expect("written");
+        // A client that goes on is told to stop.
+        pair.turns(stream.stopped()).expect("still connected").expect("a code");
+    }
+    let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
+    assert!(http3.unis.is_empty(), "{} of {STREAMS}", http3.unis.len());
 }

@@ -29,7 +29,13 @@ fn read_all(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
         // What there is to transmit goes out behind all events.
         let _transmit = chunks.finalize();
         match next {
-            Ok(Some(chunk)) => take(http3, at, &chunk.bytes, false, now_ms)?,
+            Ok(Some(chunk)) => {
+                if take(http3, at, &chunk.bytes, false, now_ms)? {
+                    // QUIC says nothing more of a stream that was stopped.
+                    http3.unis.swap_remove(at);
+                    return Ok(());
+                }
+            }
             Ok(None) => {
                 take(http3, at, &Bytes::new(), true, now_ms)?;
                 http3.unis.swap_remove(at);
@@ -43,16 +49,16 @@ fn read_all(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
     }
 }
 
-/// Uses all that has come.
+/// Uses all that has come. True when nothing more of the stream is wanted.
 fn take(
     http3: &mut Http3,
     at: usize,
     mut bytes: &[u8],
     fin: bool,
     now_ms: u64,
-) -> Result<(), Fatal> {
+) -> Result<bool, Fatal> {
     let Http3 { session, unis, streams, quic, .. } = http3;
-    let Some((id, state)) = unis.get_mut(at) else { return Ok(()) };
+    let Some((id, state)) = unis.get_mut(at) else { return Ok(true) };
     loop {
         let step = session.uni(state, bytes, fin, now_ms)?;
         bytes = bytes.get(step.used..).unwrap_or_default();
@@ -68,10 +74,11 @@ fn take(
             UniEvent::Stop => {
                 // It may have been reset meanwhile.
                 let _gone = quic.recv_stream(*id).stop(var_int(ErrorCode::StreamCreationError));
+                return Ok(true);
             }
         }
         if bytes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
     }
 }

@@ -15,6 +15,8 @@ mod ids;
 pub(crate) mod service;
 mod socket;
 mod suites;
+#[cfg(test)]
+mod tests;
 
 /// Settings for tests, and the certificate that clients have to trust.
 #[cfg(test)]

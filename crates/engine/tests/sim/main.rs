@@ -7,6 +7,7 @@ mod client;
 mod coded;
 mod freed;
 mod handlers;
+mod handshakes;
 mod http2;
 mod reading;
 mod run;

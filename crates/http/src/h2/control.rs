@@ -211,16 +211,24 @@ impl<S: Default> Session<S> {
         let payload = *payload.as_array::<8>().ok_or(ErrorCode::FrameSizeError)?;
         let is_ack = header.has(flag::ACK);
         // One answer to a PING of ours is no work that the client makes.
-        if is_ack && stream_answered(payload).is_some_and(|stream| self.stop(stream, out)) {
+        if is_ack && self.ping_answered(payload, out) {
             return Ok(Event::Nothing);
         }
         self.budgets.spend(Budget::Replies, now_ms)?;
         if !is_ack {
             frame::ping(out, flag::ACK, payload);
-        } else if payload == LEAVING_PING && self.leaving == Leaving::Announced {
-            self.go_away(out);
         }
         Ok(Event::Nothing)
+    }
+
+    /// Acts upon the answer to a PING. Says whether one of ours was still to be answered by it.
+    #[cold]
+    fn ping_answered(&mut self, payload: [u8; 8], out: &mut Vec<u8>) -> bool {
+        if payload == LEAVING_PING && self.leaving == Leaving::Announced {
+            self.go_away(out);
+            return true;
+        }
+        stream_answered(payload).is_some_and(|stream| self.stop(stream, out))
     }
 
     /// GOAWAY of the client (RFC 9113 §6.8), who may go on with what is no request: a code that is

@@ -218,6 +218,12 @@ impl<S: Default> Session<S> {
         self.phase == Phase::Failed || (leaves && self.is_at_rest())
     }
 
+    /// Whether the client was told that this side leaves.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.leaving != Leaving::No
+    }
+
     /// Whether a field block has begun and is not whole, though each frame of it that came is.
     /// Nothing else can come before its end (RFC 9113 §6.10).
     #[inline]

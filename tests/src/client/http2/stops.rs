@@ -53,7 +53,7 @@ impl Http2 {
     /// # Errors
     /// It leaves, or the connection has ended.
     pub fn try_pings(&mut self, times: usize, piece_bytes: usize) -> Result<(), Broken> {
-        let ping = frame(PING, 0, 0, b"is there");
+        let ping = ping();
         for _ in 0..times {
             for (number, piece) in ping.chunks(piece_bytes).enumerate() {
                 if number > 0 {
@@ -62,6 +62,26 @@ impl Http2 {
                 self.send_if_open(piece);
             }
         }
+        self.try_pongs(times)
+    }
+
+    /// Begins to ask whether the server is there.
+    pub fn begin_ping(&mut self) {
+        self.send_if_open(&ping()[..HALF_PING_BYTES]);
+    }
+
+    /// Asks the rest, begins to ask again with the same bytes, and waits for what the server says.
+    ///
+    /// # Errors
+    /// It leaves, or the connection has ended.
+    pub fn try_ping_and_half(&mut self) -> Result<(), Broken> {
+        let mut rest = ping();
+        rest.rotate_left(HALF_PING_BYTES);
+        self.send_if_open(&rest);
+        self.try_pongs(1)
+    }
+
+    fn try_pongs(&mut self, times: usize) -> Result<(), Broken> {
         let mut said = 0;
         while said < times {
             let frame = self.read_frame()?;
@@ -90,6 +110,13 @@ impl Http2 {
             }
         }
     }
+}
+
+/// Not even its first nine bytes, which say what comes.
+const HALF_PING_BYTES: usize = 8;
+
+fn ping() -> Vec<u8> {
+    frame(PING, 0, 0, b"is there")
 }
 
 /// Of GOAWAY (§6.8).

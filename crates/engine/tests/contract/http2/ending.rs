@@ -99,6 +99,36 @@ fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
     });
 }
 
+/// … nor is it waited for that it says so when the answer comes later than that.
+#[test]
+fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
+    // Longer than the client's patience.
+    const IDLE_MS: u64 = 600_000;
+    for io in [Io::Epoll, Io::Uring] {
+        let server = TestServer::start(io, Settings { idle_ms: IDLE_MS, ..Settings::default() });
+        let mut silent = Http2::connect(&server);
+        let id = silent.client.request("POST", "/waits", &UNREAD, false);
+        silent.flush();
+        let waiting = server.next_waiting();
+        server.control.drain();
+        silent.until(|client| client.leaves.len() == 2);
+        // The moment is over in which those are closed that have been answered.
+        std::thread::sleep(Duration::from_millis(1200));
+        server.post(waiting, "at last\n");
+        silent.listen(|_| false);
+        assert!(silent.client.streams[&id].told_to_stop);
+        // Nor does one that never says that it knows that the server leaves.
+        let one =
+            Settings { idle_ms: IDLE_MS, requests_per_connection: Some(1), ..Settings::default() };
+        let server = TestServer::start(io, one);
+        let mut deaf = Http2::connect(&server);
+        deaf.client.get("/hello");
+        deaf.flush();
+        deaf.listen(|_| false);
+        assert_eq!(deaf.client.leaves.last(), Some(&(1, NO_ERROR)));
+    }
+}
+
 /// A request on its way when the client is told that the server leaves is answered.
 #[test]
 fn what_begins_when_the_server_stops_can_ask() {

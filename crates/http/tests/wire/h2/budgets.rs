@@ -93,6 +93,20 @@ fn answers_to_our_own_pings() {
     }
 }
 
+/// … of which one says that the client knows that this side leaves.
+#[test]
+fn the_answer_to_leaving() {
+    let mut peer = Peer::open();
+    peer.send(&post(1));
+    // All there is, as in `pings_and_settings`.
+    peer.send(&frame(PING, 0, 0, &[0; 8]).repeat(126));
+    peer.session.go_away(&mut peer.out);
+    peer.sent();
+    let answer = frame(PING, ACK, 0, b"leaving.");
+    assert_eq!(peer.ask(&answer), ["GOAWAY 1 NO_ERROR"]);
+    assert_eq!(until_the_end(&mut peer, |_| answer.clone()), (0, REPLIES.to_owned()));
+}
+
 /// CVE-2019-9518, CVE-2019-9513, and other frames that change nothing.
 #[test]
 fn trifles() {

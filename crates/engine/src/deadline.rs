@@ -1,0 +1,251 @@
+//! What the deadline of a connection watches, and until when. What a connection is busy with for a
+//! moment, such as half a PING or the answer to one, puts off what the peer should do, and gives no
+//! more time for it.
+
+use crate::limits::{
+    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LAST_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS,
+    WINDOW_STALL_MS,
+};
+use crate::settings::Settings;
+
+/// What the deadline of a connection watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing; the application's own deadline may be set all the same.
+    Nothing,
+    /// A handshake of TLS that must come to its end.
+    Handshake,
+    /// A connection between requests.
+    Idle,
+    /// A head that must arrive whole.
+    Head,
+    /// A body somebody waits for: each part of it.
+    Body,
+    /// A body nobody wants: all of it.
+    Discard,
+    /// A send the peer does not take.
+    Send,
+    /// Content that the peer has no window for (RFC 9113 §6.9).
+    Window,
+    /// The last answer of a connection with many exchanges: over QUIC the client has to acknowledge
+    /// it, over HTTP/2 to say that it has read it and knows that the server leaves.
+    Last,
+    /// An exchange on which nothing comes or goes: QUIC has to be kept alive (RFC 9000 §10.1.2).
+    Quiet,
+    /// What the peer still sends after our last answer.
+    Linger,
+}
+
+impl Watch {
+    /// How long what is watched may take, in milliseconds; `u64::MAX` is for ever.
+    #[inline]
+    fn patience_ms(self, settings: &Settings) -> u64 {
+        match self {
+            Watch::Nothing => u64::MAX,
+            Watch::Handshake => HANDSHAKE_TIMEOUT_MS,
+            Watch::Idle => settings.idle_ms,
+            Watch::Head => settings.head_ms,
+            Watch::Body | Watch::Discard => BODY_STALL_MS,
+            Watch::Send => SEND_STALL_MS,
+            Watch::Window => WINDOW_STALL_MS,
+            Watch::Last => LAST_MS,
+            Watch::Quiet => QUIC_PING_MS,
+            Watch::Linger => LINGER_MS,
+        }
+    }
+
+    /// What is of a higher rank puts off what is of a lower one: a send whatever is to come, half a
+    /// head what is to come when it is whole.
+    #[inline]
+    fn rank(self) -> usize {
+        match self {
+            Watch::Send => 2,
+            Watch::Head => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// The deadline of a connection. There is one for each: the alignment of a `u64` would cost more
+/// than it helps.
+#[derive(Debug, Clone, Copy)]
+#[repr(packed(4))]
+pub(crate) struct Deadline {
+    watch: Watch,
+    at_ms: u64,
+    /// What waits behind it, by rank.
+    put_off: [Watch; 2],
+    /// … and the lower halves of its deadlines, which are less than 24 days away.
+    until: [u32; 2],
+}
+
+impl Deadline {
+    pub(crate) const NONE: Self = Self {
+        watch: Watch::Nothing,
+        at_ms: u64::MAX,
+        put_off: [Watch::Nothing; 2],
+        until: [0; 2],
+    };
+
+    /// What it watches.
+    #[inline]
+    pub(crate) fn watch(&self) -> Watch {
+        self.watch
+    }
+
+    /// When that is over, in milliseconds; `u64::MAX` is never.
+    #[inline]
+    pub(crate) fn at_ms(&self) -> u64 {
+        self.at_ms
+    }
+
+    /// How long ago what it watches began, in milliseconds.
+    pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &Settings) -> u64 {
+        now_ms.saturating_add(self.watch.patience_ms(settings)).saturating_sub(self.at_ms)
+    }
+
+    /// Watches this, from now on; what was put off goes on where it stood. Says whether it watched
+    /// something else.
+    #[inline]
+    pub(crate) fn begin(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
+        if watch == Watch::Nothing {
+            self.forget();
+        }
+        if watch == self.watch {
+            return false;
+        }
+        let before = std::mem::replace(self, Self { watch, ..*self });
+        self.at_ms = now_ms.saturating_add(watch.patience_ms(settings));
+        let (rank, rank_before) = (watch.rank(), before.watch.rank());
+        if rank > rank_before && before.at_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
+            self.put_off[rank_before] = before.watch;
+            self.until[rank_before] = before.at_ms as u32;
+        }
+        if self.put_off.get(rank) == Some(&watch) {
+            let left_ms = self.until[rank].wrapping_sub(now_ms as u32) as i32;
+            self.at_ms = now_ms.saturating_add_signed(left_ms.into());
+        }
+        self.put_off[rank..].fill(Watch::Nothing);
+        true
+    }
+
+    /// Watches nothing, until it is known what is next; returns what it watched.
+    #[inline]
+    pub(crate) fn pause(&mut self) -> Watch {
+        self.at_ms = u64::MAX;
+        std::mem::replace(&mut self.watch, Watch::Nothing)
+    }
+
+    /// What was put off is over.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.put_off = [Watch::Nothing; 2];
+    }
+
+    /// This is over, whether it is watched or put off.
+    #[inline]
+    pub(crate) fn is_over(&mut self, watch: Watch) {
+        if self.watch == watch {
+            self.pause();
+        }
+        for put_off in &mut self.put_off {
+            if *put_off == watch {
+                *put_off = Watch::Nothing;
+            }
+        }
+    }
+
+    /// The deadline comes so much sooner.
+    #[cfg(test)]
+    pub(crate) fn advance(&mut self, ms: u64) {
+        self.at_ms -= ms;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A deadline that begins at any time, even when 32 bits of milliseconds are over. `begin`
+    /// gives how long after that time it comes.
+    fn at_any_time(test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, Watch, u64) -> u64)) {
+        let settings = Settings::default();
+        for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
+            let begin = |deadline: &mut Deadline, watch, after_ms| {
+                deadline.begin(watch, now_ms + after_ms, &settings);
+                deadline.at_ms().saturating_sub(now_ms)
+            };
+            test(&mut Deadline::NONE.clone(), &begin);
+        }
+    }
+
+    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of
+    /// one.
+    #[test]
+    fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|deadline, begin| {
+            assert_eq!(begin(deadline, Watch::Idle, 0), idle_ms);
+            assert_eq!(begin(deadline, Watch::Send, 5), 5 + SEND_STALL_MS);
+            assert_eq!(begin(deadline, Watch::Idle, 20), idle_ms);
+            assert_eq!(begin(deadline, Watch::Head, 30), 30 + head_ms);
+            assert_eq!(begin(deadline, Watch::Idle, 40), idle_ms);
+            // One behind the other, and some of it has left.
+            begin(deadline, Watch::Send, 50);
+            begin(deadline, Watch::Head, 60);
+            begin(deadline, Watch::Send, 70);
+            deadline.is_over(Watch::Send);
+            begin(deadline, Watch::Send, 80);
+            deadline.is_over(Watch::Send);
+            assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms);
+            begin(deadline, Watch::Send, 100);
+            assert_eq!(begin(deadline, Watch::Body, 110), 110 + BODY_STALL_MS, "another");
+        });
+    }
+
+    /// Else whoever ends one frame with the half of the next would be answered, and have the time
+    /// of a whole head again.
+    #[test]
+    fn what_is_sent_gives_no_more_time_for_half_a_head() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|deadline, begin| {
+            begin(deadline, Watch::Idle, 0);
+            assert_eq!(begin(deadline, Watch::Head, 10), 10 + head_ms);
+            for at in [20, 40] {
+                begin(deadline, Watch::Send, at);
+                deadline.is_over(Watch::Send);
+                assert_eq!(begin(deadline, Watch::Head, at + 10), 10 + head_ms);
+            }
+            begin(deadline, Watch::Send, 60);
+            begin(deadline, Watch::Send, 70);
+            assert_eq!(begin(deadline, Watch::Head, 80), 10 + head_ms);
+            assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms, "and for what is to follow");
+            assert_eq!(begin(deadline, Watch::Head, 100), 100 + head_ms, "the next one");
+        });
+    }
+
+    #[test]
+    fn what_has_come_gives_new_time_for_the_next() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|deadline, begin| {
+            for between in [Watch::Send, Watch::Head] {
+                begin(deadline, Watch::Idle, 0);
+                begin(deadline, between, 10);
+                deadline.forget();
+                assert_eq!(begin(deadline, Watch::Idle, 20), 20 + idle_ms);
+                begin(deadline, Watch::Window, 30);
+                begin(deadline, between, 40);
+                deadline.is_over(Watch::Window);
+                assert_eq!(begin(deadline, Watch::Window, 50), 50 + WINDOW_STALL_MS);
+                begin(deadline, Watch::Idle, 60);
+                begin(deadline, between, 70);
+                begin(deadline, Watch::Nothing, 80);
+                assert_eq!(begin(deadline, Watch::Idle, 90), 90 + idle_ms, "there was a request");
+            }
+            begin(deadline, Watch::Head, 100);
+            begin(deadline, Watch::Send, 110);
+            deadline.forget();
+            assert_eq!(begin(deadline, Watch::Head, 120), 120 + head_ms);
+        });
+    }
+}

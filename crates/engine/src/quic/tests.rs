@@ -1,0 +1,107 @@
+//! A client that is stopped within its handshake, and a worker whose time is stepped.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, Endpoint};
+use rustls::RootCertStore;
+use tokio::runtime::Builder;
+
+use super::config::{QuicConfig, QuicKeys};
+use super::made_settings;
+use super::service::DoorPlan;
+use crate::app::{App, Event, RawEvent};
+use crate::backend::Slot;
+use crate::backend::epoll::Epoll;
+use crate::clock::Now;
+use crate::conn::Phase;
+use crate::deadline::Watch;
+use crate::exchange::Exchange;
+use crate::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
+use crate::listener::{bind_udp, local_address};
+use crate::mapping::Mappings;
+use crate::raw::RawStream;
+use crate::settings::Settings;
+use crate::worker::{Shared, Worker};
+
+/// Turns of a millisecond that something may take.
+const TURNS_MAX: usize = 10_000;
+
+/// Nobody comes as far as to ask it for anything.
+struct Unasked;
+
+impl App for Unasked {
+    fn exchange(&mut self, _: Event<'_>, _: &mut Exchange<'_>) {}
+
+    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+
+    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+
+    /// No pass waits: the client has its turn on the same thread.
+    fn alarm_ms(&self) -> Option<u64> {
+        Some(0)
+    }
+}
+
+/// A worker, and where it listens.
+fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
+    let (tls, _) = made_settings();
+    let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
+    let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), 1).expect("bind");
+    let address = local_address(&sockets[0]).expect("an address");
+    let sockets = sockets.into_iter().map(Arc::new).collect();
+    let doors = vec![DoorPlan { sockets, config, listener: 0 }];
+    let shared = Arc::new(Shared::new(1, 10, Vec::new(), doors));
+    let epoll = Epoll::new(Vec::new()).expect("epoll");
+    let mut worker = Worker::new(0, epoll, Unasked, Arc::new(Settings::default()), shared);
+    worker.open_doors().expect("a door");
+    (worker, address)
+}
+
+/// It trusts nobody: its handshake does not come that far.
+fn client_config() -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    let roots = RootCertStore::empty();
+    let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("a cipher suite")))
+}
+
+/// Does what a pass does about deadlines at this time.
+fn expire(worker: &mut Worker<Epoll, Unasked>, now_ms: u64) {
+    worker.core.now.monotonic_ms = now_ms;
+    worker.core.wheel.expire(now_ms);
+    while let Some(slot) = worker.core.wheel.next_due() {
+        worker.deadline(slot);
+    }
+}
+
+#[test]
+fn a_handshake_that_stands_still_ends_in_time() {
+    let (mut worker, address) = worker();
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (_client, _connecting) = {
+        let _context = runtime.enter();
+        let client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+        let connecting = client.connect_with(client_config(), address, "localhost");
+        (client, connecting.expect("begun"))
+    };
+    // From when the worker knows the client on, that has no turn any more.
+    let found: Option<Slot> = (0..TURNS_MAX).find_map(|_| {
+        runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+        worker.pass().expect("a pass");
+        worker.core.conns.next_live(0)
+    });
+    let slot = found.expect("a connection");
+    let until_ms = worker.core.now.monotonic_ms + HANDSHAKE_TIMEOUT_MS;
+    assert_eq!(worker.core.conns.get(slot).deadline.watch(), Watch::Handshake);
+    expire(&mut worker, until_ms - 1);
+    assert_eq!(worker.core.conns.get(slot).phase, Phase::Http3, "it is in time");
+    // Deadlines are looked at once in a tick.
+    expire(&mut worker, until_ms + TICK_MS);
+    assert_eq!(worker.core.conns.get(slot).phase, Phase::Closing, "its time is over");
+}

@@ -1,0 +1,106 @@
+//! Handshakes of TLS that their clients do not bring to an end.
+
+use std::sync::Arc;
+
+use pinion_engine::backend::sim::{Connect, Faults, Network, Read};
+use pinion_engine::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::tls::TlsConfig;
+use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::resolver::CertificateStore;
+use pinion_engine::tls::tickets::Tickets;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::handlers::Handlers;
+use crate::run;
+
+/// Milliseconds between two parts of what a client sends.
+const GAP_MS: u64 = 300;
+
+/// A listener of TLS. A head has more time than a handshake, so that the two are not confused.
+fn settings() -> Settings {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
+    let store = Arc::new(CertificateStore::new(&[pair]));
+    let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
+    let tls = TlsConfig::new(&store, &tickets, Protocols::ALL, None).expect("settings");
+    let plain = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
+    Settings {
+        head_ms: 3 * HANDSHAKE_TIMEOUT_MS,
+        listeners: vec![ListenerSettings { tls: Some(tls), ..plain }],
+        ..Settings::default()
+    }
+}
+
+/// What a client begins with.
+fn hello() -> Vec<u8> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    let config = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    let name = "localhost".try_into().expect("a name");
+    let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
+    let mut wire = Vec::new();
+    while client.wants_write() {
+        client.write_tls(&mut wire).expect("memory");
+    }
+    wire
+}
+
+/// Connects a client that sends this, so many bytes at a time, and nothing else. Gives for how many
+/// milliseconds it was connected, and what came back.
+fn until_closed<const READINESS: bool>(bytes: &[u8], at_a_time: usize) -> (u64, Vec<u8>) {
+    let network = Network::new(1, Faults::default(), 1);
+    let (mapping, file) = run::mapping();
+    let make_app = |poster| Handlers::new(poster, mapping, file);
+    let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings(), make_app);
+    let connect = Connect { listener: 0, window_bytes: 64_000, local: false, protected: false };
+    let client = network.connect(connect);
+    let mut parts = bytes.chunks(at_a_time);
+    let mut next_ms = network.now().monotonic_ms;
+    let connected_ms = loop {
+        if network.now().monotonic_ms >= next_ms
+            && let Some(part) = parts.next()
+        {
+            network.send(client, part);
+            next_ms += GAP_MS;
+        }
+        network.act_at((parts.len() > 0).then_some(next_ms));
+        worker.pass().expect("a pass");
+        assert!(!network.is_stuck(), "nobody watches over {:?}", network.facts(client));
+        let facts = network.facts(client);
+        if let (Some(attached), Some(closed)) = (facts.attached_at_ms, facts.closed_at_ms) {
+            break closed - attached;
+        }
+    };
+    assert_eq!(worker.holdings(), Holdings::default());
+    let mut came = Vec::new();
+    while let Read::Bytes(_) = network.read(client, usize::MAX, &mut came) {}
+    (connected_ms, came)
+}
+
+fn ends_in_time<const READINESS: bool>() {
+    let hello = hello();
+    let half = &hello[..hello.len() / 2];
+    for (bytes, at_a_time, is_answered) in [
+        (&hello[..0], 1, false),
+        (half, half.len(), false),
+        // What comes meanwhile gives no more time.
+        (half, 1, false),
+        (&hello[..], hello.len(), true),
+    ] {
+        let (connected_ms, came) = until_closed::<READINESS>(bytes, at_a_time);
+        let case = format!("readiness {READINESS}, {at_a_time} of {} bytes", bytes.len());
+        let allowed = HANDSHAKE_TIMEOUT_MS..=HANDSHAKE_TIMEOUT_MS + 2 * TICK_MS;
+        assert!(allowed.contains(&connected_ms), "{case}: closed after {connected_ms} ms");
+        assert_eq!(!came.is_empty(), is_answered, "{case}: {came:?}");
+    }
+}
+
+#[test]
+fn a_handshake_that_stands_still_ends_in_time() {
+    ends_in_time::<true>();
+    ends_in_time::<false>();
+}
