@@ -2,15 +2,26 @@
 //! order in which a reader meets it.
 #![forbid(unsafe_code)]
 
-use pinion_tests::binary::{pinion, source_root};
-use pinion_tests::blocks::{
-    CONFIGURATION, FILE, SAMPLE, SCRIPT, fenced_commands, routes, shown_commands, words,
+#[path = "docs/known.rs"]
+mod known;
+#[path = "docs/outputs.rs"]
+mod outputs;
+#[path = "docs/pages.rs"]
+mod pages;
+
+use known::{
+    PROFILED, are_built, builds_an_image, has_flags, is_build, is_chore, is_for_the_unit,
+    is_package_of_ours, measures, runs_an_image,
 };
+use outputs::{Part, Shown, parts};
+use pages::all_answer;
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::blocks::{CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words};
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::script::script;
-use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::server::{Server, Start, build};
 use pinion_tests::tls::Pair;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -20,26 +31,28 @@ use std::process::Command;
 
 #[test]
 fn every_command_of_the_documents_works() {
-    let mut tried = 0;
+    let (mut tried, mut asked, mut compared) = (0, 0, 0);
     for path in documents() {
         let text = fs::read_to_string(&path).expect("a document");
-        let commands = match path.extension().is_some_and(|extension| extension == "html") {
-            true => shown_commands(&text),
-            false => fenced_commands(&text),
+        let parts = match path.extension().is_some_and(|extension| extension == "html") {
+            true => vec![Part { commands: shown_commands(&text), shown: None }],
+            false => parts(&text),
         };
         let mut reader = Reader::of(&path);
-        for command in &commands {
-            match command.split_once(" = ") {
-                Some((CONFIGURATION, text)) => reader.configures(text),
-                Some((SCRIPT, text)) => reader.writes_a_script(text),
-                Some((FILE, named)) => reader.writes_a_file(named),
-                _ => reader.tries(command),
+        for Part { commands, shown } in &parts {
+            commands.iter().for_each(|command| reader.follows(command));
+            tried += commands.len();
+            if let Some(shown) = shown {
+                reader.compares(shown);
+                compared += 1;
             }
         }
         reader.leaves();
-        tried += commands.len();
+        asked += reader.pages;
     }
     assert!(tried >= 15, "only {tried} commands found: are they still marked as such?");
+    assert!(asked >= 25, "only {asked} answers of pages: are their files still named?");
+    assert!(compared >= 5, "only {compared} outputs: do they still stand behind their commands?");
 }
 
 #[test]
@@ -96,6 +109,10 @@ struct Reader {
     server: Option<Server>,
     /// Folders that the document has written files of.
     sites: BTreeSet<String>,
+    /// How many answers of their pages and routes were asked for.
+    pages: usize,
+    /// What curl has got, one entry for each command.
+    answers: Vec<Vec<u8>>,
 }
 
 impl Reader {
@@ -109,7 +126,31 @@ impl Reader {
         folder.write("our-redirects", "/old /new\n");
         folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);
-        Reader { document: document.to_owned(), folder, server: None, sites: BTreeSet::new() }
+        Reader {
+            document: document.to_owned(),
+            folder,
+            server: None,
+            sites: BTreeSet::new(),
+            pages: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    fn follows(&mut self, command: &str) {
+        match command.split_once(" = ") {
+            Some((CONFIGURATION, text)) => self.configures(text),
+            Some((SCRIPT, text)) => self.writes_a_script(text),
+            Some((FILE, named)) => self.writes_a_file(named),
+            _ => self.tries(command),
+        }
+    }
+
+    /// The document says what the last commands have got.
+    fn compares(&self, shown: &Shown) {
+        let got = self.answers[self.answers.len() - shown.answers..].concat();
+        let got = String::from_utf8(got).expect("an answer that is shown is text");
+        // Nobody sees how many ends the last line has.
+        assert_eq!(got.trim_end_matches('\n'), shown.text, "{}", self.document.display());
     }
 
     /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
@@ -166,7 +207,8 @@ impl Reader {
         assert!(!said.iter().any(|line| is_error(line)), "{}", said.join("\n"));
     }
 
-    /// Writes a file of a site; a server that watches it takes it up.
+    /// Writes a file of a site; a server that watches it takes it up. What the site has by then
+    /// answers, whether the document asks or not.
     fn writes_a_file(&mut self, named: &str) {
         let (path, text) = named.split_once('\n').expect("a path");
         eprintln!("{}: {path}", self.document.display());
@@ -182,6 +224,12 @@ impl Reader {
         stdout(Command::new(pinion()).args(["check", site]).current_dir(self.folder.path()));
         if let Some(server) = watching {
             server.wait_for_line(from, |line| line.starts_with("reloaded "));
+        }
+        let site = self.folder.join(site);
+        // A module waits for what is going to load it.
+        let is_module = path.ends_with(".lua") && !path.ends_with("/main.lua");
+        if site.is_dir() && !is_module {
+            self.pages += all_answer(&self.document, &site);
         }
     }
 
@@ -267,8 +315,13 @@ impl Reader {
                 false => assert_eq!(*address, ":8080", "{}", self.document.display()),
             }
         }
+        if words.contains(&"--watch") && !words.contains(&"--workers") {
+            // Workers take up a change in turns, and readers are slower than that.
+            kept.extend(["--workers", "1"]);
+        }
         let server = Start::serve(&kept).working_in(self.folder.path()).start();
-        let is_own = |word: &&str| self.sites.contains(word.trim_end_matches(".pinion"));
+        // The folder itself, or the archive of it.
+        let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
         if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
             let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
             assert_eq!(server.get("/").body, page);
@@ -276,7 +329,7 @@ impl Reader {
         self.server = Some(server);
     }
 
-    fn asks(&self, arguments: &[&str]) {
+    fn asks(&mut self, arguments: &[&str]) {
         let server = self.server.as_ref().expect("a document starts a server before it asks one");
         let address = server.address().to_string();
         let own = |argument: &&str| {
@@ -287,7 +340,7 @@ impl Reader {
         };
         let mut curl = program("curl", "curl");
         curl.args(["--fail", "--silent", "--show-error"]).args(arguments.iter().map(own));
-        stdout(curl.current_dir(self.folder.path()));
+        self.answers.push(stdout(curl.current_dir(self.folder.path())));
     }
 
     /// With a server of its own where the document takes one for granted.
@@ -340,157 +393,4 @@ fn copy_folder(from: &Path, to: &Path) {
             false => drop(fs::copy(entry.path(), target).expect("a copy")),
         }
     }
-}
-
-/// The help of the verb knows every flag.
-#[track_caller]
-fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
-    let help = run(&[verb, "--help"]);
-    assert_eq!(help.code, Some(0), "{}: pinion {verb}", document.display());
-    // Behind a bar stands another program.
-    let own = rest.iter().take_while(|word| **word != "|");
-    for flag in own.filter(|word| word.starts_with('-')) {
-        let is_listed = help.stdout.split([' ', ',', '\n', '[']).any(|word| word == *flag);
-        assert!(is_listed, "{}: pinion {verb} {flag}", document.display());
-    }
-}
-
-/// Tools that measure. They run for minutes, and not every machine lets them: what they are pointed
-/// at must exist.
-fn measures(program: &str) -> bool {
-    ["callgrind_annotate", "perf", "taskset", "valgrind"].contains(&program)
-}
-
-/// Where programs lie that were built to be measured.
-const PROFILED: &str = "target/profiling/";
-
-/// It is one that `cargo xtask dist` makes; tests/tests/packages.rs unpacks them.
-#[track_caller]
-fn is_package_of_ours(document: &Path, words: &[&str]) {
-    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
-    let version = workspace.lines().find_map(|line| line.strip_prefix("version = "));
-    let version = version.expect("a version").trim_matches('"');
-    for package in words.iter().filter(|word| word.ends_with(".tar.gz")) {
-        let name = package.strip_prefix("target/dist/pinion-").unwrap_or(package);
-        let rest = name.strip_prefix(version);
-        let is_made = ["-x86_64-linux.tar.gz", "-x86_64-linux-static.tar.gz"].map(Some);
-        assert!(is_made.contains(&rest), "{}: {package}", document.display());
-    }
-    assert!(words.contains(&"--strip-components=1"), "{}: {words:?}", document.display());
-}
-
-/// The unit has what the verb needs.
-#[track_caller]
-fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {
-    let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
-    let needs = match verb {
-        "enable" => "\nWantedBy=",
-        "reload" => "\nExecReload=",
-        "restart" | "start" | "status" | "stop" => "\nExecStart=",
-        _ => panic!("{}: systemctl {verb}", document.display()),
-    };
-    assert!(unit.contains(needs), "{}: systemctl {verb}", document.display());
-    let units = rest.iter().filter(|word| !word.starts_with('-'));
-    assert_eq!(units.collect::<Vec<_>>(), [&"pinion"], "{}", document.display());
-}
-
-/// The name that documents give to the image of `packaging/Containerfile`.
-const IMAGE: &str = "site";
-
-/// What it is built from is there; tests/tests/packaging.rs does what the file says.
-#[track_caller]
-fn builds_an_image(document: &Path, words: &[&str]) {
-    for pair in words.windows(2) {
-        match pair {
-            ["--file", file] => {
-                assert!(source_root().join(file).is_file(), "{}: {file}", document.display());
-            }
-            ["--build-arg", setting] => {
-                let (name, site) = setting.split_once('=').expect("a value");
-                assert_eq!(name, "SITE", "{}", document.display());
-                assert!(source_root().join(site).is_dir(), "{}: {site}", document.display());
-            }
-            _ => {}
-        }
-    }
-}
-
-/// What stands behind the image is a command line of ours.
-#[track_caller]
-fn runs_an_image(document: &Path, words: &[&str]) {
-    let at = words.iter().position(|word| *word == IMAGE);
-    let at = at.unwrap_or_else(|| panic!("{}: which image?", document.display()));
-    if let Some((verb, rest)) = words[at + 1..].split_first() {
-        has_flags(document, verb, rest);
-    }
-}
-
-/// Every program of ours among the words is a package of the workspace.
-#[track_caller]
-fn are_built(document: &Path, words: &[&str]) {
-    for name in words.iter().filter_map(|word| word.strip_prefix(PROFILED)) {
-        assert!(is_package(name), "{}: {PROFILED}{name}", document.display());
-    }
-}
-
-/// The packages and the profile exist.
-#[track_caller]
-fn is_build(document: &Path, words: &[&str]) {
-    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
-    for pair in words.windows(2) {
-        let exists = match pair {
-            ["-p" | "--package", name] => is_package(name),
-            ["--profile", name] => workspace.contains(&format!("[profile.{name}]")),
-            ["--test", name] => is_test(name),
-            _ => true,
-        };
-        assert!(exists, "{}: cargo … {}", document.display(), words.join(" "));
-    }
-}
-
-/// Whether some crate has tests of that name.
-fn is_test(name: &str) -> bool {
-    let crates = fs::read_dir(source_root().join("crates")).expect("the crates");
-    crates.filter_map(Result::ok).any(|entry| {
-        let tests = entry.path().join("tests");
-        tests.join(name).join("main.rs").exists() || tests.join(format!("{name}.rs")).exists()
-    })
-}
-
-fn is_package(name: &str) -> bool {
-    let lock = fs::read_to_string(source_root().join("Cargo.lock")).expect("the lock file");
-    lock.contains(&format!("name = \"{name}\"\nversion"))
-}
-
-/// `cargo xtask help` lists it, and the chores read every flag; words in capitals stand for
-/// something else.
-#[track_caller]
-fn is_chore(document: &Path, words: &[&str]) {
-    let sources = chores();
-    let (chore, rest) = words.split_first().expect("a chore");
-    let is_known =
-        |line: &str| line.trim_start_matches('"').starts_with(&format!("cargo xtask {chore} "));
-    let is_read = |flag: &&&str| sources.contains(&format!("\"{flag}\""));
-    let unknown = rest.iter().filter(|word| word.starts_with('-')).find(|flag| !is_read(flag));
-    assert!(
-        sources.lines().any(is_known) && unknown.is_none(),
-        "{}: cargo xtask {}: {unknown:?}",
-        document.display(),
-        words.join(" ")
-    );
-}
-
-/// The sources of `cargo xtask`, one behind the other.
-fn chores() -> String {
-    let mut folders = vec![source_root().join("xtask/src")];
-    let mut sources = String::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
-            match entry.path().is_dir() {
-                true => folders.push(entry.path()),
-                false => sources += &fs::read_to_string(entry.path()).expect("a source file"),
-            }
-        }
-    }
-    sources
 }

@@ -2,9 +2,13 @@
 //! a site can answer errors, and what it does not have, in its own way.
 #![forbid(unsafe_code)]
 
+use pinion_tests::client::Client;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::wait_for;
 
 /// Each of them goes over a budget within two functions.
 const OVER: &str = r#"
@@ -97,6 +101,49 @@ fn a_loop_outside_of_requests_is_told_with_its_line() {
         run(&["run", "--lua-cpu", "100", path.to_str().expect("text")]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains(why), "{stderr}");
+}
+
+/// Half of the tasks that a script can have are work beside requests. The other half is requests:
+/// so many connections, each with so many of them.
+const FULL: &str = r#"
+for _ = 1, 10000 do
+    pinion.spawn(function() pinion.sleep(3000) end)
+end
+pinion.get("/waits", function() pinion.sleep(3000) end)
+pinion.get("/", function() return "well" end)
+"#;
+const CONNECTIONS: usize = 100;
+const AT_ONCE: usize = 100;
+
+/// Of what no handler could begin with, the log says as much as of what a handler has failed of.
+#[test]
+fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
+    let (_folder, path) = script(FULL);
+    // Other protocols have one request on a connection, or take longer to open so many.
+    let way = Way { protocol: Protocol::Http2Clear, io: Io::Epoll, form: Form::Folder };
+    let flags = ["--workers", "1", "--lua-time", "3600"];
+    let server = Start::site(&path).in_way(way).flags(&flags).grace(1).start();
+    let mut client = server.client();
+    assert_eq!(client.exchange(&Request::get("/")).text(), "well");
+    let begin = |_| {
+        let mut client = server.client();
+        for _ in 0..AT_ONCE {
+            let _underway = client.begin(&Request::get("/waits"));
+        }
+        client
+    };
+    let waiting: Vec<Client> = (0..CONNECTIONS).map(begin).collect();
+    let answer = wait_for("a request without a place", || {
+        let answer = client.exchange(&Request::get("/"));
+        (answer.status != 200).then_some(answer)
+    });
+    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("5")));
+    let id = answer.field("error-id").expect("a name");
+    assert!(answer.text().contains(id), "{answer}");
+    let told = server.wait_for_line(0, |line| line.contains(id));
+    assert!(told.contains("GET /: no more requests can be answered at once"), "{told}");
+    drop(waiting);
+    server.stop();
 }
 
 const OWN: &str = r#"

@@ -65,6 +65,7 @@ pinion.get("/reset-by-and-by", function(req, res)
     res:write("more")
 end)
 pinion.get("/led", function(req, res) return res:redirect("/hello/you") end)
+pinion.get("/moved", function(req, res) return res:redirect("/hello/you", 301) end)
 pinion.get("/control", function() error("\27[31mred\rline") end)
 pinion.get("/error", function() local no = nil return no.thing end)
 pinion.get("/late-error", function(req, res)
@@ -201,6 +202,8 @@ fn a_handler_sees_the_request_and_makes_the_head() {
         assert_eq!(reset.field("transfer-encoding"), None);
         let led = server.get("/led");
         assert_eq!((led.status, led.field("location")), (303, Some("/hello/you")));
+        let moved = server.get("/moved");
+        assert_eq!((moved.status, moved.field("location")), (301, Some("/hello/you")));
     });
 }
 

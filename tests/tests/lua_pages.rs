@@ -45,8 +45,71 @@ const FILES: &[(&str, &str)] = &[
     ("long.dyn.html", "<?lu for n = 1, 1000 do ?>line #[[n]]\n<?lu end ?>"),
     ("error.dyn.html", "<p>\n<?lu local nothing = nil ?>\n#[[nothing.more]]"),
     ("link.dyn.html", "<a href=\"#[[to_url('/link', { id = 7 })]]\">#[[query.e and query.e.id]]"),
+    ("forms.dyn.html", FORMS),
+    ("rendered.dyn.html", RENDERED),
     ("plain.html", "<?lu not a template ?>"),
 ];
+
+/// What is written in which way, and what pages are lent, as far as no other page here has it.
+const FORMS: &str = r##"<?lu
+  local tea = { name = "Tea & <b>", price = 2.5 }
+  for at, word in ipairs({ "one", "<two>" }) do
+    | <li>#[[at]]. #[[word]]</li>
+    |
+  end
+  if tea.price > 2 then ```
+    <p title="#[[tea.name]]">#[[tea.name]]
+       ?> #[[tea.price:.2f]]</p>
+  ``` end
+  write("%s costs %05.1f, %d of %s\n", "<i>", tea.price, 3, tea.name)
+  write("<hr> %d\n") write(7) write({ list = { 1, "<" } })
+?>
+
+<b>#[[7:03d]] #[["<":5s]] #[[!tea.name]] #[["#[["]]</b>
+<i>#[[!escape("<&")]] #[[escape("<&")]]</i>
+<p>#[[await(function(done)
+  pinion.gather(function() pinion.sleep(0.001) done("<later>") end)
+end)]] #[[await(function() return "now" end)]] #[[await("<itself>")]]</p>
+<?lu session.count = (session.count or 0) + 1 ?>
+<p>#[[session.count]] #[[headers["x-own"]]] #[[headers["x-other"]]]#[[cookies.who]]</p>
+<?lua
+  pinion.sleep(0.001)
+  | <p>#[[method]] waits</p>
+  ``` <u>#[[tea.price]]</u>
+  ``` done()
+?>
+<?lu header("Set-Cookie", "a=1") header("Set-Cookie", "b=2", "more") ?>
+"##;
+
+const FORMS_SHOWN: &str = r#"<li>1. one</li>
+
+<li>2. &lt;two&gt;</li>
+
+    <p title="Tea &amp; &lt;b&gt;">Tea &amp; &lt;b&gt;
+       ?> 2.50</p>
+&lt;i&gt; costs 002.5, 3 of Tea &amp; &lt;b&gt;
+<hr> %d
+7{"list":[1,"<"]}
+
+<b>007     &lt; Tea & <b> #[[</b>
+<i>&lt;&amp; &amp;lt;&amp;amp;</i>
+<p>&lt;later&gt; now &lt;itself&gt;</p>
+
+<p>1 &lt;own&gt; you</p>
+<p>GET waits</p>
+ <u>2.5</u>
+
+
+"#;
+
+/// It may not be sent before all of it is there, and its functions follow each other.
+const RENDERED: &str = r##"<?lu
+  post_render(function(page) return page:upper() end)
+  post_render(function(page) return "[" .. page .. "]" end)
+  post_render(function() end)
+?><p title="#[[query.q]]">#[[query.q]]</p>"##;
+
+const RENDERED_SHOWN: &str = r#"[<P TITLE="&LT;B&GT;">&LT;B&GT;</P>]"#;
 
 /// Who may see what stands in `main.lua`; the pages know nothing of it.
 const GUARDED: &[(&str, &str)] = &[
@@ -163,6 +226,26 @@ fn pages_answer_alike_in_every_way() {
         assert_eq!(server.exchange(&Request::new("DELETE", "/form")).status, 405);
         let expected: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
         assert_eq!(server.get("/large").text(), expected);
+    });
+}
+
+#[test]
+fn every_form_of_the_language_shows_the_same_in_every_way() {
+    in_every_way(|server| {
+        let asked = |method| {
+            let request = Request::new(method, "/forms").field("Cookie", "who=you");
+            server.exchange(&request.field("X-Own", "<own>"))
+        };
+        // Twice, since what a page is lent is of one request.
+        for _ in 0..2 {
+            let answer = asked("GET");
+            assert_eq!((answer.status, answer.text()), (200, FORMS_SHOWN));
+            assert_eq!(answer.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+        }
+        let head = asked("HEAD");
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+        assert_eq!(server.get("/rendered?q=%3Cb%3E").text(), RENDERED_SHOWN);
     });
 }
 

@@ -6,7 +6,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, build};
-use pinion_tests::wait_for;
+use pinion_tests::{SetAtEnd, wait_for};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -138,6 +138,44 @@ fn workers_start_a_new_script_one_after_the_other() {
     server.stop();
 }
 
+/// While a script is tried the workers answer by the one before it; then no request fails either.
+#[test]
+fn a_worker_answers_while_a_new_script_is_proven() {
+    let answering = |name: &str| {
+        format!(
+            "pinion.get('/', function()
+                pinion.log('answered by the {name} one')
+                return '{name}'
+            end)"
+        )
+    };
+    let (folder, path) = script(&answering("old"));
+    // A start may take as much CPU as a request where that is more.
+    let server = Start::site(&path).flags(&["--workers", "1", "--lua-cpu", "60000"]).start();
+    let mut client = server.client();
+    assert_eq!(client.exchange(&Request::get("/")).text(), "old");
+    // A second of CPU, on whatever machine.
+    let next = "pinion.log('start begins')
+        local from = os.clock()
+        while os.clock() - from < 1 do end
+        pinion.log('start ends')\n";
+    rewrite(&folder, &path, &(next.to_owned() + &answering("new")));
+    let from = server.lines().len();
+    server.signal(Signal::HUP);
+    // With a pause behind each, which leaves CPU to the start and bounds the log.
+    wait_for("the new script", || {
+        let answer = client.exchange(&Request::get("/"));
+        assert_eq!(answer.status, 200);
+        (answer.text() == "new").then_some(())
+    });
+    let lines = server.lines().split_off(from);
+    let at = |said: &str| lines.iter().position(|line| line.ends_with(said)).expect(said);
+    // The first of both starts is the proof. A worker that was held up by it would be silent.
+    let proof = &lines[at("lua: start begins")..at("lua: start ends")];
+    assert!(proof.iter().any(|line| line.ends_with("answered by the old one")), "{proof:?}");
+    server.stop();
+}
+
 /// However many sites a server has, a reload of all of them is one for each.
 #[test]
 fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
@@ -182,6 +220,17 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
 /// once: whoever has seen one of the new things sees no old one any more.
 #[test]
 fn an_archive_brings_its_handlers_pages_and_files_together() {
+    brings_all_together(&[], |server| server.signal(Signal::HUP));
+}
+
+/// The same where the server sees by itself that there is another archive.
+#[test]
+fn a_watched_archive_brings_its_handlers_pages_and_files_together() {
+    brings_all_together(&["--watch"], |_| {});
+}
+
+/// With these flags, and with what has a new archive taken up, while somebody asks without pause.
+fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
     let folder = Folder::with("lua-reload", [("site/public_html/index.html", "home")]);
     let archive = folder.join("site.pin");
     let make = |version: u32| {
@@ -193,9 +242,10 @@ fn an_archive_brings_its_handlers_pages_and_files_together() {
         std::fs::rename(folder.join("next.pin"), &archive).expect("renamed");
     };
     make(0);
-    let server = Start::site(&archive).flags(&["--workers", "1"]).start();
+    let server = Start::site(&archive).flags(&["--workers", "1"]).flags(flags).start();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _over = SetAtEnd(&is_over);
         let asking = scope.spawn(|| {
             let (mut client, mut newest) = (server.client(), 0);
             while !is_over.load(Ordering::Relaxed) {
@@ -210,9 +260,9 @@ fn an_archive_brings_its_handlers_pages_and_files_together() {
             newest
         });
         for version in 1..=5 {
-            make(version);
             let from = server.lines().len();
-            server.signal(Signal::HUP);
+            make(version);
+            tell(&server);
             server.wait_for_line(from, |line| line.starts_with("reloaded"));
             until(&server, "/handler", |text| text == version.to_string());
         }

@@ -2,6 +2,7 @@
 //! an answer that is complete. A slow reader holds back whoever writes for it.
 #![forbid(unsafe_code)]
 
+use pinion_tests::body::noise;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
@@ -54,7 +55,28 @@ pinion.get("/flushed", function(req, res)
     local piece = ("x"):rep(2^20)
     for n = 1, 64 do res:write(piece):flush() end
 end)
+pinion.get("/streamed", function(req, res)
+    local piece, left = ("x"):rep(2^20), 64
+    return res:stream(function()
+        left = left - 1
+        return left >= 0 and piece or nil
+    end)
+end)
 pinion.get("/small-one", function() return "small" end)
+
+local is_going_on
+pinion.get("/stream", function(req, res)
+    local pieces, at = { "one ", 2, " three" }, 0
+    is_going_on = false
+    res:stream(function()
+        at = at + 1
+        while at > 1 and not is_going_on do pinion.sleep(0.001) end
+        return pieces[at]
+    end)
+    return ", all"
+end)
+pinion.get("/go-on", function() is_going_on = true return "gone on" end)
+pinion.post("/back", function(req, res) return res:stream(req:pieces(1000)) end)
 
 local first
 pinion.get("/first", function(req, res) first = res return "first" end)
@@ -158,7 +180,7 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
         if server.protocol() != Protocol::Http1 {
             return;
         }
-        for target in ["/much", "/flushed"] {
+        for target in ["/much", "/flushed", "/streamed"] {
             let mut reader = TcpStream::connect(server.address()).expect("a connection");
             let asked = format!("GET {target} HTTP/1.0\r\nHost: h\r\n\r\n");
             reader.write_all(asked.as_bytes()).expect("asked");
@@ -172,6 +194,22 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
             assert_eq!(answer.len() - head - 4, 64 << 20, "{target}");
         }
         assert!(server.memory_bytes("VmHWM") < 48 << 20);
+    });
+}
+
+/// The next piece is asked for when the one before it has gone out.
+#[test]
+fn what_is_streamed_goes_out_piece_by_piece() {
+    in_every_way(SCRIPT, |server| {
+        let mut client = server.client();
+        let mut underway = client.begin(&Request::get("/stream"));
+        assert_eq!(client.take(&mut underway, 4), b"one ");
+        assert_eq!(server.get("/go-on").text(), "gone on");
+        let answer = client.finish(underway, b"");
+        assert_eq!((answer.status, answer.text()), (200, "one 2 three, all"));
+        let content = noise(100_000);
+        let back = server.exchange(&Request::new("POST", "/back").body(&content));
+        assert_eq!(back.body, content);
     });
 }
 

@@ -99,6 +99,12 @@ pinion.get("/made-wrong", function()
     local again = pinion.cached("wrong", 60, function() return "a value" end)
     return tostring(is_well) .. why:match("[^:]*$") .. ", " .. again
 end)
+pinion.get("/made-false", function()
+    local made = 0
+    local function produce() made = made + 1 return false end
+    local first = pinion.cached("false", 60, produce)
+    return tostring(first) .. tostring(pinion.cached("false", 60, produce)) .. made
+end)
 pinion.get("/made-endless", function()
     local is_well, why = pcall(pinion.cached, "endless", 60, function() while true do end end)
     return why
@@ -242,6 +248,7 @@ fn what_is_cached_is_made_once() {
         });
         assert_eq!(server.get("/made-anew").text(), "12");
         assert_eq!(server.get("/made-wrong").text(), "false no value, a value");
+        assert_eq!(server.get("/made-false").text(), "falsefalse1");
         assert!(server.get("/made-endless").text().contains("the log says why"));
         // Nobody waits for what waits for him.
         assert_eq!(server.get("/circle/none").text(), "trueno circle");

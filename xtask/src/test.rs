@@ -105,11 +105,15 @@ fn needs() -> Result<()> {
     crates::install()
 }
 
-/// Clippy over everything. The profile is that of the tests, so that both share what they can.
+/// Clippy over everything, and over the room of Lua with the other Lua, which has code of its own.
+/// The profile is that of the tests, so that both share what they can.
 fn lints() -> Result<()> {
+    let strict = ["--", "-D", "warnings"];
     let long = ["--features", "pinion-tests/long"];
     let all = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
-    cargo(&[&all[..], &long, &["--", "-D", "warnings"]].concat())?;
+    cargo(&[&all[..], &long, &strict].concat())?;
+    let lua = ["clippy", "-p", "pinion-lua", "--all-targets", "--profile", "ci"];
+    cargo(&[&lua[..], &LUA54, &strict].concat())?;
     fuzz::lint()?;
     h3i::lint()
 }

@@ -88,6 +88,25 @@ function response_methods.flush(response)
     return response
 end
 
+-- Sends what a function gives, each piece at once, until it gives nil; no faster than the client
+-- reads.
+function response_methods.stream(response, producer)
+    is_open(response)
+    if type(producer) ~= "function" then
+        error("stream takes a function that gives the next piece, and nil behind the last one", 2)
+    end
+    while true do
+        local piece = producer()
+        if piece == nil then
+            return response
+        end
+        -- It may have ended the answer itself.
+        is_open(response)
+        add(response, piece)
+        send(response, "flush")
+    end
+end
+
 function response_methods.status(response, code)
     changes_head(response)
     local why = host.set_status(response.id, code)

@@ -20,6 +20,7 @@
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
+//! | `grown` | texts that the host makes of others, which have a bound |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
@@ -46,6 +47,7 @@ mod file_name;
 pub mod files;
 pub mod footprint;
 mod form;
+mod grown;
 pub mod job;
 mod kept;
 mod letter;

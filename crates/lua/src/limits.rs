@@ -123,6 +123,11 @@ pub const SCHEDULES_MAX: usize = 256;
 /// Shortest time between two runs of a schedule: what is due more often belongs into a loop.
 pub const SCHEDULE_MIN_MS: u64 = 10;
 
+/// Seconds by which the clock of the machine may be set back so that no time of a schedule comes
+/// twice: changes of summer time by hand are less. More means that it was wrong, and that schedules
+/// have to begin anew with it.
+pub const CLOCK_BACK_MAX_S: i64 = 3 * 3600;
+
 /// Most bytes of a value that is copied out of a VM, its names and texts together.
 pub const PLAIN_MAX_BYTES: usize = 1024 * 1024;
 
@@ -222,6 +227,16 @@ pub const RETRY_AFTER_S: u32 = 5;
 /// How much longer than [`WALL_MAX_MS`] a request may take while content comes: 32 MiB over a line
 /// of half a megabit.
 pub const CONTENT_WAIT_MAX_MS: u64 = 600_000;
+
+/// How much longer than its time a request may take while its client takes the answer, or each
+/// piece of a file: 200 MiB over a line of half a megabit; what is larger is better sent as a file.
+/// The engine ends clients that take nothing. This is for those that take a byte now and then.
+pub const ROOM_WAIT_MAX_MS: u64 = 3_600_000;
+
+/// … and until there is room once: who takes a KiB a second has made it after 192 seconds
+/// (`OUTPUT_HIGH_WATER_BYTES` less `OUTPUT_LOW_WATER_BYTES` of the engine). This is for streams
+/// that are left alone on a connection that is in use.
+pub const ROOM_WAIT_ONCE_MS: u64 = 300_000;
 
 /// Most bytes of a form with files, unless the handler says otherwise: some photographs.
 pub const UPLOAD_MAX_BYTES: u64 = 32 * 1024 * 1024;

@@ -36,7 +36,7 @@ const BASE: &[&str] = &[
 
 /// What stays of each library. Functions of strings that search for patterns are replaced by ours
 /// ([`crate::pattern`]), those of coroutines are wrapped where tasks are.
-const LIBRARIES: &[(&str, &[&str])] = &[
+pub(crate) const LIBRARIES: &[(&str, &[&str])] = &[
     (
         "coroutine",
         &["close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield"],
@@ -129,6 +129,7 @@ pub fn open() -> Result<Lua> {
         globals.raw_set(name, value)?;
     }
     lend(&lua, &globals)?;
+    seed(&lua)?;
     Ok(lua)
 }
 
@@ -189,6 +190,20 @@ pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
     chunk.call((is_over, is_deep, cfg!(feature = "luajit")))
+}
+
+/// Has `math.random` begin somewhere else in each VM. Lua 5.4 does that by itself; LuaJIT begins
+/// with the same number in every worker and at every start.
+///
+/// # Errors
+/// The system has no random bytes.
+pub(crate) fn seed(lua: &Lua) -> Result<()> {
+    if !cfg!(feature = "luajit") {
+        return Ok(());
+    }
+    let math: Table = lua.globals().raw_get("math")?;
+    // Without a seed of ours LuaJIT takes one from the system.
+    math.raw_get::<Function>("randomseed")?.call(())
 }
 
 /// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything.
@@ -397,6 +412,15 @@ mod tests {
         );
         let (_, why) = eval::<(Value, String)>(r#"return load("x x", "=chunk")"#).expect("ran");
         assert!(why.contains("chunk:1:"), "{why}");
+    }
+
+    #[test]
+    fn each_vm_draws_other_numbers() {
+        let draw = "return math.random(2^31 - 1) .. ' ' .. math.random(2^31 - 1)";
+        // Lua 5.4 makes its seed of the time and of where a VM lies: both lie somewhere at once.
+        let vms = [open(), open()].map(|vm| vm.expect("a VM"));
+        let [first, other] = vms.each_ref().map(|vm| vm.load(draw).eval::<String>().expect("two"));
+        assert_ne!(first, other);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! When work that a script repeats is due.
 
+use std::cell::Cell;
 use std::str::FromStr as _;
 
 use croner::Cron;
-use jiff::{Timestamp, Unit, Zoned, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 use mlua::Function;
 use pinion_engine::clock::Now;
 
-use crate::limits::SCHEDULE_MIN_MS;
+use crate::limits::{CLOCK_BACK_MAX_S, SCHEDULE_MIN_MS};
 use crate::task::TaskId;
 
 /// Work that is repeated.
@@ -26,7 +27,11 @@ enum When {
     /// So many milliseconds after the last time.
     Every(u64),
     /// By the clock on the wall.
-    Cron(Box<Cron>),
+    Cron {
+        line: Box<Cron>,
+        /// The time that it was last planned for, in seconds since 1970.
+        planned: Cell<Option<i64>>,
+    },
 }
 
 impl Schedule {
@@ -52,36 +57,46 @@ impl Schedule {
         let cron = Cron::from_str(text).map_err(|error| {
             format!("{text:?} is no time for cron, such as \"30 4 * * 1\" or \"@hourly\": {error}")
         })?;
-        Ok(Self { when: When::Cron(Box::new(cron)), work, is_everywhere, running: 0.0 })
+        let when = When::Cron { line: Box::new(cron), planned: Cell::new(None) };
+        Ok(Self { when, work, is_everywhere, running: 0.0 })
     }
 
-    /// When it is due next, in monotonic milliseconds; none if it never is again.
+    /// Plans the next run: when it is due, in monotonic milliseconds; none if it never is again.
     pub(crate) fn next_ms(&self, now: Now) -> Option<u64> {
         match &self.when {
             When::Every(ms) => now.monotonic_ms.checked_add(*ms),
-            When::Cron(cron) => {
+            When::Cron { line, planned } => {
                 let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
-                let time = Timestamp::from_second(now.unix_seconds).ok()?.to_zoned(zone);
-                now.monotonic_ms.checked_add(until_next_ms(cron, &time)?)
+                let (ms, next) = until_next(line, now.unix_seconds, planned.get(), &zone)?;
+                planned.set(Some(next));
+                now.monotonic_ms.checked_add(ms)
             }
         }
     }
 }
 
-fn until_next_ms(cron: &Cron, time: &Zoned) -> Option<u64> {
-    let next = cron.find_next_occurrence(time, false).ok()?;
-    let seconds = time.until((Unit::Second, &next)).ok()?.get_seconds();
-    // The clocks of machines jump: never twice for one time.
-    u64::try_from(seconds.max(1)).ok()?.checked_mul(1000)
+/// The time behind that of the last run: in how many milliseconds it comes, and which one it is.
+fn until_next(cron: &Cron, now: i64, last: Option<i64>, zone: &TimeZone) -> Option<(u64, i64)> {
+    // What is planned comes by another clock than that on the wall. Where that one was set back
+    // meanwhile, it came early, and its time is still to come: never twice for one time.
+    let last = last.filter(|last| last.saturating_sub(now) <= CLOCK_BACK_MAX_S);
+    let behind = last.map_or(now, |last| last.max(now));
+    let behind = Timestamp::from_second(behind).ok()?.to_zoned(zone.clone());
+    let next = cron.find_next_occurrence(&behind, false).ok()?.timestamp().as_second();
+    // Whatever the clocks of a zone do, it is not due at once.
+    let seconds = u64::try_from(next.checked_sub(now)?.max(1)).ok()?;
+    Some((seconds.checked_mul(1000)?, next))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Zoned;
 
     fn until_next(cron: &str, time: &str) -> Option<u64> {
         let time: Zoned = time.parse().expect("a time");
-        until_next_ms(&Cron::from_str(cron).expect("a line"), &time)
+        let (cron, now) = (Cron::from_str(cron).expect("a line"), time.timestamp().as_second());
+        super::until_next(&cron, now, None, time.time_zone()).map(|(ms, _)| ms)
     }
 
     #[test]
@@ -95,6 +110,23 @@ mod tests {
         let at = "2026-03-28T04:30:00[Europe/Berlin]";
         assert_eq!(until_next("30 4 * * *", at), Some(23 * 3600 * 1000));
         assert_eq!(until_next("0 0 31 2 *", at), None);
+    }
+
+    /// The clock of the machine is set while a run is planned, which comes all the same.
+    #[test]
+    fn a_clock_that_is_set_brings_no_time_twice() {
+        let lua = mlua::Lua::new();
+        let work: Function = lua.load("return").into_function().expect("a function");
+        let each_minute = Schedule::cron("* * * * *", work, false).expect("a schedule");
+        let at = |unix_seconds| each_minute.next_ms(Now { monotonic_ms: 0, unix_seconds });
+        let minute = 1_800_000_000;
+        assert_eq!(at(minute - 20), Some(20_000));
+        // It was set back by ten minutes: the run for this minute has come that much too early.
+        assert_eq!(at(minute - 600), Some(660_000));
+        // It was set forward: what was left out is not made up for.
+        assert_eq!(at(minute + 7200), Some(60_000));
+        // It was months ahead, and nothing waits for those.
+        assert_eq!(at(minute - 10_000_000 / 60 * 60), Some(60_000));
     }
 
     #[test]

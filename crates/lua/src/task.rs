@@ -7,7 +7,9 @@ use crate::content::Content;
 use crate::files::sending::Sending;
 use crate::job::{JobResult, Wanted};
 use crate::letter::Letter;
-use crate::limits::{BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, TASKS_MAX};
+use crate::limits::{
+    BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX,
+};
 use crate::request::Request;
 use crate::vm::Origin;
 use mlua::{Result, Table, Thread as Coroutine};
@@ -80,9 +82,45 @@ pub(crate) struct Task {
     pub(crate) is_failing: bool,
     /// When it has to be done, in monotonic milliseconds.
     pub(crate) deadline_ms: u64,
+    /// Since when it waits for room for its answer, in monotonic milliseconds.
+    room_since_ms: u64,
+    /// How much longer it may take already, because its client was slow to make room.
+    room_waited_ms: u64,
 }
 
 impl Task {
+    /// It has all of its time from now on.
+    pub(crate) fn begin_time(&mut self, now_ms: u64, wall_ms: u64) {
+        (self.deadline_ms, self.room_waited_ms) = (now_ms + wall_ms, 0);
+    }
+
+    /// There is no room for more of its answer until its client has taken some.
+    pub(crate) fn room_went(&mut self, now_ms: u64) {
+        self.room_since_ms = now_ms;
+    }
+
+    /// There is room again. Its time stood still meanwhile: it is its client that was slow.
+    pub(crate) fn room_came(&mut self, now_ms: u64) {
+        let waited_ms = now_ms.saturating_sub(self.room_since_ms);
+        let granted_ms = waited_ms.min(self.room_left_ms());
+        self.room_waited_ms += granted_ms;
+        self.deadline_ms += granted_ms;
+    }
+
+    /// When it is ended unless it goes on before, in monotonic milliseconds.
+    pub(crate) fn ends_ms(&self) -> u64 {
+        match self.waits {
+            Waits::Room | Waits::FileRoom => {
+                self.deadline_ms + self.room_left_ms().min(ROOM_WAIT_ONCE_MS)
+            }
+            _ => self.deadline_ms,
+        }
+    }
+
+    fn room_left_ms(&self) -> u64 {
+        ROOM_WAIT_MAX_MS.saturating_sub(self.room_waited_ms)
+    }
+
     /// Whether it belongs to no request.
     pub(crate) fn is_background(&self) -> bool {
         self.is_background
@@ -198,7 +236,8 @@ impl Tasks {
         task.answer.clear();
         task.waits = Waits::No;
         task.left = Left::of(&self.allowance);
-        (task.address, task.account, task.deadline_ms) = (None, None, 0);
+        (task.address, task.account) = (None, None);
+        task.begin_time(0, 0);
         (task.is_woken, task.result, task.letter) = (false, None, None);
         task.spawns_left = None;
         (task.is_compressed, task.coding) = (true, None);

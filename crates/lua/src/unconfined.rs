@@ -23,6 +23,7 @@ pub(crate) fn open() -> Result<Lua> {
         false => table.raw_set("unpack", unpack)?,
     }
     sandbox::bound(&lua)?;
+    sandbox::seed(&lua)?;
     Ok(lua)
 }
 
@@ -61,6 +62,14 @@ mod tests {
             ffi.cdef("int abs(int);")
             return ffi.C.abs(-42)"#;
         assert_eq!(eval::<i64>(code).expect("called"), 42);
+    }
+
+    #[test]
+    fn each_vm_draws_other_numbers() {
+        let draw = "return math.random(2^31 - 1) .. ' ' .. math.random(2^31 - 1)";
+        let vms = [open(), open()].map(|vm| vm.expect("a VM"));
+        let [first, other] = vms.each_ref().map(|vm| vm.load(draw).eval::<String>().expect("two"));
+        assert_ne!(first, other);
     }
 
     #[test]

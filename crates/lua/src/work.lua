@@ -141,7 +141,12 @@ function pinion.cached(key, seconds, produce)
         entry = {}
         entry.maker = begun(host.own(function()
             local is_well, value = pcall(produce)
-            entry.value, entry.why = is_well and value or nil, not is_well and { value } or nil
+            if is_well then
+                -- False is a value too.
+                entry.value = value
+            else
+                entry.why = { value }
+            end
             entry.until_ms = is_well and host.now_ms() + seconds * 1000 or 0
         end))
         remember(key, entry)

@@ -1,6 +1,8 @@
 use super::*;
 use crate::sandbox;
 use mlua::Lua;
+#[cfg(feature = "luajit")]
+use mlua::{Function, Table};
 
 /// Little, so that the tests are short; whatever is to run through needs less.
 const LEFT: Duration = Duration::from_millis(30);
@@ -39,21 +41,69 @@ fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
     }
 }
 
+/// A VM with a function that says whether a hook stands, and one that sets it before it does.
+fn with_hooks() -> Lua {
+    let lua = sandbox::open().expect("a VM");
+    for (name, sets) in [("is_hooked", false), ("set_hook", true)] {
+        let function = lua.create_function(move |lua, ()| {
+            // SAFETY: the state is that of the caller, the hook is for Lua to call, one value is
+            // pushed, and there is room for it.
+            unsafe {
+                lua.exec_raw::<bool>((), |state| {
+                    if sets {
+                        ffi::lua_sethook(state, Some(stop), MASK, 1);
+                    }
+                    ffi::lua_pushboolean(state, i32::from(ffi::lua_gethook(state).is_some()));
+                })
+            }
+        });
+        lua.globals().raw_set(name, function.expect("a function")).expect("set");
+    }
+    lua
+}
+
+/// A signal that was sent for one turn can come in the next.
+#[test]
+fn a_hook_that_is_set_too_late_takes_itself_off() {
+    let watch = Watch::start(1).expect("watching");
+    let mut budget = watch.enter(0);
+    let lua = with_hooks();
+    let code = "local was_set = set_hook()
+        local n = 1
+        return tostring(was_set) .. ', ' .. tostring(is_hooked())";
+    let (told, is_over) = turn(&lua, &mut budget, code);
+    assert_eq!((told.expect("ran").as_str(), is_over), ("true, false", false));
+}
+
+/// Otherwise nothing here would show that compiled code is stopped.
+#[cfg(feature = "luajit")]
+#[test]
+fn the_loop_that_is_stopped_has_been_compiled() {
+    let watch = Watch::start(1).expect("watching");
+    let mut budget = watch.enter(0);
+    let lua = sandbox::open().expect("a VM");
+    // No script reaches what the registry has.
+    let registered = |name| lua.named_registry_value::<Table>(name).expect(name);
+    let jit: Table = registered("_LOADED").get("jit").expect("the compiler");
+    let status: Function = jit.get("status").expect("a function");
+    assert!(status.call::<bool>(()).expect("told"), "the compiler is off");
+    let util: Function = registered("_PRELOAD").get("jit.util").expect("a function");
+    let trace_info: Function =
+        util.call::<Table>(()).expect("opened").get("traceinfo").expect("it");
+    let trace = || trace_info.call::<Option<Table>>(1).expect("told");
+    assert_eq!(trace(), None, "something else was compiled");
+    let (_, is_over) = turn(&lua, &mut budget, "local n = 0 while true do n = n + 1 end");
+    assert!(is_over);
+    let kind: String = trace().expect("a trace").get("linktype").expect("its kind");
+    assert_eq!(kind, "loop");
+}
+
 /// A hook that stands would have LuaJIT interpret everything.
 #[test]
 fn no_hook_stands_but_where_a_turn_is_to_end() {
     let watch = Watch::start(1).expect("watching");
     let mut budget = watch.enter(0);
-    let lua = sandbox::open().expect("a VM");
-    let is_hooked = lua.create_function(|lua, ()| {
-        // SAFETY: the state is that of the caller, one value is pushed, and there is room for it.
-        unsafe {
-            lua.exec_raw::<bool>((), |state| {
-                ffi::lua_pushboolean(state, i32::from(ffi::lua_gethook(state).is_some()));
-            })
-        }
-    });
-    lua.globals().raw_set("is_hooked", is_hooked.expect("a function")).expect("set");
+    let lua = with_hooks();
     for round in 0..3 {
         let (told, _) = turn(&lua, &mut budget, "return tostring(is_hooked())");
         assert_eq!(told.expect("ran"), "false", "round {round}");

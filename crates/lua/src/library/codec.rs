@@ -8,7 +8,9 @@ mod tests;
 mod url;
 
 use super::options::Options;
+use crate::grown::{Grown, check, room};
 use base64::Engine as _;
+use base64::engine::Config as _;
 use base64::engine::general_purpose::{
     GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
 };
@@ -31,10 +33,11 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
 }
 
 /// What was decoded, or nil and a message that says nothing of the text: it may be a secret.
-fn decoded(lua: &Lua, bytes: Option<Vec<u8>>, why: &str) -> Result<MultiValue> {
+fn decoded(lua: &Lua, bytes: Grown<Option<Vec<u8>>>, why: &str) -> Result<MultiValue> {
     match bytes {
-        Some(bytes) => lua.create_string(bytes)?.into_lua_multi(lua),
-        None => (Value::Nil, why).into_lua_multi(lua),
+        Ok(Some(bytes)) => lua.create_string(bytes)?.into_lua_multi(lua),
+        Ok(None) => (Value::Nil, why).into_lua_multi(lua),
+        Err(why) => (Value::Nil, why.to_string()).into_lua_multi(lua),
     }
 }
 
@@ -43,7 +46,8 @@ fn hex_encode(lua: &Lua, data: LuaString) -> Result<LuaString> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
     let bytes = data.as_bytes();
-    let text: Vec<u8> = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
+    let mut text = room(2 * bytes.len()).map_err(|why| why.of("codec.hex_encode"))?;
+    text.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
     lua.create_string(text)
 }
 
@@ -52,7 +56,8 @@ fn hex_decode(lua: &Lua, text: LuaString) -> Result<MultiValue> {
     let text = text.as_bytes();
     let (pairs, rest) = text.as_chunks::<2>();
     let bytes = pairs.iter().map(|[high, low]| Some(hex_digit(*high)? << 4 | hex_digit(*low)?));
-    let bytes = if rest.is_empty() { bytes.collect() } else { None };
+    let bytes = || rest.is_empty().then(|| bytes.collect()).flatten();
+    let bytes = check(text.len()).map(|()| bytes());
     decoded(lua, bytes, "the text is not pairs of hexadecimal digits")
 }
 
@@ -62,7 +67,10 @@ fn hex_decode(lua: &Lua, text: LuaString) -> Result<MultiValue> {
 /// padded in that of URLs; `pad` says otherwise.
 fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Result<LuaString> {
     let engine = engine(lua, "codec.base64_encode", options)?;
-    lua.create_string(engine.encode(data.as_bytes()))
+    let data = data.as_bytes();
+    let length = base64::encoded_len(data.len(), engine.config().encode_padding());
+    check(length.unwrap_or(usize::MAX)).map_err(|why| why.of("codec.base64_encode"))?;
+    lua.create_string(engine.encode(data))
 }
 
 /// `codec.base64_decode(text [, {url = true, pad = false}]) -> string`, or `nil, why`
@@ -71,7 +79,9 @@ fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Resu
 /// bytes, no line ends, no other alphabet, no padding where there should be none.
 fn base64_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
     let engine = engine(lua, "codec.base64_decode", options)?;
-    decoded(lua, engine.decode(text.as_bytes()).ok(), "the text is not base64 of this form")
+    let text = text.as_bytes();
+    let bytes = check(text.len()).map(|()| engine.decode(text).ok());
+    decoded(lua, bytes, "the text is not base64 of this form")
 }
 
 fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<GeneralPurpose> {
@@ -92,13 +102,13 @@ fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<G
 /// (RFC 3986 §2.3). `form` writes it as forms do: `+` for a space.
 fn url_encode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<LuaString> {
     let options = Options::of(lua, "codec.url_encode", options, &["form"])?;
-    let mut out = Vec::new();
-    if options.get("form")?.unwrap_or(false) {
-        url::escape_form(&mut out, &text.as_bytes());
+    let escaped = if options.get("form")?.unwrap_or(false) {
+        url::escape_form(&text.as_bytes())
     } else {
-        url::escape_component(&mut out, &text.as_bytes());
-    }
-    lua.create_string(out)
+        let mut out = Vec::new();
+        url::escape_component(&mut out, &text.as_bytes()).map(|()| out)
+    };
+    lua.create_string(escaped.map_err(|why| why.of("codec.url_encode"))?)
 }
 
 /// `codec.url_decode(text [, {form = true}]) -> string`, or `nil, why` if a percent sign begins no
@@ -112,11 +122,13 @@ fn url_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<
 /// `codec.html_escape(text) -> string`: `& < > " '` as references, for content and for quoted
 /// attributes.
 fn html_escape(lua: &Lua, text: LuaString) -> Result<LuaString> {
-    lua.create_string(html::escape(&text.as_bytes()))
+    let escaped = html::escape(&text.as_bytes());
+    lua.create_string(escaped.map_err(|why| why.of("codec.html_escape"))?)
 }
 
 /// `codec.html_unescape(text) -> string`: undoes `html_escape`, and understands references by
 /// number as well. Other names stay as they are.
 fn html_unescape(lua: &Lua, text: LuaString) -> Result<LuaString> {
-    lua.create_string(html::unescape(&text.as_bytes()))
+    let plain = html::unescape(&text.as_bytes());
+    lua.create_string(plain.map_err(|why| why.of("codec.html_unescape"))?)
 }

@@ -4,13 +4,15 @@
 //! one page are good for no other one.
 
 use crate::form;
+use crate::grown::{Grown, check, percent};
 use crate::library::crypto::expand;
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
 use crate::library::limits::KEY_MIN_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mlua::{Lua, LuaString, Result, Table, Value};
-use pinion_http::target::{escape, is_path_byte};
+use pinion_http::target::is_path_byte;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The parameter.
@@ -84,24 +86,38 @@ pub(super) fn url(
         );
         return Ok((None, Some(why)));
     }
-    let mut out = Vec::new();
-    escape(&mut out, path.iter().copied(), |byte| is_path_byte(byte) && byte != b'\'');
-    match key.filter(|_| is_sealed) {
-        _ if query.is_empty() => {}
+    let query = match key.filter(|_| is_sealed) {
+        _ if query.is_empty() => None,
         Some(key) => {
             let Some(sealed) = key.sealed(&query, &path, is_random) else {
                 return Ok((None, Some("to_url: the parameters cannot be encrypted".to_owned())));
             };
-            out.extend_from_slice(format!("?{NAME}={sealed}").as_bytes());
+            Some(Cow::Owned(format!("{NAME}={sealed}").into_bytes()))
         }
-        None => out.extend_from_slice(&[b"?", &*query].concat()),
+        None => Some(Cow::Borrowed(&*query)),
+    };
+    let fragment = fragment.as_ref().map(LuaString::as_bytes);
+    match joined(&path, query.as_deref(), fragment.as_deref()) {
+        Ok(url) => Ok((Some(lua.create_string(url)?), None)),
+        Err(why) => Ok((None, Some(format!("to_url: {why}")))),
+    }
+}
+
+/// A URL of its parts, of which the query is escaped already.
+fn joined(path: &[u8], query: Option<&[u8]>, fragment: Option<&[u8]>) -> Grown {
+    let mut out = Vec::new();
+    percent(&mut out, path, |byte| is_path_byte(byte) && byte != b'\'')?;
+    if let Some(query) = query {
+        check(out.len() + query.len())?;
+        out.push(b'?');
+        out.extend_from_slice(query);
     }
     if let Some(fragment) = fragment {
         out.push(b'#');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        escape(&mut out, fragment.as_bytes().iter().copied(), is_plain);
+        percent(&mut out, fragment, is_plain)?;
     }
-    Ok((Some(lua.create_string(out)?), None))
+    Ok(out)
 }
 
 /// Puts the parameters that came encrypted among the others, before which they go, and all of them

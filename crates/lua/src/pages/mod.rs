@@ -12,6 +12,7 @@ mod escape;
 mod link;
 mod parameters;
 
+use crate::grown::Grown;
 use crate::library::{codec, json};
 use crate::limits::{
     ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,
@@ -116,7 +117,7 @@ pub(crate) fn prepare(
 }
 
 /// Bytes escaped; `None` where nothing had to change.
-type Escape = fn(&[u8]) -> Option<Vec<u8>>;
+type Escape = fn(&[u8]) -> Grown<Option<Vec<u8>>>;
 
 /// The function for a way of escaping; those without one stand in `pages.lua`.
 fn escaper(context: Context) -> Option<Escape> {
@@ -139,7 +140,7 @@ fn escaper(context: Context) -> Option<Escape> {
 fn function(lua: &Lua, escape: Escape) -> Result<Function> {
     lua.create_function(move |lua, text: LuaString| {
         let escaped = escape(&text.as_bytes());
-        match escaped {
+        match escaped.map_err(|why| why.of("a value of a page"))? {
             None => Ok(text),
             Some(escaped) if escaped.len() <= RELAXED_MAX_BYTES => {
                 relaxed(lua, || lua.create_string(escaped))

@@ -2,6 +2,7 @@
 
 use super::escape;
 use super::trial::{Site, alone, program};
+use crate::grown::Grown;
 use crate::program::Program;
 
 #[test]
@@ -42,7 +43,9 @@ fn each_sign_is_escaped_as_such() {
     let mut expected = Vec::new();
     for sign in 0..=127 {
         let text = [b'a', sign, b'b'];
-        let shown = |escaped: Option<Vec<u8>>| escaped.unwrap_or_else(|| text.to_vec());
+        let shown = |escaped: Grown<Option<Vec<u8>>>| {
+            escaped.expect("short").unwrap_or_else(|| text.to_vec())
+        };
         expected.extend(shown(escape::html(&text)));
         expected.extend([b"<p title=\"", &*shown(escape::attribute(&text)), b"\">"].concat());
     }
@@ -111,6 +114,14 @@ fn status_and_fields_until_the_head_is_out() {
     let mut site = Site::new(&[("/x.dyn.html", page)]);
     let report = site.report("/x");
     assert!(report.starts_with("/x.dyn.html:2: the head of the answer has gone out"), "{report}");
+}
+
+#[test]
+fn a_value_that_becomes_too_long_is_told_with_its_line() {
+    let page = "\n#[[('\"'):rep(2^22)]]";
+    let report = Site::new(&[("/x.dyn.html", page)]).report("/x");
+    let said = "a value of a page: the text or what becomes of it is longer than 16 MiB";
+    assert!(report.contains(said) && report.contains("/x.dyn.html:2:"), "{report}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub const KEPT_MAX_PATTERNS: usize = 256;
 /// Most bytes of the patterns that are kept compiled, before they are compiled.
 pub const KEPT_MAX_BYTES: usize = PATTERN_MAX_BYTES;
 
-/// Most bytes of what `string.rep` and `string.gsub` make in one call. It exists twice while it is
+/// Most bytes of what `string.rep` and `string.gsub` make in one call, and of what encodes and
+/// escapes, in `pinion.codec` and in pages, takes and makes. It exists twice while it is
 /// handed over, once outside of what a script may allocate; content of pages is far smaller.
 pub const RESULT_MAX_BYTES: usize = 16 * 1024 * 1024;
 

@@ -9,7 +9,6 @@ use pinion_engine::exchange::{Room, Slice};
 use super::requests::{head, wait};
 use super::{Outcome, Outlet, Scripts};
 use crate::files::sending::Sending;
-use crate::limits::WALL_MAX_MS;
 use crate::plain::Plain;
 use crate::task::{TaskId, Waits};
 use crate::vm::{Fault, Vm};
@@ -58,16 +57,18 @@ impl Scripts {
             }
         };
         let room = outlet.exchange.write(Slice::Copied(&piece));
+        let now_ms = outlet.exchange.now().monotonic_ms;
         if let Some(task) = vm.tasks().get(id) {
             task.sent_bytes += piece.len() as u64;
             // What is slow here is the client, as long as it takes something.
-            task.deadline_ms = outlet.exchange.now().monotonic_ms + WALL_MAX_MS;
+            task.begin_time(now_ms, vm.allowance().wall_ms);
             if let Some(sending) = &mut task.sending {
                 sending.sent(piece.len() as u64);
             }
             if room != Room::Free {
                 task.waits = Waits::FileRoom;
-                wait(task.waits, task.deadline_ms, outlet.exchange);
+                task.room_went(now_ms);
+                wait(task, outlet.exchange);
                 return Outcome::Waits;
             }
         }
@@ -85,7 +86,7 @@ impl Scripts {
             Some(Ok(waits)) => {
                 if let Some(task) = vm.tasks().get(id) {
                     task.waits = waits;
-                    wait(waits, task.deadline_ms, outlet.exchange);
+                    wait(task, outlet.exchange);
                 }
                 Outcome::Waits
             }

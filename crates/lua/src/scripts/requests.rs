@@ -37,14 +37,14 @@ impl Scripts {
         let status = if found.is_some() { 200 } else { 404 };
         let (id, start) = {
             let mut tasks = vm.tasks();
-            let Some(id) = tasks.begin() else { return self.too_many() };
-            let Some(task) = tasks.get(id) else { return self.too_many() };
+            let Some(id) = tasks.begin() else { return self.too_many(head) };
+            let Some(task) = tasks.get(id) else { return self.too_many(head) };
             task.request.fill(head, path, found);
             task.request.came_from(exchange.peer(), exchange.is_secured());
             task.answer.status = status;
             task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));
-            task.deadline_ms = exchange.now().monotonic_ms + vm.allowance().wall_ms;
+            task.begin_time(exchange.now().monotonic_ms, vm.allowance().wall_ms);
             // Made here, under no limit of memory yet, which makes everything dearer. Without
             // memory for them the script hears of that when it asks for them.
             let start = match task.request.route() {
@@ -65,8 +65,8 @@ impl Scripts {
         let address = outlet.exchange.address();
         let Some((vm, id)) = self.waiting.get(&address).cloned() else { return Outcome::NotOurs };
         let now_ms = outlet.exchange.now().monotonic_ms;
-        let (waits, deadline_ms, is_woken, is_done) = match vm.tasks().get(id) {
-            Some(task) => (task.waits, task.deadline_ms, task.is_woken, task.result.is_some()),
+        let (waits, ends_ms, is_woken, is_done) = match vm.tasks().get(id) {
+            Some(task) => (task.waits, task.ends_ms(), task.is_woken, task.result.is_some()),
             None => return Outcome::NotOurs,
         };
         match event {
@@ -80,11 +80,8 @@ impl Scripts {
             {
                 return self.go_on(&vm, id, true, outlet);
             }
-            Event::Writable if waits == Waits::Room => {
-                return self.go_on(&vm, id, true, outlet);
-            }
-            Event::Writable if waits == Waits::FileRoom => {
-                return self.send_more(&vm, id, outlet);
+            Event::Writable if matches!(waits, Waits::Room | Waits::FileRoom) => {
+                return self.room_came(&vm, id, waits, outlet);
             }
             Event::Posted(_) if vm.is_ended() => {
                 let why = "its script was replaced too often since it began".to_owned();
@@ -108,9 +105,8 @@ impl Scripts {
             Event::Posted(_) if waits == Waits::File && is_done => {
                 return self.send_piece(&vm, id, outlet);
             }
-            Event::Deadline if now_ms >= deadline_ms => {
-                let why = format!("it has taken {} s", vm.allowance().wall_ms / 1000);
-                let fault = vm.over_time(id, &why);
+            Event::Deadline if now_ms >= ends_ms => {
+                let fault = over_time(&vm, id, waits);
                 return self.fail(&vm, id, &fault, outlet);
             }
             Event::Deadline if matches!(waits, Waits::Until(time) if now_ms >= time) => {
@@ -118,9 +114,27 @@ impl Scripts {
             }
             _ => {}
         }
-        let deadline_ms = vm.tasks().get(id).map_or(deadline_ms, |task| task.deadline_ms);
-        wait(waits, deadline_ms, outlet.exchange);
+        if let Some(task) = vm.tasks().get(id) {
+            wait(task, outlet.exchange);
+        }
         Outcome::Waits
+    }
+
+    /// The client has taken some of the answer, and there is room for more of it.
+    fn room_came(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        waits: Waits,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Outcome {
+        if let Some(task) = vm.tasks().get(id) {
+            task.room_came(outlet.exchange.now().monotonic_ms);
+        }
+        match waits {
+            Waits::FileRoom => self.send_more(vm, id, outlet),
+            _ => self.go_on(vm, id, true, outlet),
+        }
     }
 
     /// A handler begins.
@@ -207,7 +221,7 @@ impl Scripts {
             return self.fail(vm, id, &Fault::Error(error.to_string()), outlet);
         }
         if let Some(task) = vm.tasks().get(id) {
-            wait(waits, task.deadline_ms, outlet.exchange);
+            wait(task, outlet.exchange);
         }
         self.waiting.insert(outlet.exchange.address(), (Rc::clone(vm), id));
         self.settle(vm);
@@ -311,10 +325,24 @@ impl Scripts {
     }
 
     #[cold]
-    fn too_many(&mut self) -> Outcome {
-        let report = "no more requests can be answered at once".to_owned();
-        Outcome::Failed(Failure { status: 503, id: self.ids.next(), report, can_retry: true })
+    fn too_many(&mut self, head: &RequestHead<'_>) -> Outcome {
+        let text = String::from_utf8_lossy;
+        let (method, target) = (text(head.method_token), text(head.target.raw));
+        let report = format!("{method} {target}: no more requests can be answered at once");
+        let id = self.ids.next();
+        tell(&id, &report);
+        Outcome::Failed(Failure { status: 503, id, report, can_retry: true })
     }
+}
+
+/// Why a request is ended whose time is over.
+#[cold]
+fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> Fault {
+    let why = match waits {
+        Waits::Room | Waits::FileRoom => "its client takes the answer too slowly".to_owned(),
+        _ => format!("it has taken {} s", vm.allowance().wall_ms / 1000),
+    };
+    vm.over_time(id, &why)
 }
 
 /// Which handler a coroutine is to run.
@@ -372,10 +400,11 @@ fn begin(
             if matches!(operation, Operation::Flush(_)) && room != Room::Gone {
                 room = outlet.exchange.flush();
             }
-            match room {
-                Room::Free => None,
-                Room::Full | Room::Gone => Some(Waits::Room),
+            if room == Room::Free {
+                return None;
             }
+            task.room_went(outlet.exchange.now().monotonic_ms);
+            Some(Waits::Room)
         }
     }
 }
@@ -395,12 +424,12 @@ pub(super) fn head(
     outlet.exchange.head(task.answer.status, fields::of(lines), length);
 }
 
-/// Keeps an exchange open until what is waited for is here, or its time is over.
-pub(super) fn wait(waits: Waits, deadline_ms: u64, exchange: &mut Exchange<'_>) {
+/// Keeps an exchange open until what its task waits for is here, or its time is over.
+pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
     let now_ms = exchange.now().monotonic_ms;
-    let until_ms = match waits {
-        Waits::Until(time) => time.min(deadline_ms),
-        _ => deadline_ms,
+    let until_ms = match task.waits {
+        Waits::Until(time) => time.min(task.ends_ms()),
+        _ => task.ends_ms(),
     };
     exchange.wait(Some(until_ms.saturating_sub(now_ms)));
 }

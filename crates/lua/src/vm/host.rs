@@ -173,7 +173,10 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
 #[cfg(feature = "luajit")]
 fn new_table(lua: &Lua) -> Result<Function> {
     let libraries: Table = lua.named_registry_value("_PRELOAD")?;
-    libraries.raw_get::<Function>("table.new")?.call(())
+    let new_table: Function = libraries.raw_get::<Function>("table.new")?.call(())?;
+    // It has put itself where scripts find it.
+    lua.globals().raw_get::<Table>("table")?.raw_set("new", Value::Nil)?;
+    Ok(new_table)
 }
 
 /// Puts the runtime into a VM: the body of the coroutines that answer requests, and the functions

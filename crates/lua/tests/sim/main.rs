@@ -7,3 +7,4 @@ mod reload;
 mod stage;
 mod stories;
 mod talk;
+mod times;

@@ -11,11 +11,11 @@ fn stage(script: &str) -> Stage<true> {
     Stage::new(1, Faults::default(), program(script))
 }
 
-fn program(script: &str) -> Program {
+pub(crate) fn program(script: &str) -> Program {
     Program::new("site.lua", script.as_bytes().to_vec())
 }
 
-fn ask(stage: &mut Stage<true>, path: &str) -> Talk {
+pub(crate) fn ask(stage: &mut Stage<true>, path: &str) -> Talk {
     let mut talk = Talk::new(&stage.network);
     talk.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
     talk.send(usize::MAX);
@@ -30,7 +30,7 @@ fn heard(talk: &mut Talk) -> Answer {
     }
 }
 
-fn text(stage: &mut Stage<true>, path: &str) -> String {
+pub(crate) fn text(stage: &mut Stage<true>, path: &str) -> String {
     heard(&mut ask(stage, path)).text().to_owned()
 }
 

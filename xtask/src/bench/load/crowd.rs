@@ -1,15 +1,20 @@
 //! What a server takes while so many connections are kept alive and ask a script: memory of its
-//! processes.
+//! processes. It counts only if all of them were there at once and were answered, so both are
+//! looked at.
 
-use super::client::Job;
+use super::client::{Job, Measured};
 use super::lua::{greeting, scripted};
 use super::programs::{Content, Program, Workshop};
+use super::server::Server;
 use super::wrk;
 use crate::bench::cost;
 use crate::bench::figures::{self, Figure};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// The name of the part.
 pub(crate) const NAME: &str = "lua-crowd";
@@ -17,8 +22,20 @@ pub(crate) const NAME: &str = "lua-crowd";
 const CONNECTIONS: u32 = 10_000;
 /// Long enough for all of them to be opened and asked several times.
 const SECONDS: u32 = 8;
+/// How long until the connections are counted again: often enough for a load, and a small part of
+/// what the cores do meanwhile.
+const LOOK: Duration = Duration::from_millis(250);
 /// What may be resident with all of them, in MiB.
 const GOAL_MIB: f64 = 40.0;
+
+/// What one server showed.
+struct Crowd {
+    /// Most that were resident.
+    bytes: u64,
+    /// Most connections that it had taken at one moment.
+    connections: u64,
+    measured: Measured,
+}
 
 /// Measures all servers; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
@@ -30,13 +47,15 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         (Program::Nginx, "nginx, MiB"),
         (Program::Eighties, "80s, MiB"),
     ] {
-        let Some((bytes, answers)) = each(shop, program)? else { continue };
-        let mib = bytes / f64::from(1 << 20);
+        let Some(crowd) = each(shop, program)? else { continue };
+        if program.is_pinion() {
+            crowd.check().with_context(|| program.name().to_owned())?;
+        }
+        let mib = crowd.bytes as f64 / f64::from(1 << 20);
         let figure = Figure::of(name, mib);
         let figure = if program.is_pinion() { figure.at_most(GOAL_MIB) } else { figure };
-        let shown = format!("{mib:.1} ({answers} answers)");
-        figures.push(Figure { shown, ..figure });
-        data.insert(program.name().to_owned(), json!({ "bytes": bytes, "answers": answers }));
+        figures.push(Figure { shown: crowd.shown(mib), ..figure });
+        data.insert(program.name().to_owned(), crowd.data());
     }
     let report = format!(
         "Most resident memory of a server while {CONNECTIONS} connections that stay open ask a \
@@ -46,9 +65,46 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// Most bytes that were resident, and how many answers came; `None` when the server is not
-/// installed.
-fn each(shop: &Workshop, program: Program) -> Result<Option<(f64, u64)>> {
+impl Crowd {
+    /// What makes its memory no answer to the question: somebody was missing, or went without an
+    /// answer.
+    ///
+    /// # Errors
+    /// What it was.
+    fn check(&self) -> Result<()> {
+        let Measured { requests, errors, refusals, timeouts, .. } = self.measured;
+        ensure!(
+            self.connections >= u64::from(CONNECTIONS),
+            "at most {} of {CONNECTIONS} connections were open at once",
+            self.connections
+        );
+        ensure!(
+            errors + refusals + timeouts == 0,
+            "{errors} errors, {refusals} refusals and {timeouts} timeouts beside {requests} answers"
+        );
+        // With fewer some connections have never asked.
+        ensure!(requests >= u64::from(CONNECTIONS), "only {requests} answers");
+        Ok(())
+    }
+
+    /// The figure, with what is wrong with it behind it: another server need not pass.
+    fn shown(&self, mib: f64) -> String {
+        let Self { connections, measured, .. } = self;
+        let doubt = self.check().err().map_or_else(String::new, |why| format!("; {why}"));
+        format!("{mib:.1} ({connections} connections, {} answers{doubt})", measured.requests)
+    }
+
+    fn data(&self) -> Value {
+        let Measured { requests, errors, refusals, timeouts, .. } = self.measured;
+        json!({
+            "bytes": self.bytes, "connections": self.connections, "answers": requests,
+            "errors": errors, "refusals": refusals, "timeouts": timeouts,
+        })
+    }
+}
+
+/// One server under the load; `None` when it is not installed.
+fn each(shop: &Workshop, program: Program) -> Result<Option<Crowd>> {
     let ask = greeting(program);
     let case = scripted(program.name().to_owned(), program, Content::Script, ask);
     let Some(server) = shop.start(case.setup)? else { return Ok(None) };
@@ -59,11 +115,89 @@ fn each(shop: &Workshop, program: Program) -> Result<Option<(f64, u64)>> {
         fields: vec!["Connection: keep-alive".to_owned()],
         pattern: wrk::Pattern::Plain,
     };
-    let measured = Job::Wrk(load).run()?;
+    let (measured, connections) = counted(&server, &Job::Wrk(load))?;
     let most = |process: u32| -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;
         cost::bytes_in(&status, "VmHWM").context("the kernel does not say")
     };
-    let bytes: u64 = server.processes()?.into_iter().map(most).sum::<Result<u64>>()?;
-    Ok(Some((bytes as f64, measured.requests)))
+    let bytes = server.processes()?.into_iter().map(most).sum::<Result<u64>>()?;
+    Ok(Some(Crowd { bytes, connections, measured }))
+}
+
+/// Runs a load, and counts the server's connections meanwhile: the most of them at one moment.
+fn counted(server: &Server, job: &Job) -> Result<(Measured, u64)> {
+    let is_over = AtomicBool::new(false);
+    let port = server.address().port();
+    let count = || -> Result<u64> {
+        let mut most = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            most = most.max(taken(&fs::read_to_string("/proc/net/tcp")?, port));
+            thread::sleep(LOOK);
+        }
+        Ok(most)
+    };
+    thread::scope(|scope| {
+        let counting = scope.spawn(count);
+        let measured = job.run();
+        is_over.store(true, Ordering::Relaxed);
+        let most = counting.join().map_err(|_| anyhow!("counting connections panicked"))?;
+        Ok((measured?, most?))
+    })
+}
+
+/// How many connections whoever listens on a port has taken, by the kernel's table of TCP. Those
+/// that still wait to be accepted are in no process and have no inode.
+fn taken(table: &str, port: u16) -> u64 {
+    const ESTABLISHED: &str = "01";
+    let end = format!(":{port:04X}");
+    let is_taken = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (own, state, inode) = (words.get(1), words.get(3), words.get(9));
+        own.is_some_and(|own| own.ends_with(&end))
+            && state == Some(&ESTABLISHED)
+            && inode.is_some_and(|inode| *inode != "0")
+    };
+    table.lines().filter(is_taken).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn connections_count_once_they_are_accepted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let count = || taken(&fs::read_to_string("/proc/net/tcp").unwrap(), address.port());
+        assert_eq!(count(), 0);
+        let clients = [(); 3].map(|()| TcpStream::connect(address).unwrap());
+        assert_eq!(count(), 0);
+        let accepted = [(); 2].map(|()| listener.accept().unwrap());
+        assert_eq!(count(), 2);
+        drop((clients, accepted));
+    }
+
+    #[test]
+    fn a_crowd_has_all_connections_and_all_of_them_are_answered() {
+        let crowd = |connections, errors, timeouts, requests| {
+            let measured = Measured { requests, errors, timeouts, ..Measured::default() };
+            Crowd { bytes: 1 << 20, connections, measured }
+        };
+        let well = crowd(10_000, 0, 0, 20_000);
+        assert!(well.check().is_ok());
+        assert_eq!(well.shown(1.0), "1.0 (10000 connections, 20000 answers)");
+        for (wrong, why) in [
+            (crowd(9_999, 0, 0, 20_000), "at most 9999 of 10000 connections"),
+            (crowd(10_000, 1, 0, 20_000), "1 errors, 0 refusals and 0 timeouts"),
+            (crowd(10_000, 0, 1, 20_000), "0 errors, 0 refusals and 1 timeouts"),
+            (crowd(10_000, 0, 0, 9_999), "only 9999 answers"),
+        ] {
+            let said = wrong.check().unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+            assert!(wrong.shown(1.0).contains(&said), "{}", wrong.shown(1.0));
+        }
+        let refused = Measured { refusals: 1, ..crowd(10_000, 0, 0, 20_000).measured };
+        assert!(Crowd { measured: refused, ..crowd(10_000, 0, 0, 0) }.check().is_err());
+    }
 }

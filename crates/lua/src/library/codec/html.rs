@@ -1,29 +1,39 @@
 //! References of HTML for the characters that mean something to it.
 
+use crate::grown::{Grown, room};
+
 /// Bytes of the longest reference that is understood, between `&` and `;`: `#x10FFFF` with room
 /// for leading zeros.
 const REFERENCE_MAX_BYTES: usize = 12;
 
 /// References for `& < > " '`, everything else as it is.
-pub(super) fn escape(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
+pub(super) fn escape(text: &[u8]) -> Grown {
+    let mut out = room(text.iter().map(|&byte| reference(byte).map_or(1, <[u8]>::len)).sum())?;
     for &byte in text {
-        match byte {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            // `&apos;` came with HTML 5 only.
-            b'\'' => out.extend_from_slice(b"&#39;"),
-            byte => out.push(byte),
+        match reference(byte) {
+            Some(reference) => out.extend_from_slice(reference),
+            None => out.push(byte),
         }
     }
-    out
+    Ok(out)
+}
+
+fn reference(byte: u8) -> Option<&'static [u8]> {
+    Some(match byte {
+        b'&' => b"&amp;",
+        b'<' => b"&lt;",
+        b'>' => b"&gt;",
+        b'"' => b"&quot;",
+        // `&apos;` came with HTML 5 only.
+        b'\'' => b"&#39;",
+        _ => return None,
+    })
 }
 
 /// Undoes it. What is no reference, or none that is known, stays.
-pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
+pub(super) fn unescape(text: &[u8]) -> Grown {
+    // No character is longer than its references.
+    let mut out = room(text.len())?;
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'&', rest) {
         let (before, reference) = rest.split_at(at);
@@ -43,7 +53,7 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
         }
     }
     out.extend_from_slice(rest);
-    out
+    Ok(out)
 }
 
 fn character(name: &[u8]) -> Option<char> {

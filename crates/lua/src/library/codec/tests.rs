@@ -1,5 +1,6 @@
 use super::super::trial::{eval, raised, vm};
 use super::*;
+use crate::pattern::limits::RESULT_MAX_BYTES;
 use mlua::Function;
 use proptest::prelude::*;
 
@@ -125,6 +126,41 @@ fn references_of_html() {
         ("&#0000000000000039;", "&#0000000000000039;"),
     ] {
         assert_eq!(call(&lua, "html_unescape", text.as_bytes(), "nil"), Ok(plain.into()), "{text}");
+    }
+}
+
+/// What it comes to is known before there is room for it.
+#[test]
+fn what_is_too_long_is_refused() {
+    const MAX: usize = RESULT_MAX_BYTES;
+    let lua = vm();
+    for (name, options, some, each) in [
+        ("hex_encode", "nil", "x", 2),
+        ("url_encode", "nil", "%", 3),
+        ("url_encode", "{form = true}", "~", 3),
+        ("html_escape", "nil", "<", 4),
+        ("html_escape", "nil", "\"", 6),
+    ] {
+        let text = some.repeat(MAX / each).into_bytes();
+        let grown = call(&lua, name, &text, options).expect("it fits");
+        assert_eq!(grown.len(), MAX / each * each, "{name}");
+        let code = format!("return codec.{name}(('{some}'):rep({}), {options})", MAX / each + 1);
+        let why = raised(&code);
+        assert!(why.contains(name) && why.contains("longer than 16 MiB"), "{why}");
+    }
+    // Four for each three.
+    assert!(call(&lua, "base64_encode", &vec![0; MAX / 4 * 3], "nil").is_ok());
+    let code = format!("return codec.base64_encode(('x'):rep({} + 1))", MAX / 4 * 3);
+    assert!(raised(&code).contains("longer than 16 MiB"));
+    let code = format!("return codec.html_unescape(('x'):rep({MAX} + 1))");
+    assert!(raised(&code).contains("longer than 16 MiB"));
+    let code = "local text = ('<'):rep(2^20) return codec.query({ a = { text, text, text, text, \
+                text, text } })";
+    assert!(raised(code).contains("codec.query: the text or what becomes of it"));
+    let zeros = vec![b'0'; MAX + 4];
+    for name in ["hex_decode", "base64_decode", "url_decode", "parse_query"] {
+        let why = call(&lua, name, &zeros, "nil").expect_err(name);
+        assert!(why.contains("longer than 16 MiB"), "{name}: {why}");
     }
 }
 

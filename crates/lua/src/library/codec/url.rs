@@ -4,38 +4,33 @@
 
 use super::super::json::write_number;
 use super::super::limits::QUERY_PAIRS_MAX;
+use crate::grown::{Grown, check, percent, room};
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 use pinion_http::grammar::hex_digit;
-use pinion_http::target::escape;
 
 /// Escapes what is not unreserved (RFC 3986 §2.3).
-pub(super) fn escape_component(out: &mut Vec<u8>, text: &[u8]) {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    escape(out, text.iter().copied(), is_plain);
+pub(super) fn escape_component(out: &mut Vec<u8>, text: &[u8]) -> Grown<()> {
+    percent(out, text, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
 /// Escapes as forms do (the URL standard's `application/x-www-form-urlencoded`).
-pub(super) fn escape_form(out: &mut Vec<u8>, text: &[u8]) {
-    for word in text.split_inclusive(|&byte| byte == b' ') {
-        let (word, space) = word.strip_suffix(b" ").map_or((word, false), |word| (word, true));
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._".contains(&byte);
-        escape(out, word.iter().copied(), is_plain);
-        if space {
-            out.push(b'+');
-        }
-    }
+pub(super) fn escape_form(text: &[u8]) -> Grown {
+    let mut out = Vec::new();
+    percent(&mut out, text, |byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte))?;
+    out.iter_mut().filter(|byte| **byte == b' ').for_each(|byte| *byte = b'+');
+    Ok(out)
 }
 
 /// Undoes both. `None` if a percent sign begins no escape.
-pub(super) fn unescape(text: &[u8], is_form: bool) -> Option<Vec<u8>> {
+pub(super) fn unescape(text: &[u8], is_form: bool) -> Grown<Option<Vec<u8>>> {
     let mut is_whole = true;
-    let bytes = read(text, is_form, |_| is_whole = false);
-    is_whole.then_some(bytes)
+    let bytes = read(text, is_form, |_| is_whole = false)?;
+    Ok(is_whole.then_some(bytes))
 }
 
 /// Undoes escapes; a percent sign that begins none is reported and stands for itself.
-fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
+fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> Grown {
+    let mut bytes = room(text.len())?;
     let mut rest = text;
     while let Some((&first, behind)) = rest.split_first() {
         rest = behind;
@@ -53,7 +48,7 @@ fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> Vec<u8> {
         }
         bytes.push(if is_form && first == b'+' { b' ' } else { first });
     }
-    bytes
+    Ok(bytes)
 }
 
 /// `codec.query(table) -> string`: `{q = "a b", page = 2, tag = {"x", "y"}}` becomes
@@ -94,14 +89,17 @@ pub(super) fn query(lua: &Lua, table: Table) -> Result<LuaString> {
 }
 
 fn pair(out: &mut Vec<u8>, name: &[u8], value: &Value) -> Result<()> {
+    let add = |out: &mut Vec<u8>, text: &[u8]| {
+        escape_component(out, text).map_err(|why| why.of("codec.query"))
+    };
     if !out.is_empty() {
         out.push(b'&');
     }
-    escape_component(out, name);
+    add(out, name)?;
     out.push(b'=');
     let is_written = match value {
         Value::String(text) => {
-            escape_component(out, &text.as_bytes());
+            add(out, &text.as_bytes())?;
             true
         }
         Value::Integer(number) => {
@@ -130,6 +128,9 @@ fn pair(out: &mut Vec<u8>, name: &[u8], value: &Value) -> Result<()> {
 pub(super) fn parse_query(lua: &Lua, text: LuaString) -> Result<MultiValue> {
     let (first, all) = (lua.create_table()?, lua.create_table()?);
     let text = text.as_bytes();
+    if let Err(why) = check(text.len()) {
+        return (Value::Nil, why.to_string()).into_lua_multi(lua);
+    }
     let pairs = text.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
     for (count, pair) in pairs.enumerate() {
         if count == QUERY_PAIRS_MAX {
@@ -137,9 +138,12 @@ pub(super) fn parse_query(lua: &Lua, text: LuaString) -> Result<MultiValue> {
             return (Value::Nil, why).into_lua_multi(lua);
         }
         let mut parts = pair.splitn(2, |&byte| byte == b'=');
-        let mut part = || read(parts.next().unwrap_or_default(), true, |_| ());
-        let name = lua.create_string(part())?;
-        let value = lua.create_string(part())?;
+        let mut part = || {
+            let part = read(parts.next().unwrap_or_default(), true, |_| ());
+            part.map_err(|why| why.of("codec.parse_query"))
+        };
+        let name = lua.create_string(part()?)?;
+        let value = lua.create_string(part()?)?;
         match all.raw_get::<Option<Table>>(&name)? {
             Some(list) => list.raw_push(value)?,
             None => {

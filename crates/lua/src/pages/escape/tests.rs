@@ -1,6 +1,7 @@
 //! The laws of escaping: what a browser reads back is the value, and nothing ends where it stands.
 
 use super::*;
+use crate::grown::TooLong;
 use proptest::prelude::*;
 
 /// Values with many of the bytes that mean something somewhere.
@@ -19,7 +20,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn applied(escape: super::super::Escape, value: &[u8]) -> Vec<u8> {
-    escape(value).unwrap_or_else(|| value.to_vec())
+    escape(value).expect("short").unwrap_or_else(|| value.to_vec())
 }
 
 /// The references of HTML that are written here, as every browser reads them.
@@ -122,7 +123,7 @@ proptest! {
         prop_assert!(!escaped.starts_with(b"/") && !escaped.is_empty());
         let read = without_percent(&escaped);
         prop_assert!(read == value || (value.is_empty() && read == b"."));
-        prop_assert_eq!(url_root(&value).is_none(), escaped == value);
+        prop_assert_eq!(url_root(&value) == Ok(None), escaped == value);
     }
 
     #[test]
@@ -180,15 +181,15 @@ proptest! {
 fn what_needs_nothing_is_not_copied() {
     let plain = b"Plain text, with \xc3\xa9.";
     for escape in [html, attribute, script, script_string] {
-        assert_eq!(escape(plain), None);
+        assert_eq!(escape(plain), Ok(None));
     }
-    assert_eq!(name(b"data-x"), None);
-    assert_eq!(url(b"https://example.org/a?b=c#d"), None);
-    assert_eq!(url(b"/a/b%20c"), None);
-    assert_eq!(url_path(b"a/b"), None);
-    assert_eq!(url_query(b"a-b"), None);
-    assert_eq!(style(b"#fff"), None);
-    assert_eq!(comment(b"a b, c."), None);
+    assert_eq!(name(b"data-x"), Ok(None));
+    assert_eq!(url(b"https://example.org/a?b=c#d"), Ok(None));
+    assert_eq!(url(b"/a/b%20c"), Ok(None));
+    assert_eq!(url_path(b"a/b"), Ok(None));
+    assert_eq!(url_query(b"a-b"), Ok(None));
+    assert_eq!(style(b"#fff"), Ok(None));
+    assert_eq!(comment(b"a b, c."), Ok(None));
 }
 
 #[test]
@@ -219,7 +220,36 @@ fn urls_as_people_write_them() {
     ] {
         assert_eq!(String::from_utf8(applied(url_root, value.as_bytes())).expect("ASCII"), shown);
     }
-    assert_eq!(name(b"ONclick").as_deref(), Some(&b""[..]));
-    assert_eq!(name(b"o<n").as_deref(), Some(&b""[..]));
-    assert_eq!(comment(b"a-b--c-->").as_deref(), Some(&b"a-b-c"[..]));
+    assert_eq!(name(b"ONclick"), Ok(Some(Vec::new())));
+    assert_eq!(name(b"o<n"), Ok(Some(Vec::new())));
+    assert_eq!(comment(b"a-b--c-->"), Ok(Some(b"a-b-c".to_vec())));
+}
+
+/// What it comes to is known before there is room for it.
+#[test]
+fn what_would_become_too_long_is_refused() {
+    for (escape, some) in [
+        (html as super::super::Escape, "\""),
+        (attribute, "`"),
+        (url, "&"),
+        (url_path, " "),
+        (url_root, "?"),
+        (url_query, "/"),
+        (script, "<"),
+        (script, "\u{2028}"),
+        (script_string, "$"),
+        (style, ";"),
+    ] {
+        let grown = |text: &[u8]| escape(text).map(|grown| grown.expect("it has grown").len());
+        let each = grown(some.as_bytes()).expect("short");
+        let mut text = some.as_bytes().repeat(RESULT_MAX_BYTES / each);
+        text.resize(text.len() + RESULT_MAX_BYTES % each, b'a');
+        assert_eq!(grown(&text), Ok(RESULT_MAX_BYTES), "{some:?}");
+        text.push(b'a');
+        assert_eq!(grown(&text), Err(TooLong), "{some:?}");
+    }
+    let slashes = vec![b'/'; RESULT_MAX_BYTES - 2];
+    assert_eq!(url_root(&slashes).map(|url| url.map(|url| url.len())), Ok(Some(RESULT_MAX_BYTES)));
+    assert_eq!(url_root(&[&slashes[..], b"/"].concat()), Err(TooLong));
+    assert_eq!(comment(&b"-".repeat(RESULT_MAX_BYTES + 1)), Err(TooLong));
 }

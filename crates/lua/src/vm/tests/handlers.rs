@@ -42,7 +42,7 @@ impl Room {
             task.request.fill(&head, path.as_bytes(), Some(found));
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
-        let mut left = Left::default();
+        let mut left = Left { cpu: PATIENT_CPU, ..Left::default() };
         let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
         Asked { id, coroutine, left, step }
     }
@@ -231,6 +231,48 @@ fn the_answer_itself_may_be_returned() {
     assert_eq!(room.answer("/redirect").expect("answered"), "");
     assert_eq!(room.answer("/json").expect("answered"), "[1]");
     assert!(matches!(room.answer("/table"), Err(Fault::Error(text)) if text.contains("table")));
+}
+
+#[test]
+fn what_is_streamed_goes_out_piece_by_piece() {
+    let mut room = site(
+        "pinion.get('/', function(req, res)
+            local pieces, at = { 'one, ', 2, '', ', three' }, 0
+            res:write('first ')
+            res:stream(function() at = at + 1 return pieces[at] end)
+            return ' and the rest'
+        end)
+        pinion.get('/iterator', function(req, res) return res:stream(('a b'):gmatch('%a')) end)
+        pinion.get('/text', function(req, res)
+            res:stream('text')
+        end)
+        pinion.get('/table', function(req, res)
+            res:stream(function() return {} end)
+        end)
+        pinion.get('/fails', function(req, res) res:stream(function() error('why') end) end)",
+    );
+    for (path, sent, rest) in [
+        ("/", &["first one, ", "2", "", ", three"][..], " and the rest"),
+        ("/iterator", &["a", "b"], ""),
+    ] {
+        let Asked { id, coroutine, mut left, mut step } = room.asks(path);
+        for piece in sent {
+            let Step::Waits(Operation::Flush(text)) = step else { panic!("{piece} is missing") };
+            assert_eq!(&*text.as_bytes(), piece.as_bytes(), "{path}");
+            step = room.vm.resume(id, &coroutine, true, &mut room.budget, &mut left);
+        }
+        let Step::Done(text) = step else { panic!("{path} goes on") };
+        assert_eq!(&*text.as_bytes(), rest.as_bytes(), "{path}");
+        room.vm.host().end(id);
+    }
+    for (path, why) in [
+        ("/text", "site.lua:9: stream takes a function"),
+        ("/table", "site.lua:12: an answer is written in strings and numbers, and this is a table"),
+        ("/fails", "site.lua:14: why"),
+    ] {
+        let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        assert!(text.starts_with(why), "{path}: {text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! How long a request may take: its own time runs out, and stands still while its client is slow
+//! to take the answer, which has an end too.
+
+use std::fs;
+use std::path::Path;
+
+use pinion_engine::backend::sim::Faults;
+use pinion_lua::allowance::Allowance;
+use pinion_lua::files::{FolderAt, Folders};
+use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
+use pinion_lua::program::Program;
+
+use crate::stage::Stage;
+use crate::stories::{ask, program, text};
+use crate::talk::{Heard, Talk};
+
+/// A slow client reads once in so many milliseconds what the network holds for it: less often, and
+/// the engine takes it for one that has gone.
+const PAUSE_MS: u64 = 20_000;
+/// How often it does so at most.
+const PAUSES_MAX: u32 = 1_000;
+
+/// What a handler writes, and what stands in the file: more than is on its way at once, so that a
+/// client that reads so takes minutes for it.
+const ANSWER_BYTES: usize = 1_000_000;
+
+const SCRIPT: &str = r#"
+local function stream(res)
+    for _ = 1, 10 do
+        for _ = 1, 10 do res:write(("s"):rep(10000)):flush() end
+        pinion.sleep(0.1)
+    end
+end
+pinion.get("/stream", function(req, res) stream(res) end)
+pinion.get("/late", function(req, res)
+    stream(res)
+    pinion.keep.state = "written"
+    pinion.sleep(40)
+    pinion.keep.state = "slept"
+end)
+pinion.get("/file", function(req, res) return res:file("files/large") end)
+pinion.get("/behind-file", function(req, res)
+    res:file("files/large")
+    pinion.keep.state = "sent"
+    pinion.sleep(1.5)
+    pinion.keep.state = "slept"
+end)
+pinion.get("/endless", function(req, res) while true do res:write(("e"):rep(10000)) end end)
+pinion.get("/state/:n", function() return tostring(pinion.keep.state) end)
+"#;
+
+fn with_file(program: Program) -> Program {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("times");
+    fs::create_dir_all(&path).expect("a folder");
+    fs::write(path.join("large"), "f".repeat(ANSWER_BYTES)).expect("a file");
+    let folder = FolderAt { name: "files".to_owned(), path, is_read_only: true };
+    program.with_folders(Folders::open(&[folder], |_| None).expect("opened"))
+}
+
+/// What comes of a request, and after how many milliseconds, for a client that takes its answer
+/// slowly.
+fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
+    let from_ms = stage.now_ms();
+    for _ in 0..PAUSES_MAX {
+        stage.rest(PAUSE_MS);
+        match talk.hear() {
+            Heard::Nothing => {}
+            heard => return (heard, stage.now_ms() - from_ms),
+        }
+    }
+    panic!("no end of an answer");
+}
+
+/// Whether what has come is an answer of that many bytes.
+fn is_whole(heard: &Heard, bytes: usize) -> bool {
+    matches!(heard, Heard::Answer(answer) if answer.status == 200 && answer.body.len() == bytes)
+}
+
+/// A script that takes the place of another one meanwhile changes nothing for it.
+#[test]
+fn an_answer_that_is_written_is_taken_as_slowly_as_its_client_is() {
+    let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
+    let talk = ask(&mut stage, "/stream");
+    assert!(stage.reload(program(SCRIPT)));
+    let (heard, ms) = taken_slowly(&mut stage, talk);
+    assert!(is_whole(&heard, ANSWER_BYTES), "after {ms} ms");
+    assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
+}
+
+/// The time it has waited for its client is all that a handler is given back.
+#[test]
+fn the_own_time_of_a_handler_with_a_slow_client_runs_out() {
+    let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
+    let talk = ask(&mut stage, "/late");
+    let (heard, ms) = taken_slowly(&mut stage, talk);
+    assert!(matches!(heard, Heard::Closed), "it is whole after {ms} ms");
+    assert_eq!(text(&mut stage, "/state/1"), "written");
+}
+
+#[test]
+fn a_file_is_taken_as_slowly_as_its_client_is() {
+    let mut stage = Stage::new(1, Faults::default(), with_file(program(SCRIPT)));
+    let talk = ask(&mut stage, "/file");
+    let (heard, ms) = taken_slowly(&mut stage, talk);
+    assert!(is_whole(&heard, ANSWER_BYTES), "after {ms} ms");
+    assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
+}
+
+/// Behind a file a handler has its time once more, as long as its operator has said.
+#[test]
+fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
+    for (wall_ms, state) in [(1_000, "sent"), (2_000, "slept")] {
+        let allowance = Allowance { wall_ms, ..Allowance::default() };
+        let program = with_file(program(SCRIPT)).allowed(allowance);
+        let mut stage = Stage::new(1, Faults::default(), program);
+        let mut talk = ask(&mut stage, "/behind-file");
+        for _ in 0..PAUSES_MAX {
+            stage.rest(1);
+            if is_whole(&talk.hear(), ANSWER_BYTES) {
+                break;
+            }
+        }
+        stage.rest(5_000);
+        assert_eq!(text(&mut stage, "/state/1"), state, "with {wall_ms} ms");
+    }
+}
+
+/// A client that takes a little now and then, and never all of it, does not keep its handler.
+#[test]
+fn an_answer_is_not_taken_for_ever() {
+    let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
+    let talk = ask(&mut stage, "/endless");
+    let (heard, ms) = taken_slowly(&mut stage, talk);
+    assert!(matches!(heard, Heard::Closed), "{ms} ms");
+    let most_ms = ROOM_WAIT_MAX_MS + WALL_MAX_MS;
+    assert!((ROOM_WAIT_MAX_MS..=most_ms + 2 * PAUSE_MS).contains(&ms), "{ms} ms");
+    // Its worker is well.
+    assert_eq!(text(&mut stage, "/state/1"), "nil");
+}

@@ -1,0 +1,69 @@
+//! What documents show as the output of commands, beside the commands.
+
+use pinion_tests::blocks::fenced_commands;
+
+/// Some blocks of a document, up to one that shows what the last of them writes, or to the end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) commands: Vec<String>,
+    pub(crate) shown: Option<Shown>,
+}
+
+/// The output of the block of commands right before it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// How many commands of that block ask a server; all that they get is shown as one text.
+    pub(crate) answers: usize,
+    pub(crate) text: String,
+}
+
+/// The end of a block, and a block of text with nothing else between the two.
+const BEHIND: &str = "\n```\n\n```text\n";
+
+/// Cuts a document behind every block of output. Only what servers answer is compared: other
+/// outputs have times, sizes and digests in them that are another reader's.
+pub(crate) fn parts(document: &str) -> Vec<Part> {
+    let (mut parts, mut rest) = (Vec::new(), document);
+    while let Some(at) = rest.find(BEHIND) {
+        let (before, behind) = (&rest[..at], &rest[at + BEHIND.len()..]);
+        let end = behind.find("\n```").expect("a block has an end");
+        let last = before.rfind("\n```").expect("a block has a beginning");
+        let last = fenced_commands(&format!("{}\n```\n", &before[last..]));
+        let shows = last.last().is_some_and(|command| is_curl(command));
+        let shown = shows.then(|| Shown {
+            answers: last.iter().filter(|command| is_curl(command)).count(),
+            text: behind[..end].to_owned(),
+        });
+        parts.push(Part { commands: fenced_commands(&format!("{before}\n```\n")), shown });
+        rest = &behind[end + "\n```".len()..];
+    }
+    parts.push(Part { commands: fenced_commands(rest), shown: None });
+    parts
+}
+
+fn is_curl(command: &str) -> bool {
+    command.starts_with("curl ")
+}
+
+#[test]
+fn text_right_behind_commands_is_what_a_server_answers_them() {
+    let sh = |commands: &str| format!("\n```sh\n{commands}\n```\n");
+    let text = |text: &str| format!("\n```text\n{text}\n```\n");
+    let document = [
+        &sh("pinion serve public\ncurl http://a/\ncurl http://b/ # a remark"),
+        &text("one\n\ntwo"),
+        &sh("pinion releases live"),
+        &text("a date"),
+        &sh("curl http://c/"),
+        "This is another thing:\n",
+        &text("no output"),
+        &sh("cargo xtask tidy"),
+    ];
+    let found = parts(&document.concat());
+    let commands: Vec<_> = found.iter().map(|part| part.commands.join("; ")).collect();
+    let first = "pinion serve public; curl http://a/; curl http://b/";
+    assert_eq!(commands, [first, "pinion releases live", "curl http://c/; cargo xtask tidy"]);
+    let shown: Vec<_> = found.into_iter().map(|part| part.shown).collect();
+    let output = Shown { answers: 2, text: "one\n\ntwo".to_owned() };
+    assert_eq!(shown, [Some(output), None, None]);
+}

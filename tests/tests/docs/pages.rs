@@ -1,0 +1,93 @@
+//! Sites whose files a document has its readers write: every page of them is asked for.
+
+use super::{filled_in, is_error};
+use pinion_tests::blocks::routes;
+use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+use std::fs;
+use std::path::Path;
+
+/// What the forms of documents send, so that a page that takes one has what it asks for.
+const FORM: &str = "text=some";
+
+/// Serves a folder as it is and asks all that its pages and its main script answer; how many these
+/// are. A page answers without parameters too: what it shows with some, its document asks by curl.
+///
+/// # Panics
+/// When one of them does not answer well, or the server says that something has failed.
+#[track_caller]
+pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
+    let published = site.join("public_html");
+    let mut files = Vec::new();
+    collect(if published.is_dir() { &published } else { site }, "", &mut files);
+    let pages = files.iter().filter_map(|path| answered(path)).map(|(method, path)| {
+        let request = Request::new(&method, &path);
+        let request = if method == "GET" { request } else { request.body(FORM.as_bytes()) };
+        (method, path, request)
+    });
+    // Not every site has one.
+    let main = fs::read_to_string(site.join("main.lua")).unwrap_or_default();
+    let routes = routes(&main).into_iter().map(|(method, path)| {
+        let request = filled_in(&method, &path);
+        (method, path, request)
+    });
+    let requests: Vec<_> = pages.chain(routes).collect();
+    if requests.is_empty() {
+        return 0;
+    }
+    let server = Start::site(site).flags(&["--workers", "1"]).start();
+    for (method, path, request) in &requests {
+        let status = server.exchange(request).status;
+        // What takes a form may lead elsewhere when it is done.
+        let is_well = status == 200 || (method != "GET" && (200..400).contains(&status));
+        assert!(is_well, "{}: {method} {path}: {status}", document.display());
+    }
+    let said = server.last_words();
+    let is_well = !said.iter().any(|line| is_error(line));
+    assert!(is_well, "{}: {}", document.display(), said.join("\n"));
+    requests.len()
+}
+
+/// The paths of all files below a folder, each from its root on.
+fn collect(folder: &Path, above: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = format!("{above}/{}", entry.file_name().to_str().expect("a name in UTF-8"));
+        match entry.path().is_dir() {
+            true => collect(&entry.path(), &path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// The method and the path that the file of a page answers, as docs/templates.md tells it.
+fn answered(file: &str) -> Option<(String, String)> {
+    let (folder, name) = file.rsplit_once('/').expect("a path from the root on");
+    let (stem, kind) = name.rsplit_once(".dyn.").filter(|_| !name.contains(".priv."))?;
+    let (method, stem) = match stem.split_once('.') {
+        Some((method @ ("post" | "put" | "delete"), stem)) => (method.to_uppercase(), stem),
+        _ => ("GET".to_owned(), stem),
+    };
+    let path = match (stem, kind) {
+        ("index", "html") => format!("{folder}/"),
+        (_, "html") => format!("{folder}/{stem}"),
+        _ => format!("{folder}/{stem}.{kind}"),
+    };
+    Some((method, path))
+}
+
+#[test]
+fn pages_answer_what_the_document_says() {
+    for (file, answers) in [
+        ("/about.dyn.html", Some("GET /about")),
+        ("/a/index.dyn.html", Some("GET /a/")),
+        ("/feed.dyn.xml", Some("GET /feed.xml")),
+        ("/a/post.login.dyn.html", Some("POST /a/login")),
+        ("/parts/menu.priv.html", None),
+        ("/parts/menu.priv.dyn.html", None),
+        ("/plain.html", None),
+        ("/main.lua", None),
+    ] {
+        let found = answered(file).map(|(method, path)| format!("{method} {path}"));
+        assert_eq!(found.as_deref(), answers, "{file}");
+    }
+}
