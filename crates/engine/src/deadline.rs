@@ -69,14 +69,14 @@ impl Watch {
 /// The deadline of a connection. There is one for each: the alignment of a `u64` would cost more
 /// than it helps.
 #[derive(Debug, Clone, Copy)]
-#[repr(packed(4))]
+#[repr(C, packed(4))]
 pub(crate) struct Deadline {
-    watch: Watch,
     at_ms: u64,
-    /// What waits behind it, by rank.
-    put_off: [Watch; 2],
-    /// … and the lower halves of its deadlines, which are less than 24 days away.
+    /// The lower halves of the deadlines of what was put off, which are less than 24 days away.
     until: [u32; 2],
+    /// What that is, by rank.
+    put_off: [Watch; 2],
+    watch: Watch,
 }
 
 impl Deadline {

@@ -3,7 +3,7 @@
 use super::keys::Key;
 use super::programs::Program;
 use super::scenario::{
-    Ask, CONNECTIONS, Case, Client, DUMMIES, Figure, PINION, Scenario, beside, cpu,
+    Ask, BARE, CONNECTIONS, Case, Client, DUMMIES, Figure, PINION, Scenario, beside, cpu,
     cpu_without_goal,
 };
 use super::site::HUGE_BYTES;
@@ -79,6 +79,11 @@ fn keep_alive(seconds: u32) -> Scenario {
         } else {
             comparisons.push(cpu_without_goal(tls, plain));
         }
+    }
+    for &program in BARE {
+        let loop_alone = program.name().to_owned();
+        cases.push(Case::new(loop_alone.clone(), program, Ask::new(PAGE)));
+        comparisons.push(cpu_without_goal(loop_alone, label(Program::Nginx, "TLS")));
     }
     Scenario {
         name: "tls-keep-alive".to_owned(),

@@ -1,7 +1,7 @@
 //! What an answer by Lua costs: the part of the table of scenarios that is about it.
 
 use super::programs::{Content, Program};
-use super::scenario::{Ask, Case, PINION, Scenario, cpu, scenario};
+use super::scenario::{Ask, BARE, Case, PINION, Scenario, cpu, cpu_without_goal, scenario};
 use super::site::ROWS_BYTES;
 
 /// In the order of the report.
@@ -37,6 +37,11 @@ fn hello(seconds: u32) -> Scenario {
     for program in PINION.iter().chain(&peers).copied() {
         let (label, ask) = (label(program, "Lua"), greeting(program));
         cases.push(scripted(label, program, Content::Script, ask));
+    }
+    for &program in BARE {
+        let loop_alone = program.name().to_owned();
+        cases.push(Case::new(loop_alone.clone(), program, greeting(program)));
+        comparisons.push(cpu_without_goal(loop_alone, label(Program::Nginx, "Lua")));
     }
     for program in PINION.iter().copied() {
         comparisons.push(cpu(label(program, "Lua"), label(program, "file"), 1.15));

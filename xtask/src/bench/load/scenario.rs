@@ -100,6 +100,9 @@ const OPENED_PER_SECOND: u32 = 4096;
 pub(crate) const DUMMIES: [(&str, Content); 3] =
     [("file", Content::Small), ("dummy", Content::Dummy), ("empty dummy", Content::DummyEmpty)];
 
+/// What the kernel itself costs: no server can be below it.
+pub(crate) const BARE: &[Program] = &[Program::BareEpoll, Program::BareUring];
+
 pub(crate) const PINION: &[Program] = &[Program::PinionEpoll, Program::PinionUring];
 
 /// Everything but the sweep, in the order of the report.
