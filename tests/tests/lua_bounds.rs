@@ -222,7 +222,7 @@ fn however_many_passwords_are_hashed_the_threads_for_it_are_few() {
 /// How often the clients of slow answers do nothing for a while, each time for longer than a
 /// request may take there.
 const PAUSES: usize = 3;
-const PAUSE: Duration = Duration::from_millis(1_100);
+const PAUSE: Duration = Duration::from_millis(2_100);
 
 /// A site of a handler and of a page that both give `expected`: more than fits between a server and
 /// a client that does not read.
@@ -253,7 +253,7 @@ fn an_answer_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
     let mut answers = Vec::new();
     let mut servers = Vec::new();
     for way in ways(|_| true) {
-        let flags = ["--workers", "1", "--lua-time", "1"];
+        let flags = ["--workers", "1", "--lua-time", "2"];
         let server = Start::site(folder.path()).in_way(way).flags(&flags).start();
         for target in ["/written", "/page"] {
             let mut client = Client::with_little_room(&server);

@@ -191,6 +191,12 @@ impl Conn {
         }
     }
 
+    /// Whether the first frames of a head have come, and not the last.
+    #[inline]
+    fn is_within_head(&self) -> bool {
+        self.many.as_ref().is_some_and(Many::is_within_head)
+    }
+
     /// Whether the body of an open exchange is waited for: its content is wanted, or what comes
     /// next is no content but frames it.
     #[inline]
@@ -262,6 +268,9 @@ impl Conn {
         if self.phase == Phase::Http3 {
             // Streams do not stand in each other's way: half a head puts nothing off.
             self.deadline.forget();
+        }
+        if watch == Watch::Send && self.stash.is_empty() && !self.is_within_head() {
+            self.deadline.head_is_whole();
         }
         self.deadline.begin(watch, now_ms, settings)
     }

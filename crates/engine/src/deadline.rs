@@ -60,11 +60,13 @@ impl Watch {
     fn rank(self) -> usize {
         match self {
             Watch::Send => 2,
-            Watch::Head => 1,
+            Watch::Head => HEAD_RANK,
             _ => 0,
         }
     }
 }
+
+const HEAD_RANK: usize = 1;
 
 /// The deadline of a connection. There is one for each: the alignment of a `u64` would cost more
 /// than it helps.
@@ -110,6 +112,7 @@ impl Deadline {
     pub(crate) fn begin(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
         if watch == Watch::Nothing {
             self.forget();
+            return self.pause() != Watch::Nothing;
         }
         if watch == self.watch {
             return false;
@@ -153,6 +156,12 @@ impl Deadline {
                 *put_off = Watch::Nothing;
             }
         }
+    }
+
+    /// Half a head has become whole, or there is none: the next one has its full time.
+    #[inline]
+    pub(crate) fn head_is_whole(&mut self) {
+        self.put_off[HEAD_RANK] = Watch::Nothing;
     }
 
     /// The deadline comes so much sooner.
@@ -221,6 +230,39 @@ mod tests {
             assert_eq!(begin(deadline, Watch::Head, 80), 10 + head_ms);
             assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms, "and for what is to follow");
             assert_eq!(begin(deadline, Watch::Head, 100), 100 + head_ms, "the next one");
+        });
+    }
+
+    #[test]
+    fn a_head_that_became_whole_while_something_was_sent_takes_no_time_from_the_next() {
+        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        at_any_time(|deadline, begin| {
+            begin(deadline, Watch::Idle, 0);
+            begin(deadline, Watch::Head, 10);
+            begin(deadline, Watch::Send, 20);
+            deadline.head_is_whole();
+            deadline.is_over(Watch::Send);
+            begin(deadline, Watch::Send, 30);
+            deadline.is_over(Watch::Send);
+            assert_eq!(begin(deadline, Watch::Head, 40), 40 + head_ms);
+            assert_eq!(begin(deadline, Watch::Idle, 50), idle_ms, "which is none of the peer's");
+        });
+    }
+
+    /// Whatever it watched before, and whatever was put off once.
+    #[test]
+    fn nothing_has_no_deadline() {
+        let settings = Settings::default();
+        at_any_time(|deadline, begin| {
+            let none = begin(&mut Deadline::NONE.clone(), Watch::Nothing, 0);
+            for before in [Watch::Window, Watch::Body, Watch::Head, Watch::Send] {
+                begin(deadline, Watch::Idle, 0);
+                begin(deadline, Watch::Send, 10);
+                deadline.is_over(Watch::Send);
+                begin(deadline, before, 20);
+                assert_eq!(begin(deadline, Watch::Nothing, 30), none, "behind {before:?}");
+                assert_eq!(deadline.stalled_ms(1 << 50, &settings), 0);
+            }
         });
     }
 

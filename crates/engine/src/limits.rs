@@ -300,9 +300,9 @@ pub(crate) const QUIC_READ_MIN_BYTES: u64 = 4 * 1024;
 /// in a frame of HTTP/2.
 pub(crate) const QUIC_TURN_BYTES: u64 = 16 * 1024;
 
-/// How long a client that was told of the end may acknowledge nothing of its last answer, in
-/// milliseconds: it may be out of reach for a moment, but a server that stops does not wait for one
-/// that is gone.
+/// How long a client that was told of the end may leave its last answer unacknowledged over QUIC,
+/// or the PING in front of the end unanswered over HTTP/2, in milliseconds: it may be out of reach
+/// for a moment, but a server that stops does not wait for one that is gone.
 pub(crate) const LAST_MS: u64 = 3_000;
 
 /// How long an open exchange may be quiet before QUIC shows the client that the server is still

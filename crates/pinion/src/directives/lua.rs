@@ -76,8 +76,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "How long a request may take in Lua, whatever it waits for",
         long: "The time in which its content comes is not counted, up to ten minutes, nor that in \
-               which its client takes the answer, up to an hour. Work beside requests may take as \
-               long, and 600 seconds at least.",
+               which its client takes the answer, up to an hour, and five minutes at a time. Work \
+               beside requests may take as long, and 600 seconds at least.",
     },
     Directive {
         name: "lua-unsafe",
