@@ -136,7 +136,7 @@ fn what_a_request_lets_go_of_is_its_own_again() {
     let ends = |room: &mut Room, code: &str| {
         let function = room.vm.lua.load(code).into_function().expect(code);
         let coroutine = room.vm.lua.create_thread(function).expect("a coroutine");
-        let mut left = Left { memory_bytes: 8 << 20, ..Left::default() };
+        let mut left = Left { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..Left::default() };
         loop {
             match room.vm.resume(NOBODY, &coroutine, true, &mut room.budget, &mut left) {
                 Step::Waits(_) => {}
