@@ -17,6 +17,13 @@ pub fn script(text: &str) -> (Folder, PathBuf) {
 /// request leaves behind the next one finds.
 #[track_caller]
 pub fn in_every_way(text: &str, case: impl Fn(&Server)) {
+    in_every_way_with(text, &[], case);
+}
+
+/// … with more flags.
+#[track_caller]
+pub fn in_every_way_with(text: &str, flags: &[&str], case: impl Fn(&Server)) {
     let (_folder, path) = script(text);
-    Matrix::of(&path).folder_only("a script is no archive").serve(&["--workers", "1"]).run(case);
+    let flags = [&["--workers", "1"], flags].concat();
+    Matrix::of(&path).folder_only("a script is no archive").serve(&flags).run(case);
 }
