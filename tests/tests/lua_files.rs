@@ -104,7 +104,7 @@ impl Site {
     #[track_caller]
     fn in_every_way(&self, case: impl Fn(&Server)) {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        let flags = [&flags[..], &["--workers", "1"]].concat();
+        let flags = [&flags[..], &["--workers", "1", "--lua-cpu", "5000"]].concat();
         let script = self.folder.join("site.lua");
         Matrix::of(&script).folder_only("a script is no archive").serve(&flags).run(case);
     }
