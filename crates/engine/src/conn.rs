@@ -270,7 +270,8 @@ impl Conn {
             self.deadline.forget();
         }
         if watch == Watch::Send && self.stash.is_empty() && !self.is_within_head() {
-            self.deadline.head_is_whole();
+            // What has become whole meanwhile takes no time from the next.
+            self.deadline.is_over(Watch::Head);
         }
         self.deadline.begin(watch, now_ms, settings)
     }

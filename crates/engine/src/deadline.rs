@@ -60,13 +60,11 @@ impl Watch {
     fn rank(self) -> usize {
         match self {
             Watch::Send => 2,
-            Watch::Head => HEAD_RANK,
+            Watch::Head => 1,
             _ => 0,
         }
     }
 }
-
-const HEAD_RANK: usize = 1;
 
 /// The deadline of a connection. There is one for each: the alignment of a `u64` would cost more
 /// than it helps.
@@ -158,12 +156,6 @@ impl Deadline {
         }
     }
 
-    /// Half a head has become whole, or there is none: the next one has its full time.
-    #[inline]
-    pub(crate) fn head_is_whole(&mut self) {
-        self.put_off[HEAD_RANK] = Watch::Nothing;
-    }
-
     /// The deadline comes so much sooner.
     #[cfg(test)]
     pub(crate) fn advance(&mut self, ms: u64) {
@@ -240,11 +232,16 @@ mod tests {
             begin(deadline, Watch::Idle, 0);
             begin(deadline, Watch::Head, 10);
             begin(deadline, Watch::Send, 20);
-            deadline.head_is_whole();
+            deadline.is_over(Watch::Head);
             deadline.is_over(Watch::Send);
             begin(deadline, Watch::Send, 30);
             deadline.is_over(Watch::Send);
             assert_eq!(begin(deadline, Watch::Head, 40), 40 + head_ms);
+            // … and with what is sent because of it.
+            deadline.is_over(Watch::Head);
+            begin(deadline, Watch::Send, 42);
+            deadline.is_over(Watch::Send);
+            assert_eq!(begin(deadline, Watch::Head, 44), 44 + head_ms);
             assert_eq!(begin(deadline, Watch::Idle, 50), idle_ms, "which is none of the peer's");
         });
     }
