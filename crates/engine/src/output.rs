@@ -3,19 +3,21 @@
 //! A connection has a queue only while something waits; queues are reused, so a request costs no
 //! allocation. At most one send is in flight per queue.
 
+mod next;
+mod queues;
+
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pinion_http::prepared::ExternalRange;
 
-use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};
-use crate::mapping::{ExternalFile, Mapping, MappingId, Mappings};
+use crate::mapping::{Mapping, MappingId, Mappings};
 use crate::pool::Pool;
-use crate::tables::has_places;
+
+pub(crate) use next::Next;
+pub(crate) use queues::{NO_OUTPUT, Outputs, QUEUE_BYTES};
 
 /// A piece of output.
 pub(crate) enum Segment {
@@ -53,38 +55,6 @@ impl Segment {
                 range.bytes -= by;
             }
         }
-    }
-}
-
-/// What the next send is made of.
-#[expect(clippy::large_enum_variant, reason = "made and used up within one send")]
-pub(crate) enum Next<'q> {
-    /// Nothing waits.
-    Nothing,
-    /// One stretch of memory and nothing behind it: the common case.
-    One(&'q [u8]),
-    /// Memory; `large_behind` says that a file, or a range as large, follows.
-    Memory { parts: Parts<'q>, large_behind: bool },
-    /// A range of a file, for a backend that sends files.
-    File { file: BorrowedFd<'q>, offset: u64, bytes: u64 },
-    /// … and for one that does not.
-    Read { file: &'q File, offset: u64, bytes: u64 },
-    /// A range of an external file, to be looked at before and while it is sent.
-    External { file: &'q ExternalFile, range: ExternalRange },
-    /// What is to be sent is not what it was when the archive was made.
-    Changed,
-}
-
-/// Up to [`SEND_PARTS_MAX`] slices without an allocation.
-pub(crate) struct Parts<'q> {
-    slices: [IoSlice<'q>; SEND_PARTS_MAX],
-    count: usize,
-}
-
-impl<'q> Parts<'q> {
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[IoSlice<'q>] {
-        &self.slices[..self.count]
     }
 }
 
@@ -274,71 +244,6 @@ impl Output {
         true
     }
 
-    /// What to send next: as much memory as fits into one call, or the file at the front. `files`:
-    /// large ranges of a mapped file leave as files.
-    pub(crate) fn next<'q>(&'q self, mappings: &'q Mappings, files: bool) -> Next<'q> {
-        if let [Segment::Chunk { chunk, start }] = self.segments.as_slices().0
-            && self.segments.len() == 1
-        {
-            return if chunk.len() > *start { Next::One(&chunk[*start..]) } else { Next::Nothing };
-        }
-        let mut parts = Parts { slices: [IoSlice::new(&[]); SEND_PARTS_MAX], count: 0 };
-        let mut room = SEND_MAX_BYTES;
-        for segment in &self.segments {
-            let slice = match segment {
-                Segment::Chunk { chunk, start } => &chunk[*start..],
-                Segment::Shared { bytes, start } => &bytes[*start..],
-                Segment::File { bytes: 0, .. } => continue,
-                Segment::File { .. } if parts.count > 0 => {
-                    return Next::Memory { parts, large_behind: true };
-                }
-                &Segment::File { ref file, offset, bytes } => {
-                    return match files {
-                        true => Next::File { file: file.as_fd(), offset, bytes },
-                        false => Next::Read { file, offset, bytes },
-                    };
-                }
-                Segment::Mapped { mapping, offset, bytes } => {
-                    let Some(held) = mappings.get(*mapping) else { return Next::Changed };
-                    let Some(slice) = held.range(*offset, *bytes) else {
-                        return Next::Changed;
-                    };
-                    if *bytes >= LARGE_MIN_BYTES && parts.count > 0 {
-                        return Next::Memory { parts, large_behind: true };
-                    }
-                    if *bytes >= LARGE_MIN_BYTES && files {
-                        return Next::File { file: held.file(), offset: *offset, bytes: *bytes };
-                    }
-                    slice
-                }
-                Segment::External { mapping, range } => {
-                    let file = mappings.get(*mapping).and_then(|held| held.external(range.file));
-                    return match file {
-                        None => Next::Changed,
-                        Some(file) if parts.count == 0 => Next::External { file, range: *range },
-                        // A head that promises the file must not leave without it.
-                        Some(file) if !file.is_unchanged(range) => Next::Changed,
-                        Some(_) => Next::Memory { parts, large_behind: true },
-                    };
-                }
-            };
-            if slice.is_empty() {
-                continue;
-            }
-            let slice = &slice[..slice.len().min(room)];
-            parts.slices[parts.count] = IoSlice::new(slice);
-            parts.count += 1;
-            room -= slice.len();
-            if parts.count == SEND_PARTS_MAX || room == 0 {
-                break;
-            }
-        }
-        match parts.count {
-            0 => Next::Nothing,
-            _ => Next::Memory { parts, large_behind: false },
-        }
-    }
-
     /// Whether files wait that are no mappings: what is next of them is found out by the kernel.
     pub(crate) fn has_files(&self) -> bool {
         let is_file =
@@ -455,93 +360,6 @@ const FILE_MAX_BYTES: u64 = i64::MAX as u64;
 
 /// Segments an empty queue keeps room for; one that grew larger gives its memory back.
 const KEPT_SEGMENTS: usize = 8;
-
-/// Queues of one worker; a connection names its queue by index.
-#[derive(Default)]
-pub(crate) struct Outputs {
-    queues: Vec<Output>,
-    free: Vec<u32>,
-}
-
-/// Bytes of the queue of one connection, with its place in the list of free ones.
-pub(crate) const QUEUE_BYTES: usize = size_of::<Output>() + size_of::<u32>();
-
-/// "No queue": nothing waits.
-pub(crate) const NO_OUTPUT: u32 = u32::MAX;
-
-impl Outputs {
-    /// Makes room for the queues of so many connections; false when there is no memory for them.
-    pub(crate) fn make_room(&mut self, connections: usize) -> bool {
-        has_places(&mut self.queues, connections) && has_places(&mut self.free, connections)
-    }
-
-    /// The queue of a connection, taken up when it has none yet. [`Self::make_room`] has made room
-    /// for it.
-    #[inline]
-    pub(crate) fn of(&mut self, index: &mut u32) -> &mut Output {
-        if *index == NO_OUTPUT {
-            *index = self.free.pop().unwrap_or_else(|| {
-                self.queues.push(Output::default());
-                (self.queues.len() - 1) as u32
-            });
-        }
-        &mut self.queues[*index as usize]
-    }
-
-    /// The queue with this index, if it is one.
-    #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Output> {
-        self.queues.get_mut(index as usize)
-    }
-
-    /// Bytes that wait in the queue with this index.
-    #[inline]
-    pub(crate) fn bytes(&self, index: u32) -> u64 {
-        self.queues.get(index as usize).map_or(0, |queue| queue.bytes)
-    }
-
-    /// How many queues connections have.
-    #[cfg(feature = "sim")]
-    pub(crate) fn in_use(&self) -> usize {
-        self.queues.len() - self.free.len()
-    }
-
-    /// Bytes counted for the queues themselves.
-    #[cfg(feature = "sim")]
-    pub(crate) fn own_bytes(&self) -> usize {
-        self.queues.iter().map(|queue| queue.segments.capacity() * size_of::<Segment>()).sum()
-    }
-
-    /// Moves the first `bytes` of one queue to the end of another; an empty one is given back.
-    /// False when the budget is spent.
-    pub(crate) fn transfer(
-        &mut self,
-        from: &mut u32,
-        to: u32,
-        bytes: u64,
-        pool: &mut Pool,
-        mappings: &mut Mappings,
-    ) -> bool {
-        let pair = self.queues.get_disjoint_mut([*from as usize, to as usize]);
-        let Ok([source, target]) = pair else { return bytes == 0 };
-        let moved = source.move_to(target, bytes, pool, mappings);
-        if source.bytes == 0 {
-            source.clear(pool, mappings);
-            self.free(from);
-        }
-        moved
-    }
-
-    /// Gives an empty queue back.
-    #[inline]
-    pub(crate) fn free(&mut self, index: &mut u32) {
-        if *index != NO_OUTPUT {
-            debug_assert_eq!(self.queues[*index as usize].bytes, 0, "a freed queue is empty");
-            self.free.push(*index);
-            *index = NO_OUTPUT;
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

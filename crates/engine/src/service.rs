@@ -1,8 +1,9 @@
 //! What a worker does with one connection: input to the protocol, output to the kernel, and what
 //! the application hears of it.
 
-use pinion_http::h1::glance::{PageForm, glance};
-use pinion_http::refusal::Refusal;
+mod intake;
+mod late;
+
 use rustix::io::Errno;
 
 use crate::address::Address;
@@ -15,7 +16,6 @@ use crate::exchange::{Exchange, Stage};
 use crate::handover::{hand_over, why_failed};
 use crate::http1;
 use crate::http2;
-use crate::http3;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
 use crate::many::{self, Many};
 use crate::output::Next;
@@ -23,6 +23,9 @@ use crate::raw::RawStream;
 use crate::sealed;
 use crate::shortage::is_shortage;
 use crate::worker::Worker;
+
+use intake::drive_stash;
+pub(crate) use intake::take_in;
 
 /// How far [`Worker::flush`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,81 +403,6 @@ impl<B: Backend, A: App> Worker<B, A> {
         app.raw(event, &mut RawStream { core, slot });
         http1::after_raw(core, slot);
     }
-
-    #[cold]
-    pub(crate) fn deadline(&mut self, slot: Slot) {
-        let now = self.core.now.monotonic_ms;
-        let conn = self.core.conns.get(slot);
-        if conn.phase == Phase::Closing {
-            return;
-        }
-        if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
-            conn.exchange.deadline_ms = 0;
-            if conn.deadline.at_ms() < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline.at_ms());
-            }
-            if !many::deadline(&mut self.app, &mut self.core, slot) {
-                self.notify(slot, Notice::Deadline);
-            }
-            return self.settle(slot);
-        }
-        if conn.deadline.at_ms() > now {
-            // The application had an earlier deadline and has taken it back.
-            if conn.deadline.at_ms() < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline.at_ms());
-            }
-            return;
-        }
-        let watch = conn.deadline.pause();
-        match watch {
-            Watch::Nothing => {}
-            _ if conn.http3().is_some() => {
-                let Self { app, core, .. } = self;
-                if let Some(code) = http3::stalled(app, core, slot, watch) {
-                    return self.close_quic(slot, Gone::Stalled, code);
-                }
-            }
-            Watch::Quiet => {}
-            Watch::Last | Watch::Window => {
-                http2::stalled(&mut self.app, &mut self.core, slot, watch);
-            }
-            Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
-                http2::stalled(&mut self.app, &mut self.core, slot, watch);
-            }
-            Watch::Handshake | Watch::Idle | Watch::Linger => {
-                return self.cut(slot, Gone::Stalled);
-            }
-            Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
-            Watch::Head => {
-                let form = glance(conn.stash.unused());
-                self.refuse_late(slot, form);
-            }
-            Watch::Discard => return self.cut(slot, Gone::Stalled),
-            Watch::Body => {
-                let answered = conn.exchange.stage != Stage::Open;
-                let form = conn.exchange.page_form();
-                self.notify_gone(slot, false, Gone::Stalled);
-                if answered {
-                    self.core.conns.get(slot).exchange.stage = Stage::Aborted;
-                } else {
-                    self.refuse_late(slot, form);
-                }
-            }
-            Watch::Send => {
-                let progress = self.backend.progress(slot).unwrap_or(0) as u32;
-                let before = std::mem::replace(&mut self.core.conns.get(slot).progress, progress);
-                if progress == before {
-                    return self.cut(slot, Gone::Stalled);
-                }
-            }
-        }
-        self.settle(slot);
-    }
-
-    fn refuse_late(&mut self, slot: Slot, form: PageForm) {
-        let status = Refusal::Timeout.status();
-        http1::refuse(&mut self.app, &mut self.core, slot, status, form);
-    }
 }
 
 /// What an exchange hears as well as a stream, and what does not come from the peer's bytes.
@@ -503,51 +431,4 @@ impl Notice {
             Self::Stopping => RawEvent::Stopping,
         }
     }
-}
-
-/// Uses input as far as that is possible and keeps the rest.
-#[inline]
-pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
-    if core.conns.get(slot).stash.is_empty() {
-        let used = http1::drive(app, core, slot, input);
-        keep(app, core, slot, &input[used..]);
-    } else if keep(app, core, slot, input) {
-        drive_stash(app, core, slot);
-    }
-}
-
-/// Keeps input that cannot be used yet. False when there is no room: the connection pays.
-#[inline]
-fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
-    if input.is_empty() {
-        return true;
-    }
-    let Core { conns, pool, .. } = core;
-    let conn = conns.get(slot);
-    if conn.exchange.stage == Stage::Aborted || conn.stash.keep(pool, input) {
-        return true;
-    }
-    overflow(app, core, slot);
-    false
-}
-
-/// No memory for a half request: tell the client, if nothing else is under way.
-#[cold]
-fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let conn = core.conns.get(slot);
-    if matches!(conn.phase, Phase::Preface | Phase::Head) {
-        let form = glance(conn.stash.unused());
-        http1::refuse(app, core, slot, 503, form);
-    } else {
-        core.overloaded(slot);
-    }
-}
-
-/// Goes on with input that was kept; returns how many bytes were used.
-fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
-    let mut stash = std::mem::take(&mut core.conns.get(slot).stash);
-    let used = http1::drive(app, core, slot, stash.unused());
-    stash.advance(used, &mut core.pool);
-    core.conns.get(slot).stash = stash;
-    used
 }

@@ -50,6 +50,28 @@ impl Prepared<'static> {
     }
 }
 
+impl Prepared<'_> {
+    /// Whether it has fields that an ordinary file has not.
+    #[inline]
+    pub(crate) fn has_rare_fields(&self) -> bool {
+        self.location.is_some()
+            || self.content_location.is_some()
+            || self.content_range.is_some()
+            || self.content_type.is_some()
+            || self.allow.is_some()
+    }
+
+    /// Bytes of the values of those fields, but for the numbers of `Content-Range`.
+    #[cold]
+    pub(crate) fn rare_bytes(&self) -> usize {
+        let location = self
+            .location
+            .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
+        let others = [self.content_location, self.content_type, self.allow];
+        location + others.iter().flatten().map(|value| value.len()).sum::<usize>()
+    }
+}
+
 /// Field lines shared by many answers, in each protocol's own form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedFields<'a> {

@@ -50,7 +50,7 @@ pub fn prepared(
 ) {
     out.extend_from_slice(status_line_h1(answer.status));
     out.extend_from_slice(answer.shared.h1);
-    if has_rare_fields(answer) {
+    if answer.has_rare_fields() {
         rare_fields(out, answer);
     }
     own_fields(out, answer);
@@ -61,7 +61,7 @@ pub fn prepared(
 #[inline]
 #[must_use]
 pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
-    let rare = if has_rare_fields(answer) { rare_bytes(answer) } else { 0 };
+    let rare = if answer.has_rare_fields() { answer.rare_bytes() } else { 0 };
     answer.shared.h1.len() + answer.etag.map_or(0, <[u8]>::len) + rare
 }
 
@@ -238,24 +238,6 @@ fn keep_alive(out: &mut Vec<u8>, timeout_seconds: u32, max_requests: Option<u32>
         decimal(out, u64::from(max));
     }
     out.extend_from_slice(b"\r\n");
-}
-
-#[inline]
-fn has_rare_fields(answer: &Prepared<'_>) -> bool {
-    answer.location.is_some()
-        || answer.content_location.is_some()
-        || answer.content_range.is_some()
-        || answer.content_type.is_some()
-        || answer.allow.is_some()
-}
-
-#[cold]
-fn rare_bytes(answer: &Prepared<'_>) -> usize {
-    let location = answer
-        .location
-        .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
-    let others = [answer.content_location, answer.content_type, answer.allow];
-    location + others.iter().flatten().map(|value| value.len()).sum::<usize>()
 }
 
 #[cold]

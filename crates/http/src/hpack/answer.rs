@@ -33,7 +33,7 @@ pub(crate) fn prepared(
     } else {
         out.extend_from_slice(shared);
     }
-    if has_rare_fields(answer) {
+    if answer.has_rare_fields() {
         rare_fields(form, out, answer);
     }
     match (answer.etag.and_then(<[u8]>::as_array), answer.last_modified, answer.content_length) {
@@ -49,7 +49,7 @@ pub(crate) fn prepared_bytes(answer: &Prepared<'_>, shared: &[u8]) -> usize {
     // A line of HTTP/1 has four bytes that are not name or value. In either form it has at most
     // three, and one more for each 127 bytes of a name or value.
     let lines = if shared.is_empty() { answer.shared.h1.len() } else { 0 };
-    let rare = if has_rare_fields(answer) { rare_bytes(answer) } else { 0 };
+    let rare = if answer.has_rare_fields() { answer.rare_bytes() } else { 0 };
     let etag = answer.etag.map_or(0, <[u8]>::len);
     OVERHEAD_MAX_BYTES + shared.len() + lines + lines / 64 + etag + rare
 }
@@ -217,24 +217,6 @@ fn number(out: &mut Vec<u8>, value: u64) {
     at -= 1;
     text[at] = digits as u8;
     out.extend_from_slice(&text[at..]);
-}
-
-#[inline]
-fn has_rare_fields(answer: &Prepared<'_>) -> bool {
-    answer.location.is_some()
-        || answer.content_location.is_some()
-        || answer.content_range.is_some()
-        || answer.content_type.is_some()
-        || answer.allow.is_some()
-}
-
-#[cold]
-fn rare_bytes(answer: &Prepared<'_>) -> usize {
-    let location = answer
-        .location
-        .map_or(0, |location| location.path.len() + location.query.map_or(0, <[u8]>::len));
-    let others = [answer.content_location, answer.content_type, answer.allow];
-    location + others.iter().flatten().map(|value| value.len()).sum::<usize>()
 }
 
 #[cold]

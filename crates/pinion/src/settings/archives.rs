@@ -1,6 +1,7 @@
 //! The settings of the verbs that turn archives into something else.
 
-use super::{Content, content, operand, output, path};
+use super::build::{content, output};
+use super::{Content, operand, path};
 use crate::failure::Failure;
 use crate::written::Low;
 use std::path::PathBuf;

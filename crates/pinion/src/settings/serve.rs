@@ -1,8 +1,9 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
+use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, TlsSettings, choice, content,
-    field_value, number, optional, path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, TlsSettings, choice, field_value,
+    number, optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::values;

@@ -1,0 +1,57 @@
+//! Input that is used, and input that is kept because it cannot be used yet.
+
+use pinion_http::h1::glance::glance;
+
+use crate::app::App;
+use crate::backend::Slot;
+use crate::conn::Phase;
+use crate::core::Core;
+use crate::exchange::Stage;
+use crate::http1;
+
+/// Uses input as far as that is possible and keeps the rest.
+#[inline]
+pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
+    if core.conns.get(slot).stash.is_empty() {
+        let used = http1::drive(app, core, slot, input);
+        keep(app, core, slot, &input[used..]);
+    } else if keep(app, core, slot, input) {
+        drive_stash(app, core, slot);
+    }
+}
+
+/// Keeps input that cannot be used yet. False when there is no room: the connection pays.
+#[inline]
+fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool {
+    if input.is_empty() {
+        return true;
+    }
+    let Core { conns, pool, .. } = core;
+    let conn = conns.get(slot);
+    if conn.exchange.stage == Stage::Aborted || conn.stash.keep(pool, input) {
+        return true;
+    }
+    overflow(app, core, slot);
+    false
+}
+
+/// No memory for a half request: tell the client, if nothing else is under way.
+#[cold]
+fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    if matches!(conn.phase, Phase::Preface | Phase::Head) {
+        let form = glance(conn.stash.unused());
+        http1::refuse(app, core, slot, 503, form);
+    } else {
+        core.overloaded(slot);
+    }
+}
+
+/// Goes on with input that was kept; returns how many bytes were used.
+pub(super) fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
+    let mut stash = std::mem::take(&mut core.conns.get(slot).stash);
+    let used = http1::drive(app, core, slot, stash.unused());
+    stash.advance(used, &mut core.pool);
+    core.conns.get(slot).stash = stash;
+    used
+}

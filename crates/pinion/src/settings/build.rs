@@ -1,0 +1,186 @@
+//! What `pinion build` needs, and how a folder becomes an archive for any verb.
+
+use super::{choice, field_value, number, operand, path, paths, read, row, single};
+use crate::failure::Failure;
+use crate::values;
+use crate::written::Low;
+use pinion_build::{CodingLevel, CodingsFor, Level};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// `pinion build`.
+#[derive(Debug)]
+pub(crate) struct Build {
+    /// The folder.
+    pub(crate) source: PathBuf,
+    /// The archive.
+    pub(crate) output: PathBuf,
+    /// Replace a file that is no archive.
+    pub(crate) force: bool,
+    /// Where the report goes.
+    pub(crate) report: Option<PathBuf>,
+    /// What goes in, and how.
+    pub(crate) content: Content,
+    /// Look at the archive that is replaced.
+    pub(crate) reuse: bool,
+    /// More archives with compressed bodies.
+    pub(crate) reuse_from: Vec<PathBuf>,
+    /// Archives whose assets are taken over.
+    pub(crate) previous: Vec<PathBuf>,
+    /// For how many builds.
+    pub(crate) previous_keep: u16,
+    /// Globs over paths of more files that are taken over.
+    pub(crate) previous_for: Vec<String>,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
+/// How a folder becomes an archive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    /// None when neither codings nor a level was given.
+    pub(crate) codings: Option<Vec<CodingLevel>>,
+    /// Other codings for some of the files.
+    pub(crate) codings_for: Vec<CodingsFor>,
+    /// Globs over paths below the folder.
+    pub(crate) exclude: Vec<String>,
+    /// Files with more redirects and rewrites.
+    pub(crate) rules: Vec<PathBuf>,
+    /// Files with more response fields.
+    pub(crate) fields: Vec<PathBuf>,
+    /// Field value for resources without a fingerprint.
+    pub(crate) cache_control: Option<String>,
+    /// Leave the security fields out.
+    pub(crate) no_security_fields: bool,
+    /// Folders are not answered by their index files.
+    pub(crate) no_index: bool,
+    /// Folders that nothing else answers for are listed.
+    pub(crate) listing: bool,
+    /// Pages do not answer without their extension.
+    pub(crate) no_clean_urls: bool,
+    /// No redirect to the other slash form.
+    pub(crate) no_slash_redirects: bool,
+    /// No `ETag`.
+    pub(crate) no_etag: bool,
+    /// No `Cache-Control` but what `_headers` gives.
+    pub(crate) no_cache_control: bool,
+    /// The file for navigations to what does not exist.
+    pub(crate) single_page: Option<String>,
+    /// Build without the files that cannot be read.
+    pub(crate) keep_going: bool,
+    /// Threads that compress.
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+/// The flags that [`Content`] is made of.
+pub(crate) const CONTENT_FLAGS: &[&str] = &[
+    "codings",
+    "level",
+    "codings-for",
+    "exclude",
+    "rules",
+    "fields",
+    "cache-control",
+    "no-cache-control",
+    "no-security-headers",
+    "no-index",
+    "listing",
+    "no-clean-urls",
+    "no-slash-redirects",
+    "no-etag",
+    "single-page",
+    "keep-going",
+    "jobs",
+];
+
+/// An archive is written at many places of its file, which a pipe does not have.
+pub(super) fn output(low: &Low) -> Result<PathBuf, Failure> {
+    match path(low, "output")? {
+        Some(path) if path.as_os_str() == "-" => {
+            Err(Failure::usage("an archive cannot go to stdout; a file of that name is ./-"))
+        }
+        Some(path) => Ok(path),
+        None => Err(Failure::usage("say where the archive goes: -o site.pinion")),
+    }
+}
+
+pub(super) fn build(low: &Low) -> Result<Build, Failure> {
+    for name in ["previous-keep", "previous-for"] {
+        if low.given(name) && !low.given("previous") {
+            return Err(Failure::usage(format!("--{name} has no effect without --previous")));
+        }
+    }
+    Ok(Build {
+        source: operand(low, "SRC")?,
+        output: output(low)?,
+        force: low.given("force"),
+        report: path(low, "report")?,
+        content: content(low)?,
+        reuse: !low.given("no-reuse"),
+        reuse_from: paths(low, "reuse")?,
+        previous: paths(low, "previous")?,
+        previous_keep: number(low, "previous-keep")?.unwrap_or_default(),
+        previous_for: globs(low, "previous-for")?,
+        json: low.given("json"),
+    })
+}
+
+pub(super) fn content(low: &Low) -> Result<Content, Failure> {
+    if low.given("cache-control") && low.given("no-cache-control") {
+        return Err(Failure::usage(
+            "--cache-control has no effect with --no-cache-control; leave out one of them",
+        ));
+    }
+    let (codings, level) = codings(low)?;
+    let mut codings_for = Vec::new();
+    for text in low.values("codings-for") {
+        let rule = |text: &str| values::codings_for(text, level);
+        codings_for.push(read(row("codings-for"), text, rule)?);
+    }
+    Ok(Content {
+        codings,
+        codings_for,
+        exclude: globs(low, "exclude")?,
+        rules: paths(low, "rules")?,
+        fields: paths(low, "fields")?,
+        cache_control: field_value(low, "cache-control")?,
+        no_security_fields: low.given("no-security-headers"),
+        no_index: low.given("no-index"),
+        listing: low.given("listing"),
+        no_clean_urls: low.given("no-clean-urls"),
+        no_slash_redirects: low.given("no-slash-redirects"),
+        no_etag: low.given("no-etag"),
+        no_cache_control: low.given("no-cache-control"),
+        single_page: single(low, "single-page", |text| Ok(text.to_owned()))?,
+        keep_going: low.given("keep-going"),
+        jobs: number(low, "jobs")?.and_then(NonZeroUsize::new),
+    })
+}
+
+fn globs(low: &Low, name: &'static str) -> Result<Vec<String>, Failure> {
+    low.values(name).map(|glob| read(row(name), glob, |glob| Ok(glob.to_owned()))).collect()
+}
+
+/// The codings that were asked for, and the level of those that are named without one.
+fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, Level), Failure> {
+    let named = single(low, "codings", values::codings)?;
+    let level = match choice(low, "level")? {
+        "fast" => Some(Level::Fast),
+        "max" => Some(Level::Max),
+        "best" => Some(Level::Best),
+        _ => None,
+    };
+    if let (Some(named), Some(_)) = (&named, level)
+        && !named.is_empty()
+        && !low.given("codings-for")
+        && named.iter().all(|coding| coding.level.is_some())
+    {
+        return Err(Failure::usage(
+            "--level has no effect: every coding of --codings has a level of its own; leave out \
+             one of them",
+        ));
+    }
+    let at = level.unwrap_or_default();
+    let named = named.map(|named| named.into_iter().map(|coding| coding.at(at)).collect());
+    Ok((named.or_else(|| level.map(Level::codings)), at))
+}
