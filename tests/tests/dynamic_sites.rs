@@ -76,6 +76,32 @@ fn a_folder_with_a_folder_for_the_content() {
 }
 
 #[test]
+fn what_nobody_has_is_answered_by_the_page_of_the_site() {
+    let site = files("public_html");
+    let small = "<p>nothing here</p>";
+    // As large as what leaves as a file.
+    let large = "what is not here is somewhere else\n".repeat(1 << 14);
+    site.write("public_html/404.html", small);
+    site.write("public_html/docs/404.html", &large);
+    site.write("public_html/gone.html", "gone");
+    site.write("public_html/_redirects", "/old/* /gone.html 404\n");
+    Matrix::of(site.path()).run(|server| {
+        for (path, page) in [("/none", small), ("/docs/none", &*large), ("/old/x", "gone")] {
+            let answer = server.get(path);
+            assert_eq!((answer.status, answer.text()), (404, page), "{path}");
+            let head = server.exchange(&Request::new("HEAD", path));
+            let bytes = page.len().to_string();
+            assert_eq!((head.status, head.body.len()), (404, 0), "{path}");
+            assert_eq!(head.field("Content-Length"), Some(&*bytes), "{path}");
+            let packed = server.exchange(&Request::get(path).field("Accept-Encoding", "gzip"));
+            assert_eq!(packed.status, 404, "{path}");
+            assert_eq!(server.exchange(&Request::new("OPTIONS", path)).status, 404, "{path}");
+        }
+        assert_eq!(server.get("/hello").body, b"hello");
+    });
+}
+
+#[test]
 fn an_archive_of_any_name_becomes_the_folder_again() {
     let (site, folder) = (files("public_html"), Folder::new("archives"));
     let (one, two) = (folder.join("site.pin"), folder.join("again"));

@@ -55,7 +55,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             conn.exchange.keep_alive = false;
-            if conn.many.is_some() && matches!(conn.phase, Phase::Http2 | Phase::Http3) {
+            // Who is still shaking hands is told behind that, and has come in time.
+            let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
+            if !is_new && conn.many.is_some() && matches!(conn.phase, Phase::Http2 | Phase::Http3) {
                 many::leave(&mut self.core, slot);
                 self.settle(slot);
             }

@@ -320,6 +320,10 @@ pub(crate) fn stalled<A: App>(
         Watch::Head => {
             let Some(many) = &mut conn.many else { return Some(ErrorCode::NoError) };
             for number in many.all(Stream::awaits_head) {
+                let http3 = core.conns.get(slot).http3();
+                if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+                    open.request.refuse_late();
+                }
                 let form = PageForm::default();
                 request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
             }

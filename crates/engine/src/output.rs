@@ -271,6 +271,12 @@ impl Output {
         self.segments.iter().map(held).sum()
     }
 
+    /// Bytes counted for the queue itself.
+    #[cfg(feature = "sim")]
+    fn own_bytes(&self) -> usize {
+        self.segments.capacity() * size_of::<Segment>()
+    }
+
     /// Takes `sent` bytes off the front.
     #[inline]
     pub(crate) fn advance(&mut self, sent: usize, pool: &mut Pool, mappings: &mut Mappings) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, TransportConfig};
+use quinn::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportConfig};
 use rustls::pki_types::CertificateDer;
 use tokio::runtime::{Builder, Runtime};
 
@@ -39,6 +39,7 @@ const REQUEST: &[u8] = &[0x1, 10, 0, 0, 0xc0 | 17, 0xc0 | 23, 0x50, 1, b'a', 0x5
 #[derive(Default)]
 struct Answers {
     content_bytes: usize,
+    heads: usize,
     gone: Vec<Gone>,
     floods: usize,
 }
@@ -47,6 +48,7 @@ impl App for Answers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
             Event::Head(_) => {
+                self.heads += 1;
                 exchange.head(200, std::iter::empty(), Some(self.content_bytes as u64));
                 exchange.write(Slice::Shared(Bytes::from(vec![b'x'; self.content_bytes])));
                 match self.content_bytes {
@@ -81,9 +83,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// With the client's connection, on which an answer is under way to a client that does nothing
-    /// until its next turn.
-    fn answering((window_bytes, content_bytes): (u32, usize)) -> (Pair, Connection, Slot) {
+    /// With a client that has begun to connect.
+    fn connecting((window_bytes, content_bytes): (u32, usize)) -> (Pair, Connecting) {
         let (tls, root) = made_settings();
         let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000).expect("a cipher suite");
         let local = (Ipv4Addr::LOCALHOST, 0).into();
@@ -104,13 +105,20 @@ impl Pair {
             let _context = runtime.enter();
             Endpoint::client(local).expect("a port")
         };
-        let mut pair = Pair { worker, runtime, client };
+        let pair = Pair { worker, runtime, client };
         let connecting = {
             let _context = pair.runtime.enter();
             pair.client
                 .connect_with(client_config(root, window_bytes), address, "localhost")
                 .expect("begun")
         };
+        (pair, connecting)
+    }
+
+    /// With the client's connection, on which an answer is under way to a client that does nothing
+    /// until its next turn.
+    fn answering(sizes: (u32, usize)) -> (Pair, Connection, Slot) {
+        let (mut pair, connecting) = Pair::connecting(sizes);
         let connection = pair.turns(connecting).expect("a connection");
         let (mut sender, receiver) = pair.turns(connection.open_bi()).expect("a stream");
         pair.runtime.block_on(sender.write_all(REQUEST)).expect("written");
@@ -267,6 +275,49 @@ fn acknowledgements_of_the_last_answer_give_more_time() {
     }
     assert!(pair.deadline_ms(slot) > before_ms, "it has begun anew");
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged since");
+}
+
+/// Whether the rest of a head comes or not, there is one request, and one answer to it.
+#[test]
+fn a_head_that_comes_behind_its_refusal_is_passed_over() {
+    const NOTHING: (u32, usize) = (0, 100);
+    let (mut pair, connecting) = Pair::connecting(NOTHING);
+    let connection = pair.turns(connecting).expect("a connection");
+    let (mut sender, _receiver) = pair.turns(connection.open_bi()).expect("a stream");
+    let (front, rest) = REQUEST.split_at(REQUEST.len() / 2);
+    pair.turns(sender.write_all(front)).expect("written");
+    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+    let mut left = TURNS_MAX;
+    while pair.worker.core.conns.get(slot).deadline.watch() != Watch::Head {
+        left = left.checked_sub(1).expect("in time");
+        pair.turn();
+    }
+    assert!(pair.outlasts_deadline(slot));
+    pair.turns(sender.write_all(rest)).expect("written");
+    (0..20).for_each(|_| pair.turn());
+    assert_eq!(pair.worker.app.heads, 0, "it was refused");
+    assert_eq!(pair.worker.core.conns.get(slot).phase, Phase::Http3);
+}
+
+/// RFC 9114 §5.2: a request that is rejected is one that came too late.
+#[test]
+fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
+    let (mut pair, connecting) = Pair::connecting(OPEN);
+    let mut left = TURNS_MAX;
+    while pair.worker.core.conns.next_live(0).is_none() {
+        left = left.checked_sub(1).expect("in time");
+        pair.turn();
+    }
+    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+    let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
+    assert!(http3.quic.is_handshaking());
+    pair.worker.drain();
+    let connection = pair.turns(connecting).expect("a connection");
+    let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
+    pair.turns(sender.write_all(REQUEST)).expect("written");
+    sender.finish().expect("open");
+    let answer = pair.turns(receiver.read_to_end(OPEN.1 * 2)).expect("an answer");
+    assert!(answer.len() > OPEN.1);
 }
 
 /// Each takes a word to say no, and nothing for the rest of the connection (RFC 9114 §6.2.3).

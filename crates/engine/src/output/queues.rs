@@ -1,6 +1,6 @@
 //! The queues of one worker.
 
-use super::{Output, Segment};
+use super::Output;
 use crate::mapping::Mappings;
 use crate::pool::Pool;
 use crate::tables::has_places;
@@ -58,7 +58,7 @@ impl Outputs {
     /// Bytes counted for the queues themselves.
     #[cfg(feature = "sim")]
     pub(crate) fn own_bytes(&self) -> usize {
-        self.queues.iter().map(|queue| queue.segments.capacity() * size_of::<Segment>()).sum()
+        self.queues.iter().map(Output::own_bytes).sum()
     }
 
     /// Moves the first `bytes` of one queue to the end of another; an empty one is given back.

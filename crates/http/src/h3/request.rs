@@ -119,6 +119,12 @@ impl RequestStream {
         self.prioritized = true;
     }
 
+    /// The request is answered although its head has not come: what still comes is passed over.
+    pub fn refuse_late(&mut self) {
+        self.refused = true;
+        self.stage = Stage::Ended;
+    }
+
     /// Whether the request was refused for its head.
     #[inline]
     pub(super) fn is_refused(&self) -> bool {

@@ -159,10 +159,9 @@ impl SitesApp {
         let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted
+            && self.dynamic.missed(scripted, offer, head, &archive, &mut self.journal, exchange)
         {
-            let journal = &mut self.journal;
-            let missed = (offer, &answer);
-            return self.dynamic.missed(scripted, missed, head, &archive, journal, exchange);
+            return;
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;

@@ -196,48 +196,44 @@ impl Dynamic {
         }
     }
 
-    /// Neither a route nor the archive has it; `missed` is what routes of other methods there are,
-    /// and the page of the site.
+    /// The archive has nothing but the page for what is missing. True: the script has answered in
+    /// its place, or what routes it has.
     #[cold]
     pub(crate) fn missed(
         &mut self,
         scripted: &Scripted,
-        missed: (Offer, &Prepared<'_>),
+        offer: Offer,
         head: &RequestHead<'_>,
         archive: &Archive<'_>,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
-    ) {
-        let (offer, page) = missed;
-        let began = journal.begin(exchange);
-        if let Offer::Methods(mut methods) = offer {
-            methods.push("OPTIONS".to_owned());
-            let allow = methods.join(", ");
-            let text = prefers_text(head.values(KnownField::Accept));
-            let answer = match head.method {
-                Method::Options => {
-                    Prepared { shared: generated_fields(archive), ..Prepared::empty(204) }
-                }
-                _ => error_page(405, text, archive),
-            };
-            let answer = Prepared { allow: Some(allow.as_bytes()), ..answer };
-            exchange.prepared(&answer, None);
-            return journal.answered(began, head, &answer, exchange);
-        }
-        if scripted.script.as_ref().is_some_and(Script::has_not_found) {
-            return self.begin(scripted, None, head, archive, journal, exchange);
-        }
-        // A script that could not be started has no routes: nobody knows whether this is one.
-        let broken;
-        let page = match scripted.script {
-            Some(_) => page,
-            None => {
-                broken = error_page(500, prefers_text(head.values(KnownField::Accept)), archive);
-                &broken
+    ) -> bool {
+        let text = || prefers_text(head.values(KnownField::Accept));
+        let allow;
+        let answer = match (offer, &scripted.script) {
+            (Offer::Methods(mut methods), _) => {
+                methods.push("OPTIONS".to_owned());
+                allow = methods.join(", ");
+                let answer = match head.method {
+                    Method::Options => {
+                        Prepared { shared: generated_fields(archive), ..Prepared::empty(204) }
+                    }
+                    _ => error_page(405, text(), archive),
+                };
+                Prepared { allow: Some(allow.as_bytes()), ..answer }
             }
+            (_, Some(script)) if script.has_not_found() => {
+                self.begin(scripted, None, head, archive, journal, exchange);
+                return true;
+            }
+            (_, Some(_)) => return false,
+            // A script that could not be started has no routes: nobody knows whether this is one.
+            (_, None) => error_page(500, text(), archive),
         };
-        exchange.prepared(page, None);
-        journal.answered(began, head, page, exchange);
+        let began = journal.begin(exchange);
+        exchange.prepared(&answer, None);
+        journal.answered(began, head, &answer, exchange);
+        true
     }
 }
 
