@@ -6,18 +6,13 @@
 -- are the pages in public_html/; what those pages share is in lib/.
 
 local book = require("lib.book")
-local token = require("lib.token")
 
 -- Workers share nothing, so each of them has a book of its own. Whoever is signed tells all the
--- others, and these functions are what listens.
+-- others, and this function is what listens.
 pinion.on("signed", book.take)
-pinion.on("secret", token.take)
 
 -- In a folder of pages the address /sign only takes forms. Somebody who opens it by hand, or goes
 -- back to it, is led to the start page.
 pinion.get("/sign", function(req, res)
     res:redirect("/")
 end)
-
--- Every worker has made up a secret; they tell each other, and all of them take the same one.
-token.tell()

@@ -149,6 +149,8 @@ fn a_mistake_ends_the_start_and_is_told() {
         ("main.lua", "local x\nif x\n", "main.lua:"),
         ("main.lua", "local x = nil\nx()\n", "main.lua:2:"),
         ("about.dyn.html", "fine\n<?lu if ?>\n", "about.dyn.html:2:"),
+        // Nothing requires it before a request does.
+        ("lib/db.lua", "local x = 1\nx = = 2\n", "lib/db.lua:2:"),
     ] {
         let site = files("");
         site.write(name, content);
@@ -177,6 +179,7 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
     said("two");
     for (name, mistake, place) in [
+        ("lib/db.lua", "x = = 2", "lib/db.lua:1:"),
         ("main.lua", "if if if", "main.lua:1"),
         ("about.dyn.html", "<?lu if ?>", "about.dyn.html:1:"),
     ] {
@@ -186,6 +189,7 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
         assert_eq!(server.get("/hello").body, b"two", "the one before stays");
         assert_eq!(server.get("/page").body, b"a page");
     }
+    site.write("lib/db.lua", "fine = true");
     site.write("about.dyn.html", "fine");
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"three\""));
     said("three");

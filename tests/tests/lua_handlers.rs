@@ -366,6 +366,7 @@ fn a_script_that_cannot_start_says_where_and_ends() {
         ("local a = 1\nlocal b = nil + a\n", ":2:", "attempt to perform arithmetic"),
         ("pinion.get('no slash', function() end)", ":1:", "begins with a slash"),
         ("pinion.get('/a')", ":1:", "needs a function"),
+        ("\npinion:get('/a', print)", ":2:", "written with a dot: pinion.get(pattern, handler)"),
         ("pinion.get('/a', print)\npinion.get('/a', print)", ":2:", "matches the same requests"),
         ("pinion.sleep(1)", "", "waits while it starts"),
         ("while true do end", "", "CPU time"),

@@ -296,6 +296,29 @@ fn links_carry_what_only_servers_with_the_key_can_read() {
     short.wait_for_line(0, |line| line.contains("MASTER_KEY"));
 }
 
+/// With a master key they are the same on each server, and after each start.
+#[test]
+fn the_keys_of_a_site_come_of_its_master_key() {
+    let site = Folder::with(
+        "keys",
+        [(
+            "main.lua",
+            "pinion.get('/', function()
+                return pinion.codec.hex_encode(pinion.crypto.key('a'))
+            end)",
+        )],
+    );
+    let key = |master: &str| {
+        let server = Start::site(site.path()).under(with_key(master)).start();
+        let key = server.get("/").text().to_owned();
+        server.stop();
+        key
+    };
+    let one = key("0123456789abcdef");
+    assert_eq!(key("0123456789abcdef"), one);
+    assert_ne!(key("fedcba9876543210"), one);
+}
+
 /// Runs a program with a master key in its environment.
 fn with_key(key: &str) -> Command {
     with_variables(&[&format!("MASTER_KEY={key}")])

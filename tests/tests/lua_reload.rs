@@ -302,6 +302,38 @@ fn work_that_ends_with_an_earlier_script_is_told() {
     server.stop();
 }
 
+/// What one worker has signed the others know, today's script as well as yesterday's; the script of
+/// another site knows nothing.
+#[test]
+fn a_site_has_one_key_for_each_name_as_long_as_the_server_runs() {
+    let text = |version: u32| {
+        format!(
+            "pinion.get('/', function()
+                local hex = pinion.codec.hex_encode
+                local function key(name) return hex(pinion.crypto.key(name)) end
+                return '{version} ' .. key('a') .. ' ' .. key('b')
+            end)"
+        )
+    };
+    let (folder, path) = script(&text(1));
+    let server = configured(&folder, &[("a.test", "site.lua"), ("b.test", "site.lua")]);
+    let keys = |host: &str| server.exchange(&Request::get("/").host(host)).text().to_owned();
+    let (one, other) = (keys("a.test"), keys("b.test"));
+    let [_, a, b] = one.split(' ').collect::<Vec<_>>()[..] else { panic!("{one}") };
+    assert!(a.len() == 64 && b.len() == 64 && a != b, "{one}");
+    assert!(!other.contains(a) && !other.contains(b), "{other}");
+    rewrite(&folder, &path, &text(2));
+    server.signal(Signal::HUP);
+    while keys("a.test").starts_with('1') {}
+    assert_eq!(keys("a.test")[2..], one[2..]);
+    server.stop();
+    let server = Start::site(&path).flags(&["--workers", "3"]).start();
+    let first = server.get("/").text().to_owned();
+    assert_ne!(first[2..], one[2..], "another server");
+    (0..30).for_each(|_| assert_eq!(server.get("/").text(), first));
+    server.stop();
+}
+
 /// Two sites can have the same script and share nothing.
 #[test]
 fn sites_of_the_same_script_keep_and_hear_nothing_of_each_other() {

@@ -86,6 +86,15 @@ end)
 pinion.get("/status", function(req, res)
     first:status(201)
 end)
+pinion.get("/dot-write", function(req, res)
+    res.write("more")
+end)
+pinion.get("/dot-body", function(req, res)
+    res:write(req.body())
+end)
+pinion.get("/dot-field", function(req, res)
+    res:write(req.field("Host"))
+end)
 pinion.get("/every", function()
     pinion.every(1, print)
 end)
@@ -221,6 +230,9 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
         for (target, why) in [
             ("/write", "the answer is complete"),
             ("/status", "the answer is complete"),
+            ("/dot-write", "a method is written with a colon, such as res:write(text)"),
+            ("/dot-body", "a method is written with a colon: req:body()"),
+            ("/dot-field", "a method is written with a colon: req:field(name)"),
             ("/every", "while the script starts"),
             ("/cron", "while the script starts"),
             ("/on", "while the script starts"),

@@ -17,7 +17,9 @@ local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
 local function is_open(response, level)
-    if not response.n then
+    if type(response) ~= "table" then
+        error("a method is written with a colon, such as res:write(text)", level or 3)
+    elseif not response.n then
         error("the answer is complete; nothing can be added to it", level or 3)
     end
 end

@@ -3,7 +3,7 @@
 
 local host, methods, wait, check_own = ...
 
-local error, setmetatable = error, setmetatable
+local error, setmetatable, type = error, setmetatable, type
 local take_piece, take_whole, take_form = host.take_piece, host.take_whole, host.take_form
 local read_file = host.read_file
 
@@ -22,8 +22,16 @@ local function await(take, ...)
     end
 end
 
+-- The most common mistake: `req.body()` is given no request.
+local function check_colon(request, name)
+    if type(request) ~= "table" then
+        error("a method is written with a colon: req:" .. name, 3)
+    end
+end
+
 -- The content may have so many bytes.
 function methods.limit(request, bytes)
+    check_colon(request, "limit(bytes)")
     local why = host.limit_content(request[1], bytes)
     if why then
         error(why, 2)
@@ -33,11 +41,13 @@ end
 
 -- The next bytes, as soon as there are some; nil at the end.
 function methods.read(request, bytes)
+    check_colon(request, "read(bytes)")
     local piece = await(take_piece, request[1], bytes)
     return piece
 end
 
 function methods.pieces(request, bytes)
+    check_colon(request, "pieces(bytes)")
     return function()
         local piece = await(take_piece, request[1], bytes)
         return piece
@@ -46,6 +56,7 @@ end
 
 -- The content, or what is left of it, as one string.
 function methods.body(request)
+    check_colon(request, "body()")
     local body = request[2]
     if not body then
         body = await(take_whole, request[1])
@@ -89,6 +100,7 @@ end
 
 -- The fields of a form, and its files.
 function methods.form(request)
+    check_colon(request, "form()")
     local form = request[3]
     if not form then
         form = await(take_form, request[1], new_file)

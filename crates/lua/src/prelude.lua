@@ -162,6 +162,9 @@ function Request.__index(request, key)
 end
 
 function request_methods.field(request, name)
+    if type(request) ~= "table" then
+        error("a method is written with a colon: req:field(name)", 2)
+    end
     local value, why = host_field(request[1], name)
     if why then
         error(why, 2)
@@ -206,10 +209,13 @@ local function around(number, middleware, handler, shown)
     return handler
 end
 
-local function register(method, pattern, handler, middleware)
-    if type(pattern) ~= "string" then
+local function register(method, prefix, pattern, handler, middleware)
+    if type(pattern) == "table" then
+        error("a route is written with a dot: pinion.get(pattern, handler)", 3)
+    elseif type(pattern) ~= "string" then
         error("a route needs a pattern such as \"/hello/:name\"", 3)
     end
+    pattern = prefix .. pattern
     if type(handler) ~= "function" then
         error("the route \"" .. pattern .. "\" needs a function(req, res)", 3)
     end
@@ -250,14 +256,14 @@ local function group(into, prefix, outer_used)
     for _, name in ipairs(METHODS) do
         local method = name:upper()
         into[name] = function(pattern, handler)
-            register(method, prefix .. tostring(pattern), handler, used())
+            register(method, prefix, pattern, handler, used())
         end
     end
     function into.any(pattern, handler)
-        register(nil, prefix .. tostring(pattern), handler, used())
+        register(nil, prefix, pattern, handler, used())
     end
     function into.route(method, pattern, handler)
-        register(tostring(method):upper(), prefix .. tostring(pattern), handler, used())
+        register(tostring(method):upper(), prefix, pattern, handler, used())
     end
     -- What is registered behind it runs inside of it.
     function into.use(outer)

@@ -42,20 +42,38 @@ fn found(lua: &Lua, code: &Files, name: &str) -> (Option<Function>, Option<Strin
             format!("require: there is no module {name:?}: neither {beside} nor {within}; {shown}");
         return (None, Some(why));
     };
-    let chunk = lua.load(&text[..]).set_name(format!("@{place}")).set_mode(ChunkMode::Text);
-    match chunk.into_function() {
+    match compiled(lua, place, text) {
         Ok(function) => (Some(function), None),
         Err(error) => (None, Some(format!("require: {}", Problem::new(&error)))),
     }
 }
 
+fn compiled(lua: &Lua, place: &str, text: &[u8]) -> Result<Function> {
+    lua.load(text).set_name(format!("@{place}")).set_mode(ChunkMode::Text).into_function()
+}
+
+/// By which name `require` finds a file; none for a file with a point in its name.
+fn name(path: &str) -> Option<&str> {
+    let name = path.trim_start_matches('/').strip_suffix(".lua")?;
+    (!name.contains('.')).then_some(name)
+}
+
+/// Compiles every module and runs none: one that is first required by a request has its mistakes
+/// told before.
+///
+/// # Errors
+/// The first of them, with file and line.
+pub(crate) fn prove(lua: &Lua, files: &Files) -> std::result::Result<(), Problem> {
+    let mut modules = files.iter().filter(|(place, _)| name(place).is_some());
+    modules.try_for_each(|(place, text)| {
+        compiled(lua, place, text).map(drop).map_err(|error| Problem::new(&error))
+    })
+}
+
 /// Which modules there are, as an error says it.
 fn modules(code: &Files) -> String {
-    let names = code.keys().filter_map(|path| {
-        let name = path.trim_start_matches('/').strip_suffix(".lua")?;
-        // What has a point in its name is found by no name.
-        (!name.contains('.') && name != "main").then(|| name.replace('/', "."))
-    });
+    let found = code.keys().filter_map(|path| name(path)).filter(|name| *name != "main");
+    let names = found.map(|name| name.replace('/', "."));
     let names: BTreeSet<String> = names.collect();
     let shown: Vec<&str> = names.iter().take(MODULES_SHOWN_MAX).map(String::as_str).collect();
     match names.len() {

@@ -29,6 +29,7 @@ use crate::job::Jobs;
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
+use crate::require;
 use crate::router::{Found, Match};
 use crate::site::Site;
 use crate::stock::Stock;
@@ -152,13 +153,15 @@ impl Script {
 }
 
 /// Starts a program and lets it go again: what is wrong with it shows before anybody is answered
-/// by it. It finds a copy of what earlier scripts of its site have kept.
+/// by it. Modules that it has yet to require are compiled too. It finds a copy of what earlier
+/// scripts of its site have kept.
 ///
 /// # Errors
 /// As [`Scripts::start`].
 pub fn prove(program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
     let guard = Guard::new(1);
-    Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now).map(drop)
+    let vm = Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now)?;
+    require::prove(vm.lua(), program.code())
 }
 
 impl Scripts {

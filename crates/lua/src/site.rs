@@ -2,14 +2,24 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use aws_lc_rs::rand;
 
 use crate::kept::Kept;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
 /// are the same one.
 #[derive(Clone, Default)]
-pub struct Site(Shared<HashMap<u16, Shared<Kept>>>);
+pub struct Site {
+    /// What its scripts keep, by worker.
+    workers: Shared<HashMap<u16, Shared<Kept>>>,
+    /// Random bytes, once somebody has asked for them.
+    secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
+}
+
+/// As strong as what is derived from it.
+const SECRET_BYTES: usize = 32;
 
 /// What several threads have.
 type Shared<T> = Arc<Mutex<T>>;
@@ -25,16 +35,30 @@ pub(crate) struct Place {
 impl Site {
     /// The site in a worker, with what its scripts have kept there.
     pub(crate) fn in_worker(&self, worker: u16) -> Place {
-        let kept = Arc::clone(lock(&self.0).entry(worker).or_default());
+        let kept = Arc::clone(lock(&self.workers).entry(worker).or_default());
         Place { site: self.clone(), kept }
     }
 
     /// As a worker has it, for a proof: with a copy of what is kept where most of it is.
     pub(crate) fn as_in_a_worker(&self) -> Place {
-        let workers = lock(&self.0);
+        let workers = lock(&self.workers);
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
         Place { site: self.clone(), kept: Arc::new(Mutex::new(copy)) }
+    }
+}
+
+impl Site {
+    /// What only the scripts of this site know, in all workers and until the server ends; nothing
+    /// if the system gives no random bytes.
+    pub(crate) fn secret(&self) -> Option<[u8; SECRET_BYTES]> {
+        if let Some(secret) = self.secret.get() {
+            return Some(*secret);
+        }
+        let mut secret = [0; SECRET_BYTES];
+        rand::fill(&mut secret).ok()?;
+        // Of workers that ask at once the first one is right.
+        Some(*self.secret.get_or_init(|| secret))
     }
 }
 
@@ -52,7 +76,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl PartialEq for Site {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.workers, &other.workers)
     }
 }
 

@@ -186,6 +186,7 @@ impl Vm {
         host.tasks.borrow_mut().allowance = allowance;
         host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
+        host.work.key.replace(program.key().cloned());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         let find = pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =

@@ -6,20 +6,8 @@ local token = {}
 
 local codec, crypto = pinion.codec, pinion.crypto
 
--- Kept, so that forms that are open in a browser are good after a reload.
-local secret = pinion.keep.secret or crypto.random(32)
-pinion.keep.secret = secret
-
--- Of all secrets that workers have told, the smallest one is everybody's.
-function token.take(other)
-    if other < secret then
-        secret, pinion.keep.secret = other, other
-    end
-end
-
-function token.tell()
-    pinion.send("secret", secret)
-end
+-- The same in all workers and after a reload, so that forms that are open in a browser stay good.
+local secret = crypto.key("forms")
 
 local function signature(visitor, salt)
     return codec.hex_encode(crypto.hmac_sha256(secret, visitor .. ":" .. salt))

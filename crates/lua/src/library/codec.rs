@@ -29,7 +29,14 @@ pub(crate) fn table(lua: &Lua) -> Result<Table> {
     table.raw_set("parse_query", lua.create_function(url::parse_query)?)?;
     table.raw_set("html_escape", lua.create_function(html_escape)?)?;
     table.raw_set("html_unescape", lua.create_function(html_unescape)?)?;
+    table.raw_set("is_utf8", lua.create_function(is_utf8)?)?;
     Ok(table)
+}
+
+/// `codec.is_utf8(data) -> boolean`: whether the bytes are text, as JSON has to be (RFC 8259 §8.1).
+/// What clients send need not be.
+fn is_utf8(_: &Lua, data: LuaString) -> Result<bool> {
+    Ok(std::str::from_utf8(&data.as_bytes()).is_ok())
 }
 
 /// What was decoded, or nil and a message that says nothing of the text: it may be a secret.

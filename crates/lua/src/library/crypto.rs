@@ -10,6 +10,8 @@ mod tests;
 use super::limits::{BLAKE3_KEY_BYTES, HKDF_OUTPUT_MAX_BYTES, KEY_MIN_BYTES, RANDOM_MAX_BYTES};
 use super::options::Options;
 use crate::clock::Clock;
+use crate::pages::LinkKey;
+use crate::site::Site;
 use aws_lc_rs::{constant_time, digest, hkdf, hmac, rand};
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
@@ -121,6 +123,28 @@ pub(crate) fn expand(key: &[u8], salt: &[u8], info: &[u8], out: &mut [u8]) -> Op
     }
     let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(key);
     extracted.expand(&[info], Length(out.len())).ok()?.fill(out).ok()
+}
+
+/// What keys with names are derived for.
+const NAMED_INFO: &[u8] = b"pinion crypto.key 1 ";
+
+/// A key that whoever has `secret` derives for a name.
+pub(crate) fn named(secret: &[u8; 32], name: &[u8]) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    expand(secret, b"", &[NAMED_INFO, name].concat(), &mut key).map(|()| key)
+}
+
+/// `crypto.key(name) -> 32 bytes`: a secret of the site, another one for each name and the same in
+/// all workers. With a master key it is always the same, without one until the server ends.
+pub(crate) fn of_site(lua: &Lua, site: Site, master: Option<LinkKey>) -> Result<Function> {
+    lua.create_function(move |lua, name: LuaString| {
+        let name = name.as_bytes();
+        let key = match &master {
+            Some(master) => master.named(&name),
+            None => site.secret().and_then(|secret| named(&secret, &name)),
+        };
+        lua.create_string(key.ok_or_else(no_random_bytes)?)
+    })
 }
 
 fn long_enough(function: &str, key: &LuaString) -> Result<Vec<u8>> {

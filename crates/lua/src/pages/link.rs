@@ -5,8 +5,8 @@
 
 use crate::form;
 use crate::grown::{Grown, check, percent};
-use crate::library::crypto::expand;
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
+use crate::library::crypto::{expand, named};
 use crate::library::limits::KEY_MIN_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -41,6 +41,11 @@ impl LinkKey {
             )
         })?;
         Ok(Self(key))
+    }
+
+    /// A key for something else, from the same master key.
+    pub(crate) fn named(&self, name: &[u8]) -> Option<[u8; 32]> {
+        named(&self.0, name)
     }
 
     /// `None` if there are no random bytes, or the query is too long for any URL.

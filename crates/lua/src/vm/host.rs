@@ -199,7 +199,7 @@ pub(super) fn install(
     #[cfg(feature = "luajit")]
     table.raw_set("new_table", new_table(lua)?)?;
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
-    table.raw_set("libraries", libraries(lua, &host.clock)?)?;
+    table.raw_set("libraries", libraries(lua, host)?)?;
     table.raw_set("alone", alone)?;
     requests(lua, host, &table)?;
     super::content::install(lua, host, &table)?;
@@ -232,11 +232,14 @@ pub(super) fn install(
     Ok((strand, parts))
 }
 
-/// What needs nothing but its arguments and the time.
-fn libraries(lua: &Lua, clock: &Clock) -> Result<Table> {
+/// What needs nothing but its arguments, the time and the keys of the site.
+fn libraries(lua: &Lua, host: &Host) -> Result<Table> {
     let libraries = lua.create_table()?;
     libraries.raw_set("version", env!("CARGO_PKG_VERSION"))?;
-    library::install(lua, &libraries, clock)?;
+    library::install(lua, &libraries, &host.clock)?;
+    let (site, key) = (host.work.place.borrow().site.clone(), host.work.key.take());
+    let crypto: Table = libraries.raw_get("crypto")?;
+    crypto.raw_set("key", library::crypto::of_site(lua, site, key)?)?;
     Ok(libraries)
 }
 

@@ -18,6 +18,7 @@ use crate::limits::{
     BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, MESSAGES_MAX_BYTES, SCHEDULES_MAX, SENT_MAX,
     SENT_MAX_BYTES, SPAWNED_MAX,
 };
+use crate::pages::LinkKey;
 use crate::plain::Plain;
 use crate::schedule::Schedule;
 use crate::site::Place;
@@ -51,6 +52,8 @@ pub(crate) struct Work {
     pub(crate) job: RefCell<Option<Job>>,
     /// Where its files are.
     pub(crate) folders: RefCell<Folders>,
+    /// The key that others are derived from, where the site has one.
+    pub(crate) key: RefCell<Option<LinkKey>>,
     /// Whose script it is, and what outlives it.
     pub(crate) place: RefCell<Place>,
 }

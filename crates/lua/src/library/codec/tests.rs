@@ -69,6 +69,26 @@ fn one_text_for_each_string_of_bytes() {
     assert!(raised("return codec.base64_decode('', {padding = true})").contains("no option"));
 }
 
+/// RFC 3629 §3, §10: neither a byte alone, nor the half of a pair, nor a longer way than needed.
+#[test]
+fn what_is_text() {
+    let is_text = |bytes: &[u8]| {
+        let lua = vm();
+        lua.globals().raw_set("data", lua.create_string(bytes)?)?;
+        lua.load("return codec.is_utf8(data)").eval::<bool>()
+    };
+    for (bytes, expected) in [
+        (&b""[..], true),
+        ("aü€😀\0".as_bytes(), true),
+        (b"\xff\xfe", false),
+        (b"\xed\xa0\x80", false),
+        (b"\xc0\xaf", false),
+        (b"a\xc3", false),
+    ] {
+        assert_eq!(is_text(bytes).expect("ran"), expected, "{}", bytes.escape_ascii());
+    }
+}
+
 #[test]
 fn percent_escapes() {
     let lua = vm();
