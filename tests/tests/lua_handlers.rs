@@ -86,6 +86,8 @@ pinion.get("/after", function(req, res)
     return "first"
 end)
 pinion.get("/after-that", function() kept:write("more") end)
+pinion.get("/led-nowhere", function(req, res) return res:redirect() end)
+pinion.get("/led-by-200", function(req, res) return res:redirect("/", 200) end)
 pinion.get("/tail-split", function(req, res) return res:redirect("a\r\nb") end)
 pinion.get("/tail-status", function(req, res) return res:status(99) end)
 pinion.get("/tail-write", function(req, res) return kept:write("x") end)
@@ -101,6 +103,7 @@ pinion.get("/cyclic", function(req, res) local t = {} t.t = t res:json(t) end)
 pinion.get("/no-hex", function() local text = pinion.codec.hex_encode({}) return text end)
 pinion.get("/secret-page", function(req, res) res:compress(false) return ("x"):rep(5000) end)
 pinion.any("/any", function(req) return req.method end)
+pinion.group("/slashed/").get("/x", function() return "slashed" end)
 local inner = pinion.group("/inner")
 inner.use(function(req, res, next)
     if req:field("X-Key") ~= "right" then
@@ -242,6 +245,7 @@ fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
         assert_eq!(server.get("/hello/").status, 404);
         // The slash of a name and the slash between names are not the same.
         assert_eq!(server.get("/hello/a%2Fb").status, 404);
+        assert_eq!(server.get("/slashed/x").text(), "slashed");
         let closed = server.get("/inner/secret");
         assert_eq!((closed.status, closed.text()), (403, "closed"));
         let open = server.exchange(&Request::get("/inner/secret").field("X-Key", "right"));
@@ -285,6 +289,8 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/cyclic", 500, "JSON has no circles"),
             ("/no-hex", 500, "error converting Lua table"),
             ("/yields", 500, "a handler cannot yield"),
+            ("/led-nowhere", 500, "begins here: a redirect leads somewhere"),
+            ("/led-by-200", 500, "begins here: a redirect has a status from 300 to 399"),
             ("/tail-split", 500, "begins here: the value of Location has a line break"),
             ("/tail-status", 500, "begins here: 99 is no status"),
             ("/tail-hex", 500, "error converting Lua table"),
@@ -366,6 +372,8 @@ fn a_script_that_cannot_start_says_where_and_ends() {
         ("local a = 1\nlocal b = nil + a\n", ":2:", "attempt to perform arithmetic"),
         ("pinion.get('no slash', function() end)", ":1:", "begins with a slash"),
         ("pinion.get('/a')", ":1:", "needs a function"),
+        ("pinion:group('/a')", ":1:", "a group needs a prefix"),
+        ("pinion.every(1, print, { each = true })", ":1:", "has no option \"each\""),
         ("\npinion:get('/a', print)", ":2:", "written with a dot: pinion.get(pattern, handler)"),
         ("pinion.get('/a', print)\npinion.get('/a', print)", ":2:", "matches the same requests"),
         ("pinion.sleep(1)", "", "waits while it starts"),

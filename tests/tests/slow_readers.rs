@@ -113,6 +113,68 @@ fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
     });
 }
 
+/// The last answer of a connection is the kernel's business long before a slow client has it, and a
+/// client of HTTP/2 speaks while it reads: a connection that was closed would answer with a reset,
+/// and the kernel would drop the rest.
+#[test]
+fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
+    // As PIECE_BYTES, but so that it is over in some seconds.
+    const PIECE_BYTES: usize = 8 << 10;
+    const PAUSE: Duration = Duration::from_millis(200);
+    let (site, content) = (Folder::new("slow-readers"), noise(40 * PIECE_BYTES));
+    site.write("some.bin", &content);
+    thread::scope(|scope| {
+        for io in Io::BOTH {
+            let (site, content) = (&site, &content);
+            scope.spawn(move || {
+                let way = Way { protocol: Protocol::Http2Clear, io, form: Form::Folder };
+                let flags = ["--workers", "1", "--max-requests-per-connection", "1"];
+                let server = Start::site(site.path()).in_way(way).flags(&flags).start();
+                let mut stream = with_little_room(server.address()).expect("a connection");
+                stream.write_all(&asks_for_all(b"/some.bin")).expect("it reads");
+                let (mut came, mut piece) = (Vec::new(), [0; PIECE_BYTES]);
+                loop {
+                    match stream.read(&mut piece) {
+                        Ok(0) => break,
+                        Ok(bytes) => came.extend_from_slice(&piece[..bytes]),
+                        Err(error) => panic!("{io:?}: {error} behind {} bytes", came.len()),
+                    }
+                    // It may have closed its side by now.
+                    let _ = stream.write_all(&[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+                    thread::sleep(PAUSE);
+                }
+                assert!(content_of(&came) == *content, "{io:?}: {} bytes", came.len());
+                server.stop();
+            });
+        }
+    });
+}
+
+/// What a client of HTTP/2 begins with that lets all of a content come at once (RFC 9113 §3.4, §6).
+fn asks_for_all(path: &[u8]) -> Vec<u8> {
+    let window = 0x7fff_0000_u32.to_be_bytes();
+    let settings = [&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4][..], &window].concat();
+    let opened = [&[0, 0, 4, 8, 0, 0, 0, 0, 0][..], &window].concat();
+    // "GET", "http", the path and the host "a" (RFC 7541 §6).
+    let block = [&[0x82, 0x86, 0x04, path.len() as u8][..], path, &[0x41, 1, b'a']].concat();
+    let head = [&[0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1][..], &block].concat();
+    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &opened, &head].concat()
+}
+
+/// The content in all DATA frames.
+fn content_of(mut frames: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
+        let bytes = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let (payload, behind) = rest.split_at(bytes.min(rest.len()));
+        if *kind == 0 {
+            content.extend_from_slice(payload);
+        }
+        frames = behind;
+    }
+    content
+}
+
 #[test]
 fn over_http1_a_reader_with_little_room_gets_it_all() {
     let (site, content) = (Folder::new("slow-readers"), noise(large_bytes()));

@@ -237,6 +237,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.cut(slot, Gone::Peer);
         }
         conn.close_when_sent = false;
+        if conn.http2().is_some() {
+            conn.progress = self.backend.progress(slot).unwrap_or(0) as u32;
+        }
         self.backend.finish(slot);
         self.steer(slot);
         self.core.watch(slot);

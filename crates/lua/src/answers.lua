@@ -178,7 +178,13 @@ end
 
 function response_methods.redirect(response, location, code)
     changes_head(response)
-    local why = host.set_status(response.id, code or 303)
+    code = code or 303
+    if type(location) ~= "string" then
+        error("a redirect leads somewhere: res:redirect(\"/there\")", 2)
+    elseif type(code) ~= "number" or code < 300 or code > 399 then
+        error("a redirect has a status from 300 to 399, and not " .. tostring(code), 2)
+    end
+    local why = host.set_status(response.id, code)
     if why then
         error(why, 2)
     end

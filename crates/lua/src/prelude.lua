@@ -278,7 +278,11 @@ local function group(into, prefix, outer_used)
         own[#own + 1] = outer
     end
     function into.group(more, body)
-        local whole = prefix .. tostring(more)
+        if type(more) ~= "string" then
+            error("a group needs a prefix such as \"/admin\": pinion.group(prefix)", 2)
+        end
+        -- "/admin/" is the same.
+        local whole = prefix .. more:gsub("/$", "")
         local why = host.group(whole)
         if why then
             error(why, 2)

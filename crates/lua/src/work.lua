@@ -83,6 +83,11 @@ end
 
 local function repeated(when, work, options)
     check_function(work, "a schedule")
+    for key in next, options or {} do
+        if key ~= "each_worker" then
+            error("a schedule has no option \"" .. tostring(key) .. "\"", 3)
+        end
+    end
     local why = host.schedule(when, work, (options and options.each_worker) == true)
     if why then
         error(why, 3)

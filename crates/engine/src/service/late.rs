@@ -41,6 +41,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let watch = conn.deadline.pause();
+        // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that is
+        // closed would cost it what the kernel still has for it.
+        let speaks = watch == Watch::Linger && conn.http2().is_some();
+        if speaks && self.has_moved_on(slot) {
+            return self.settle(slot);
+        }
+        let conn = self.core.conns.get(slot);
         match watch {
             Watch::Nothing => {}
             _ if conn.http3().is_some() => {
@@ -76,14 +83,19 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             Watch::Send => {
-                let progress = self.backend.progress(slot).unwrap_or(0) as u32;
-                let before = std::mem::replace(&mut self.core.conns.get(slot).progress, progress);
-                if progress == before {
+                if !self.has_moved_on(slot) {
                     return self.cut(slot, Gone::Stalled);
                 }
             }
         }
         self.settle(slot);
+    }
+
+    /// Whether the peer has taken some of what the kernel has for it, since this was asked or the
+    /// kernel took no more.
+    fn has_moved_on(&mut self, slot: Slot) -> bool {
+        let progress = self.backend.progress(slot).unwrap_or(0) as u32;
+        std::mem::replace(&mut self.core.conns.get(slot).progress, progress) != progress
     }
 
     fn refuse_late(&mut self, slot: Slot, form: PageForm) {
