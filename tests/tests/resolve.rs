@@ -344,6 +344,9 @@ fn private_files_are_never_served() {
     for rules in ["_redirects", "_headers", "sub/_redirects"] {
         site.write(rules, "# rules, none of them");
     }
+    for module in ["app.lua", "sub/app.lua"] {
+        site.write(module, "-- nothing");
+    }
     every_way(&site, |server| {
         for file in &files[1..] {
             has_status(server, 404, &[&format!("/{file}")]);
