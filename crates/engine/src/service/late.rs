@@ -24,14 +24,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
-            conn.exchange.deadline_ms = 0;
-            if conn.deadline.at_ms() < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline.at_ms());
-            }
-            if !many::deadline(&mut self.app, &mut self.core, slot) {
-                self.notify(slot, Notice::Deadline);
-            }
-            return self.settle(slot);
+            return self.asked_deadline(slot);
         }
         if conn.deadline.at_ms() > now {
             // The application had an earlier deadline and has taken it back.
@@ -41,8 +34,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let watch = conn.deadline.pause();
-        // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that is
-        // closed would cost it what the kernel still has for it.
+        // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that
+        // is closed would cost it what the kernel still has for it.
         let speaks = watch == Watch::Linger && conn.http2().is_some();
         if speaks && self.has_moved_on(slot) {
             return self.settle(slot);
@@ -87,6 +80,19 @@ impl<B: Backend, A: App> Worker<B, A> {
                     return self.cut(slot, Gone::Stalled);
                 }
             }
+        }
+        self.settle(slot);
+    }
+
+    /// The deadline that the application has asked for.
+    fn asked_deadline(&mut self, slot: Slot) {
+        let conn = self.core.conns.get(slot);
+        conn.exchange.deadline_ms = 0;
+        if conn.deadline.at_ms() < u64::MAX {
+            self.core.wheel.arm(slot, conn.deadline.at_ms());
+        }
+        if !many::deadline(&mut self.app, &mut self.core, slot) {
+            self.notify(slot, Notice::Deadline);
         }
         self.settle(slot);
     }
