@@ -269,8 +269,10 @@ impl Conn {
             // Streams do not stand in each other's way: half a head puts nothing off.
             self.deadline.forget();
         }
-        if watch == Watch::Send && self.stash.is_empty() && !self.is_within_head() {
-            // What has become whole meanwhile takes no time from the next.
+        let is_whole = self.stash.is_empty() && !self.is_within_head();
+        if watch == Watch::Send && (is_whole || !self.receiving) {
+            // What has become whole meanwhile takes no time from the next; what is not read while
+            // this is sent cannot become so.
             self.deadline.is_over(Watch::Head);
         }
         self.deadline.begin(watch, now_ms, settings)
@@ -398,6 +400,7 @@ pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();
 mod tests {
     use super::*;
     use crate::limits::CHUNK_BYTES;
+    use crate::pool::Pool;
 
     #[test]
     fn content_is_expected_while_most_of_what_comes_is_content() {
@@ -414,6 +417,28 @@ mod tests {
         assert_eq!(conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10), None);
         let small = [(); 2].map(|()| conn.weigh_input(CHUNK_BYTES, CHUNK_BYTES / 10));
         assert!(small.contains(&Some(false)), "{small:?}");
+    }
+
+    /// Whenever the peer has sent the rest: it waits with the kernel while what is to be sent does.
+    #[test]
+    fn half_a_head_takes_no_time_while_nothing_is_read() {
+        let (settings, mut pool) = (Settings::default(), Pool::new(1 << 20));
+        let patience_ms = settings.head_ms;
+        for (receiving, left_ms) in [(true, patience_ms - 30), (false, patience_ms)] {
+            let mut conn = Conn { receiving: true, ..Conn::empty(0) };
+            assert!(conn.stash.keep(&mut pool, b"half"));
+            let begin = |conn: &mut Conn, watch, after_ms| {
+                conn.begin_watch(watch, (1 << 40) + after_ms, &settings);
+                conn.next_deadline_ms() - (1 << 40) - after_ms
+            };
+            assert_eq!(begin(&mut conn, Watch::Head, 0), patience_ms);
+            conn.receiving = receiving;
+            begin(&mut conn, Watch::Send, 10);
+            conn.sent(1);
+            conn.receiving = true;
+            assert_eq!(begin(&mut conn, Watch::Head, 30), left_ms, "receiving: {receiving}");
+            std::mem::take(&mut conn.stash).give_back(&mut pool);
+        }
     }
 
     /// Else the application would be asked over and over, each tick of the wheel.
