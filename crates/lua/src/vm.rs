@@ -188,7 +188,7 @@ impl Vm {
         host.work.folders.replace(program.folders().clone());
         host.work.key.replace(program.key().cloned());
         let steps = StepsLeft::new(DEFAULT_STEPS);
-        let find = pattern::install(&lua, &steps).map_err(trouble)?;
+        pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =
             program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
@@ -199,7 +199,7 @@ impl Vm {
             true => None,
             false => {
                 let key = program.key().cloned();
-                Some(pages::prepare(&lua, &parts, find, key).map_err(trouble)?)
+                Some(pages::prepare(&lua, &parts, key).map_err(trouble)?)
             }
         };
         let name = program.name().into();

@@ -5,12 +5,15 @@
 //! | `escape` | how values are escaped |
 //! | `link` | parameters that travel encrypted |
 //! | `parameters` | how many parameters a function has |
+//! | `plain` | whether a text needs no escaping, for LuaJIT's compiler |
 //!
 //! `pages.lua` is what is lent to pages.
 
 mod escape;
 mod link;
 mod parameters;
+#[cfg(feature = "luajit")]
+mod plain;
 
 use crate::grown::Grown;
 use crate::library::{codec, json};
@@ -70,16 +73,10 @@ pub(crate) struct Maker {
 }
 
 /// Puts what pages need into a VM whose main script has not run yet, so that it breaks nothing.
-/// `find` is that of Lua itself.
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn prepare(
-    lua: &Lua,
-    prelude: &Table,
-    find: Function,
-    key: Option<LinkKey>,
-) -> Result<Maker> {
+pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
     let host = lua.create_table()?;
     host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
     host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
@@ -91,14 +88,14 @@ pub(crate) fn prepare(
         let Some(escape) = escaper(context) else { continue };
         escapers.raw_set(context.function(), function(lua, escape)?)?;
         takes_numbers.raw_set(context.function(), context.takes_numbers())?;
-        // Without a compiler one call is less than several.
         let is_markup = matches!(context, Context::Text | Context::Attribute);
-        markup.raw_set(context.function(), is_markup && cfg!(feature = "luajit"))?;
+        markup.raw_set(context.function(), is_markup)?;
     }
     host.raw_set("escapers", escapers)?;
     host.raw_set("takes_numbers", takes_numbers)?;
     host.raw_set("is_markup", markup)?;
-    host.raw_set("find", find)?;
+    #[cfg(feature = "luajit")]
+    host.raw_set("is_plain", plain::function(lua)?)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mlua::{BString, Function, Lua, Table, Value, Variadic};
+use mlua::{BString, Lua, Table, Value, Variadic};
 
 use super::LUAJIT;
 use super::failure::Failure;
@@ -38,23 +38,18 @@ type Ends = (i64, Option<i64>);
 type Walked = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
 
 /// Sets `find`, `gmatch`, `gsub`, `match` and `rep` of the table `string`, which is where methods
-/// of strings are looked up as well. Every search takes its steps from `steps`. Gives back the
-/// `find` of Lua itself, for short texts that are searched for plain ones.
+/// of strings are looked up as well. Every search takes its steps from `steps`.
 ///
 /// # Errors
 /// Out of memory, or the VM was opened without the libraries `string` and `table`.
-pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<Function> {
+pub fn install(lua: &Lua, steps: &StepsLeft) -> mlua::Result<()> {
     // What else no hook sees takes its steps from there.
     lua.set_app_data(steps.clone());
     install_with(lua, steps, SHORT_MAX_BYTES as i64)
 }
 
 /// The same, where a subject is short up to so many bytes.
-pub(super) fn install_with(
-    lua: &Lua,
-    steps: &StepsLeft,
-    short_bytes: i64,
-) -> mlua::Result<Function> {
+pub(super) fn install_with(lua: &Lua, steps: &StepsLeft, short_bytes: i64) -> mlua::Result<()> {
     let desk = Rc::new(Desk {
         steps: steps.clone(),
         work: RefCell::new(Work { patterns: Patterns::default(), matcher: Matcher::new() }),
@@ -95,12 +90,11 @@ pub(super) fn install_with(
     let library = lua.load(include_str!("library.lua")).set_name("=string");
     let functions: Table = library.call((native, codes, short_bytes))?;
     let string: Table = lua.globals().raw_get("string")?;
-    let lua_find = string.raw_get("find")?;
     for pair in functions.pairs::<Value, Value>() {
         let (name, function) = pair?;
         string.raw_set(name, function)?;
     }
-    Ok(lua_find)
+    Ok(())
 }
 
 struct Desk {

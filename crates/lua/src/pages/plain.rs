@@ -1,0 +1,105 @@
+//! Whether a text can stand in HTML as it is, asked by a function of C: the one kind of function of
+//! the host that LuaJIT calls from what it has compiled. Most values of pages are such texts, and a
+//! page has hundreds of them.
+#![allow(unsafe_code, reason = "functions are called by LuaJIT through their address")]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::slice;
+
+use mlua::{Function, LightUserData, Lua, Result, Table, ffi};
+
+/// Turns the address of [`is_plain`] into a function of a text.
+const BIND: &str = r#"
+local ffi, address = ...
+local is_plain = ffi.cast("int (*)(const char *, size_t)", address)
+return function(text)
+    return is_plain(text, #text) ~= 0
+end
+"#;
+
+/// A function that tells whether a text has nothing that is escaped in text or in attributes of
+/// HTML. Nothing else of LuaJIT's foreign functions is for the script.
+///
+/// # Errors
+/// Out of memory.
+pub(super) fn function(lua: &Lua) -> Result<Function> {
+    let loaded: Table = lua.named_registry_value("_LOADED")?;
+    // Opened a second time, it would forget what it has made. It stays in the registry, which no
+    // script of a sandbox reaches: what it has made is gone with it.
+    let foreign = match loaded.raw_get::<Option<Table>>("ffi")? {
+        Some(foreign) => foreign,
+        // SAFETY: a function of LuaJIT that opens a library, for a VM that has not opened it.
+        None => unsafe { lua.create_c_function(ffi::luaopen_ffi)? }.call(())?,
+    };
+    let address = LightUserData(is_plain as *mut c_void);
+    lua.load(BIND).set_name("=pinion").call((foreign, address))
+}
+
+/// Whether a text of so many bytes is plain: 1 or 0.
+///
+/// # Safety
+/// There are so many bytes, and nobody writes to them meanwhile.
+unsafe extern "C" fn is_plain(text: *const c_char, bytes: usize) -> c_int {
+    // SAFETY: the caller's; LuaJIT gives the bytes of a string, which has some address when empty.
+    let text = unsafe { slice::from_raw_parts(text.cast::<u8>(), bytes) };
+    c_int::from(has_no_special(text))
+}
+
+/// Bytes that are looked at together, without a branch for each: a register of any processor.
+const TOGETHER: usize = 16;
+
+fn has_no_special(text: &[u8]) -> bool {
+    let is_special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`');
+    let (chunks, rest) = text.as_chunks::<TOGETHER>();
+    let any = |chunk: &[u8]| chunk.iter().fold(false, |any, byte| any | is_special(byte));
+    !chunks.iter().any(|chunk| any(chunk)) && !any(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::escape;
+    use crate::{sandbox, unconfined};
+
+    #[test]
+    fn what_is_plain_is_escaped_by_nothing() {
+        let vms = [sandbox::open(), unconfined::open()].map(|vm| vm.expect("a VM"));
+        for lua in vms {
+            let is_plain = function(&lua).expect("bound");
+            // So often that it runs compiled, and behind collections.
+            for byte in 0..=u8::MAX {
+                lua.gc_collect().expect("collected");
+                for bytes in [1, 15, 16, 17, 40] {
+                    for at in 0..bytes {
+                        let mut text = vec![b'x'; bytes];
+                        text[at] = byte;
+                        let text = lua.create_string(&text).expect("a text");
+                        let found: bool = is_plain.call(&text).expect("called");
+                        let escaped = [escape::html, escape::attribute]
+                            .map(|escape| escape(&text.as_bytes()).expect("short"));
+                        assert_eq!(found, escaped == [None, None], "{byte} at {at} of {bytes}");
+                    }
+                }
+            }
+            assert!(is_plain.call::<bool>("").expect("called"));
+        }
+    }
+
+    /// LuaJIT forgets what its foreign functions need once their library is collected.
+    #[test]
+    fn it_is_compiled_behind_collections_and_leads_nowhere() {
+        let lua = sandbox::open().expect("a VM");
+        lua.globals().set("is_plain", function(&lua).expect("bound")).expect("set");
+        lua.gc_collect().expect("collected");
+        let code = "local count = 0
+            for at = 1, 10000 do
+                count = count + (is_plain('value ' .. at) and 1 or 0)
+            end
+            return count";
+        assert_eq!(lua.load(code).eval::<u32>().expect("ran"), 10_000);
+        let code = "return ffi == nil and package == nil and require == nil";
+        assert!(lua.load(code).eval::<bool>().expect("ran"));
+        // Numbers of 64 bits stand on the same library.
+        assert_eq!(lua.load("return tostring(1LL + 1)").eval::<String>().expect("ran"), "2LL");
+    }
+}
