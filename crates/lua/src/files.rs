@@ -84,6 +84,10 @@ enum Use {
     Change,
 }
 
+/// What is wrong with every file of a program that has no folders.
+pub(crate) const NO_FOLDERS: &str =
+    "there are no folders for files; name one with --lua-folder NAME=PATH";
+
 /// The folder itself, as a path below it.
 const ITSELF: &[u8] = b".";
 
@@ -109,13 +113,16 @@ impl Folders {
         Ok(Self(Arc::new(Opened { folders, media_type: Some(media_type) })))
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.folders.is_empty()
+    }
+
     /// What a script means by a name.
     fn spot<'n>(&self, name: &'n [u8], purpose: Use) -> Result<Spot<'_, 'n>, String> {
         let folders = &self.0.folders;
-        if folders.is_empty() {
-            return Err(
-                "there are no folders for files; name one with --lua-folder NAME=PATH".to_owned()
-            );
+        if self.is_empty() {
+            return Err(NO_FOLDERS.to_owned());
         }
         let (first, path) = split(name)?;
         let found = folders.iter().find(|folder| folder.name.as_bytes() == first);

@@ -8,8 +8,8 @@ use pinion_engine::clock::Now;
 
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
-use crate::files::Folders;
 use crate::files::sending::{Said, Sending};
+use crate::files::{Folders, NO_FOLDERS};
 use crate::job::{Finished, Job};
 use crate::task::TaskId;
 
@@ -62,8 +62,13 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let open = move |_: &Lua, (id, path): (TaskId, LuaString)| -> Result<Option<&str>> {
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };
+        let folders = of.work.folders.borrow();
+        // Nobody's request can help that: it is no file that is not there.
+        if folders.is_empty() {
+            return Ok(Some(NO_FOLDERS));
+        }
         let sending = Sending::default();
-        let opening = sending.opening(&of.work.folders.borrow(), path.as_bytes().to_vec());
+        let opening = sending.opening(&folders, path.as_bytes().to_vec());
         task.sending = Some(sending);
         of.work.job.replace(Some(opening));
         Ok(None)

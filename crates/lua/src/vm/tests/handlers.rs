@@ -433,3 +433,12 @@ fn work_beside_requests_is_told_by_where_it_begins() {
     let text = fails(room, "return function() return error('as it is', 0) end");
     assert!(text.starts_with("as it is\n") && text.contains("\n\twork.lua:1: "), "{text}");
 }
+
+/// A file that is not there is a matter of the request, folders that are not there are none.
+#[test]
+fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
+    let mut room = site("pinion.get('/', function(_, res)\nlocal _ = res:file('data/x.txt') end)");
+    let Err(Fault::Error(text)) = room.answer("/") else { panic!("no error") };
+    let expected = "site.lua:2: there are no folders for files; name one with --lua-folder";
+    assert!(text.starts_with(expected), "{text}");
+}
