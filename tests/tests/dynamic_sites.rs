@@ -206,6 +206,31 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     server.stop();
 }
 
+/// What a script has put around pages is not gone for as long as an editor or a deployment takes.
+#[test]
+fn a_site_does_not_lose_its_main_script() {
+    const GUARD: &str = "pinion.use(function(_, res) res:status(401) return 'no' end)";
+    for beside in ["", "public_html/"] {
+        let site = Folder::with("guarded", [("main.lua", GUARD)]);
+        site.write(&format!("{beside}page.dyn.html"), "a page");
+        let server = Start::site(site.path()).flags(&["--watch"]).start();
+        for take in [true, false] {
+            let lines = server.lines().len();
+            match take {
+                true => std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved"),
+                false => site.write("main.lua", "\n"),
+            }
+            server.wait_for_line(lines, |line| line.contains("main.lua is gone or empty"));
+            assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");
+            let lines = server.lines().len();
+            site.write("main.lua", GUARD);
+            server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+            assert_eq!(server.get("/page").status, 401);
+        }
+        server.stop();
+    }
+}
+
 #[test]
 fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
     let site = files("public_html");

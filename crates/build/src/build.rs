@@ -25,7 +25,7 @@ use crate::pipeline;
 use crate::progress::Progress;
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
-use crate::shape::Walked;
+use crate::shape::{Main, Walked, Walls};
 use crate::stamps::{Known, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, Found, SourceFile, walk};
@@ -104,9 +104,13 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
-    keeps_its_walls(&found, options)?;
+    let shape = dynamic::shape(&found);
+    // Before what lies there is read as what it may not be.
+    keeps_its_walls(Walls { shape, main: Main::Beside }, options)?;
     let rules = rules(source, options, &found, &left_out)?;
     let code = code::read(source, &found)?;
+    let walls = Walls { shape, main: Main::of(&code) };
+    keeps_its_walls(walls, options)?;
     let known =
         stamps.map(|old| old.known(&found.files, &found.stamps, &reuse)).unwrap_or_default();
     let carries = carrier.is_some();
@@ -119,7 +123,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let doubts = dynamic::doubts(&found).into_iter().chain(unused_excludes(&names));
     let warnings = warnings.into_iter().chain(doubts).chain(rules.warnings.iter().cloned());
     assembly.summary.warnings = warnings.collect();
-    assembly.summary.shape = dynamic::shape(&found);
+    assembly.summary.walls = walls;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     let source = source.join(found.content);
@@ -168,10 +172,9 @@ fn tell_found(found: &Found, progress: &dyn Progress) {
 }
 
 /// A site that runs goes on as what it was, or not at all.
-fn keeps_its_walls(found: &Found, options: &Options) -> Result<(), BuildError> {
-    let shape = dynamic::shape(found);
+fn keeps_its_walls(now: Walls, options: &Options) -> Result<(), BuildError> {
     match options.follows {
-        Some(before) if !shape.may_follow(before) => Err(BuildError::Lost { before }),
+        Some(before) if !before.may_become(now) => Err(BuildError::Lost { before, now }),
         _ => Ok(()),
     }
 }

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::route;
 
-use crate::names::{MAIN, is_code, is_copy_of_code, is_page, is_script, path_and_name};
+use crate::names::{
+    MAIN, MAIN_BESIDE, is_code, is_copy_of_code, is_page, is_script, path_and_name,
+};
 use crate::shape::Shape;
 use crate::source::Stamp;
 use crate::summary::Warning;
@@ -190,7 +192,7 @@ pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
         }
     }
     let has_code = |path: &[u8]| found.code.iter().any(|file| &*file.path == path);
-    if has_code(b"//main.lua") && has_code(MAIN) {
+    if has_code(MAIN_BESIDE) && has_code(MAIN) {
         doubts.push(Warning::SecondMain(Path::new(found.content).join("main.lua")));
     }
     for page in &found.code {

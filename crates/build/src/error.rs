@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
-use crate::shape::Shape;
+use crate::shape::{Shape, Walls};
 
 /// Why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +42,14 @@ pub enum BuildError {
          alone; make it a folder that can be read, or give it another name"
     )]
     ContentFolder,
-    /// [`Options::follows`](crate::Options::follows): the folder has lost its code, or the folder
-    /// for its content.
-    #[error("{}", lost_line(.before))]
+    /// [`Options::follows`](crate::Options::follows): the folder has lost its code, its main script
+    /// or the folder for its content.
+    #[error("{}", lost_line(*.before, *.now))]
     Lost {
         /// What it was.
-        before: Shape,
+        before: Walls,
+        /// What it has become.
+        now: Walls,
     },
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error("more than {} files and folders", crate::limits::FILES_MAX)]
@@ -226,8 +228,12 @@ pub(crate) fn without_number(error: &io::Error) -> String {
     text
 }
 
-fn lost_line(before: &Shape) -> &'static str {
-    match before {
+fn lost_line(before: Walls, now: Walls) -> &'static str {
+    match before.shape {
+        shape if now.shape.may_follow(shape) => {
+            "main.lua is gone or empty, and with it the routes of the site and what stands around \
+             its pages; put it back, or restart the server to have the site served without it"
+        }
         Shape::DynamicBeside => {
             "public_html or the code of the site is gone, and without it what lies beside would \
              be published; put it back, or restart the server to have the folder served as it is"

@@ -100,5 +100,5 @@ pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
 pub use report::{REPORT_MARK, Report};
 pub use rules::{RuleError, in_place};
-pub use shape::{Shape, Walked};
+pub use shape::{Main, Shape, Walked, Walls};
 pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};

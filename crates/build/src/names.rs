@@ -66,6 +66,9 @@ const SPECIAL_SUFFIX: &[u8] = b".lua";
 /// The script that makes a folder a dynamic site.
 pub(crate) const MAIN: &[u8] = b"/main.lua";
 
+/// The same beside the content of a dynamic site.
+pub(crate) const MAIN_BESIDE: &[u8] = b"//main.lua";
+
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
     exclude: Globs,

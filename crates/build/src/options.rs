@@ -10,7 +10,7 @@ use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::shape::Shape;
+use crate::shape::Walls;
 use crate::walk::{FileId, id_of};
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
@@ -71,9 +71,9 @@ pub struct Options {
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
-    /// What the folder was served as until now: a build of one that has lost its code or the folder
-    /// for its content fails. `None`: nobody is served yet.
-    pub follows: Option<Shape>,
+    /// What the folder was served as until now: a build of one that has lost its code, its main
+    /// script or the folder for its content fails. `None`: nobody is served yet.
+    pub follows: Option<Walls>,
 }
 
 impl Options {

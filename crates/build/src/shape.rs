@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::code::Code;
 use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
-use crate::names::{Names, is_script};
+use crate::names::{MAIN, MAIN_BESIDE, Names, is_script};
 
 /// What a folder is served as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,50 @@ impl Shape {
             Shape::Dynamic => self.is_dynamic(),
             Shape::DynamicBeside => self == Shape::DynamicBeside,
         }
+    }
+}
+
+/// Which main script a site has, with anything in it, in the order of which one counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Main {
+    /// None.
+    #[default]
+    None,
+    /// One among the content.
+    Content,
+    /// One beside it.
+    Beside,
+}
+
+impl Main {
+    /// Among this code.
+    pub(crate) fn of(code: &Code) -> Self {
+        let has = |path: &[u8]| {
+            code.get(path).is_some_and(|code| !code.iter().all(u8::is_ascii_whitespace))
+        };
+        match (has(MAIN_BESIDE), has(MAIN)) {
+            (true, _) => Main::Beside,
+            (false, true) => Main::Content,
+            (false, false) => Main::None,
+        }
+    }
+}
+
+/// What a site keeps for as long as it is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walls {
+    /// What it is served as.
+    pub shape: Shape,
+    /// Its main script. Without it the site would lose its routes, and what the script has put
+    /// around its pages.
+    pub main: Main,
+}
+
+impl Walls {
+    /// Whether a site that has these may have `now` without anybody's word for it.
+    #[must_use]
+    pub fn may_become(self, now: Self) -> bool {
+        now.shape.may_follow(self.shape) && now.main >= self.main
     }
 }
 
@@ -96,6 +141,30 @@ mod tests {
             let found = [Static, Dynamic, DynamicBeside].map(|now| now.may_follow(before));
             assert_eq!(found, allowed, "{before:?}");
         }
+    }
+
+    #[test]
+    fn a_site_keeps_its_main_script() {
+        let main = |code: &[(&str, &str)]| {
+            Main::of(
+                &code.iter().map(|(path, text)| (path.as_bytes().into(), (*text).into())).collect(),
+            )
+        };
+        let (beside, content) = (("//main.lua", "x = 1"), ("/main.lua", "y = 2"));
+        let mains = [
+            (Main::None, main(&[("/x.dyn.html", "x"), ("//lib/main.lua", "z = 3")])),
+            (Main::Content, main(&[content, ("//main.lua", " \n")])),
+            (Main::Beside, main(&[beside, content])),
+        ];
+        for (rank, (expected, found)) in mains.into_iter().enumerate() {
+            assert_eq!(found, expected);
+            let before = Walls { shape: Shape::Dynamic, main: found };
+            for (other, (main, _)) in mains.into_iter().enumerate() {
+                let now = Walls { main, ..before };
+                assert_eq!(before.may_become(now), other >= rank, "{before:?} to {now:?}");
+            }
+        }
+        assert_eq!(main(&[("/main.lua", "")]), Main::None, "an editor that is not through");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pinion_archive::Digest;
 use crate::codings::CodingLevel;
 use crate::error::{Problem, Shown};
 use crate::report::Report;
-use crate::shape::Shape;
+use crate::shape::Walls;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -60,8 +60,8 @@ pub struct Summary {
     pub skipped: Vec<PathBuf>,
     /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
-    /// What the folder is served as.
-    pub shape: Shape,
+    /// What the folder is served as from now on.
+    pub walls: Walls,
     /// The code of a dynamic site, which is kept and never sent.
     pub code: Vec<PathBuf>,
     /// Files that do not answer a URL they could have, because another one comes first.

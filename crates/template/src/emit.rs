@@ -19,6 +19,7 @@
 use std::collections::HashMap;
 
 use crate::expand::{Flat, Page};
+use crate::format::Conversion;
 use crate::limits::RUN_MAX_PIECES;
 use crate::lua::Report;
 use crate::place::Context;
@@ -72,7 +73,9 @@ impl<'a> Emitter<'a> {
         self.write(b"local __s,__e=...");
         for context in Context::ALL {
             let (name, function) = (context.variable(), context.function());
-            if report.shown.iter().any(|(used, _)| *used == context) {
+            let is_shown = report.shown.iter().any(|(used, _)| *used == context);
+            // By it a format for texts takes whatever can be shown.
+            if is_shown || context == Context::Raw {
                 self.write(format!(" local {name}=__e.{function}").as_bytes());
             }
         }
@@ -217,11 +220,15 @@ impl<'a> Emitter<'a> {
             .conversion
             .as_ref()
             .is_some_and(|conversion| conversion.is_number && context.takes_numbers());
+        let (escape, raw) = (context.variable(), Context::Raw.variable());
         let (opening, closing): (String, &[u8]) = match &show.conversion {
-            None => (format!("{}(", context.variable()), b")"),
-            Some(conversion) if is_plain => (format!("__format(\"{}\",", conversion.text), b")"),
-            Some(conversion) => {
-                (format!("{}(__format(\"{}\",", context.variable(), conversion.text), b"))")
+            None => (format!("{escape}("), b")"),
+            Some(Conversion { text, .. }) if is_plain => (format!("__format(\"{text}\","), b")"),
+            Some(Conversion { text, is_number: true }) => {
+                (format!("{escape}(__format(\"{text}\","), b"))")
+            }
+            Some(Conversion { text, .. }) => {
+                (format!("{escape}(__format(\"{text}\",{raw}("), b")))")
             }
         };
         self.write(opening.as_bytes());

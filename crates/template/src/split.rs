@@ -44,9 +44,15 @@ struct Splitter<'a> {
 
 const TICKS: &[u8] = b"```";
 
+/// U+FEFF, which editors put in front of a file and nobody wants within a page.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 impl Splitter<'_> {
     fn first_line(&mut self) {
-        let bytes = self.lexer.file;
+        if self.lexer.file.starts_with(BYTE_ORDER_MARK) {
+            self.lexer.skip(BYTE_ORDER_MARK.len());
+        }
+        let bytes = self.lexer.rest();
         let length = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |at| at + 1);
         let word = bytes[..length].strip_prefix(b"#!").map(<[u8]>::trim_ascii);
         if word == Some(b"parallel") {

@@ -31,7 +31,12 @@ local function shown(value)
     end
     local meta = getmetatable(value)
     if type(meta) == "table" and meta.__tostring then
-        return tostring(value)
+        local text = tostring(value)
+        local given = type(text)
+        if given ~= "string" and given ~= "number" then
+            error("`__tostring` of a value gave a " .. given .. " in place of a text", 3)
+        end
+        return given == "string" and text or tostring(text)
     end
     error("a " .. kind .. " cannot be shown; show one of its fields, or encode it", 3)
 end
@@ -216,12 +221,18 @@ function lend.endpoint(_, request)
     return request.path
 end
 
+-- Where a request has the query that was opened.
+local OPENED = {}
+
 function lend.query(_, request)
     local query = request.query
-    -- What mostly comes has nothing that is encrypted, or said to be.
-    if rawget(query, "e") == nil and rawget(query, "e[]") == nil then
+    -- What mostly comes has nothing that is encrypted, or said to be. What a page before has opened
+    -- is not what the client has said.
+    local has_none = rawget(query, "e") == nil and rawget(query, "e[]") == nil
+    if has_none or rawget(request, OPENED) == query then
         return query
     end
+    request[OPENED] = query
     return host.open_query(query, request.path)
 end
 

@@ -24,13 +24,15 @@ end
 /// Out of memory.
 pub(super) fn function(lua: &Lua) -> Result<Function> {
     let loaded: Table = lua.named_registry_value("_LOADED")?;
-    // Opened a second time, it would forget what it has made. It stays in the registry, which no
-    // script of a sandbox reaches: what it has made is gone with it.
+    // Opened a second time, it would forget what it has made.
     let foreign = match loaded.raw_get::<Option<Table>>("ffi")? {
         Some(foreign) => foreign,
         // SAFETY: a function of LuaJIT that opens a library, for a VM that has not opened it.
-        None => unsafe { lua.create_c_function(ffi::luaopen_ffi)? }.call(())?,
+        None => unsafe { lua.create_c_function(ffi::luaopen_ffi)? }.call::<Table>(())?,
     };
+    // What it has made is gone with it. `_LOADED` is `package.loaded`, which a script without a
+    // sandbox may empty; no script reaches this.
+    lua.set_named_registry_value("pinion.foreign", &foreign)?;
     let address = LightUserData(is_plain as *mut c_void);
     lua.load(BIND).set_name("=pinion").call((foreign, address))
 }
@@ -88,15 +90,26 @@ mod tests {
     /// LuaJIT forgets what its foreign functions need once their library is collected.
     #[test]
     fn it_is_compiled_behind_collections_and_leads_nowhere() {
-        let lua = sandbox::open().expect("a VM");
-        lua.globals().set("is_plain", function(&lua).expect("bound")).expect("set");
-        lua.gc_collect().expect("collected");
-        let code = "local count = 0
-            for at = 1, 10000 do
-                count = count + (is_plain('value ' .. at) and 1 or 0)
-            end
-            return count";
-        assert_eq!(lua.load(code).eval::<u32>().expect("ran"), 10_000);
+        let vms = [sandbox::open(), unconfined::open()].map(|vm| vm.expect("a VM"));
+        for lua in &vms {
+            lua.globals().set("is_plain", function(lua).expect("bound")).expect("set");
+            let code = "for name in pairs(package and package.loaded or {}) do
+                    package.loaded[name] = nil
+                end
+                ffi = nil";
+            lua.load(code).exec().expect("emptied");
+            lua.gc_collect().expect("collected");
+            lua.gc_collect().expect("collected");
+            // What was let go of is something else by now.
+            let code = "local kept, count = {}, 0
+                for at = 1, 10000 do
+                    kept[at] = { at }
+                    count = count + (is_plain('value ' .. at) and 1 or 0)
+                end
+                return count";
+            assert_eq!(lua.load(code).eval::<u32>().expect("ran"), 10_000);
+        }
+        let [lua, _] = vms;
         let code = "return ffi == nil and package == nil and require == nil";
         assert!(lua.load(code).eval::<bool>().expect("ran"));
         // Numbers of 64 bits stand on the same library.

@@ -30,6 +30,11 @@ fn values_are_escaped_by_where_they_stand() {
         ("<p style='color: #[['red;x']]'>", "<p style='color: red\\3b x'>"),
         ("<!-- #[['--> <b>']] -->", "<!--  b -->"),
         ("#[[!'<b>']]#[[!nil]]#[[!3]]", "<b>3"),
+        (
+            "#[[nil:s]]|#[[true:6s]]|#[[5:s]]|<?lu local t = setmetatable({}, { __tostring = \
+             function() return '<' end }) ?>#[[t:3s]]#[[t]]",
+            "|  true|5|  &lt;&lt;",
+        ),
         ("#[[3.14159:.2f]] #[['<':3s]]|<b title='#[[7:03d]]'>", "3.14   &lt;|<b title='007'>"),
     ] {
         assert_eq!(alone(page), shown, "{page}");
@@ -61,6 +66,8 @@ fn every_form_of_the_language() {
         ("a<?lua write('b')\n| #[[method]]\ndone() ?>c", "abGET\nc"),
         ("a<?lua pinion.sleep(0.01) write('b') done() ?>c", "abc"),
         ("#! parallel\n1<?lua write(2) done() ?>3<?lua write(4) done() ?>", "1234"),
+        ("\u{feff}#! parallel\n1<?lua write(2) done() ?>3", "123"),
+        ("\u{feff}\n#[['\u{feff}']]", "\n\u{feff}"),
         ("#[[await(function(done) done('x') end)]]#[[await(function() return 'y' end)]]", "xy"),
         (
             "<?lu local x = await(function(done) pinion.gather(function()
@@ -184,6 +191,8 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/inner.html", "two\n\n<?lu if query.inner then\nerror('why') end ?>"),
         ("/f.dyn.html", "\n<?lu local function f()\nlocal x = nil .. ''\nend ?>\n<?lu\nf() ?>"),
         ("/t.dyn.html", "\n#[[ {} ]]"),
+        ("/ts.dyn.html", "\n#[[ 1 ]]\n#[[ {}:s ]]"),
+        ("/tn.dyn.html", "\n\n#[[setmetatable({}, { __tostring = function() return true end })]]"),
         ("/w.dyn.html", "\n\n<?lu write(nil) ?>"),
         ("/m.dyn.html", "\n<?lu write('%d', 'x') ?>"),
         ("/s.dyn.html", "\n\n<?lu status(1000) ?>"),
@@ -197,6 +206,8 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/p?inner=1", "/inner.html:4: why"),
         ("/f", "/f.dyn.html:3: "),
         ("/t", "/t.dyn.html:2: a table cannot be shown"),
+        ("/ts", "/ts.dyn.html:3: a table cannot be shown"),
+        ("/tn", "/tn.dyn.html:3: "),
         ("/w", "/w.dyn.html:3: a page is written in strings"),
         ("/m", "/m.dyn.html:2: bad argument #2"),
         ("/s", "/s.dyn.html:3: 1000 is no status"),

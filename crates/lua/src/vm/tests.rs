@@ -20,7 +20,10 @@ struct Room {
 impl Room {
     fn new() -> Self {
         let mut budget = Guard::new(1).budget(0).expect("watched");
-        let program = Program::new("site.lua", Vec::new());
+        // A site with a page, since pages bring more into a VM.
+        let page = ("/page.dyn.html".to_owned(), b"#[[_VERSION]]".to_vec());
+        let program = Program::of_code("site.lua", Some(Vec::new()), std::iter::once(page));
+        let program = program.expect("a page");
         let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
         Self { vm, budget }
     }

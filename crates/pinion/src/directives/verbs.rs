@@ -92,7 +92,8 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A folder, an archive or a .toml; without it ./pinion.toml, else ./public",
+            brief: "A folder, an archive, a Lua script or a .toml; without it what $PUBLIC_HTML \
+                    names, else ./pinion.toml, else ./public",
         }],
         brief: "Serve a folder, an archive or many of them",
         long: "Answers HTTP requests from an archive, or from a folder that is built into an \

@@ -12,7 +12,7 @@ use crate::script_file;
 use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
-use pinion_build::{Options, Progress, Shape, Walked};
+use pinion_build::{Options, Progress, Walked, Walls};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
@@ -35,7 +35,7 @@ pub(crate) struct Loader {
     site: Site,
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
-    shape: Cell<Option<Shape>>,
+    walls: Cell<Option<Walls>>,
 }
 
 /// Hears what the walk of a build has met.
@@ -59,8 +59,8 @@ impl Loader {
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
-        let shape = Cell::default();
-        Self { source, memory, content, lua, folders, site, watch, shape }
+        let walls = Cell::default();
+        Self { source, memory, content, lua, folders, site, watch, walls }
     }
 
     /// What is loaded.
@@ -73,7 +73,7 @@ impl Loader {
     /// # Errors
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
-        let (mut held, mut program, mut shape) = (None, None, None);
+        let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
@@ -81,7 +81,7 @@ impl Loader {
             // release folder holds is nobody's to see.
             Source::Folder(path) if is_release_folder(path) => self.map_current(path, &mut held)?,
             Source::Folder(path) => {
-                let built = self.build_folder(path, &mut shape)?;
+                let built = self.build_folder(path, &mut walls)?;
                 // It may have become one since.
                 match becomes_release_folder(path) {
                     true if is_release_folder(path) => self.map_current(path, &mut held)?,
@@ -111,7 +111,7 @@ impl Loader {
         let program = program.map(|program| program.with_folders(folders));
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
-        self.shape.set(shape);
+        self.walls.set(walls);
         let generation = generation.holding(held).running(program, &self.site);
         Ok(generation.showing_errors(self.lua.shows_errors))
     }
@@ -145,9 +145,9 @@ impl Loader {
 
     /// Builds the folder into sealed memory. Large files stay where they are, unless the site is to
     /// be held in memory.
-    fn build_folder(&self, path: &Path, shape: &mut Option<Shape>) -> Result<Mapping, Failure> {
+    fn build_folder(&self, path: &Path, walls: &mut Option<Walls>) -> Result<Mapping, Failure> {
         let mut options = build_options::options(&self.content, Options::serving)?;
-        options.follows = self.shape.get();
+        options.follows = self.walls.get();
         if self.memory != Memory::Map {
             options.external_min_bytes = None;
         }
@@ -156,7 +156,7 @@ impl Loader {
         let built = pinion_build::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
         lua_folders::check(path, &self.content.exclude, &self.folders, &walk.links.borrow())?;
-        *shape = Some(built.summary.shape);
+        *walls = Some(built.summary.walls);
         for problem in &built.summary.problems {
             stderr::line(format_args!("pinion: left out {problem}"));
         }

@@ -139,8 +139,11 @@ impl<'a> Parser<'a> {
         self.functions.write();
         self.own("__o")?;
         self.own(context.variable())?;
-        if show.conversion.is_some() {
+        if let Some(conversion) = &show.conversion {
             self.own("__format")?;
+            if !conversion.is_number {
+                self.own(Context::Raw.variable())?;
+            }
         }
         self.report.shown.push((context, self.calls > calls));
         self.stream.advance();

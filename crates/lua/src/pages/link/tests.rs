@@ -51,6 +51,24 @@ fn what_is_sealed_for_a_page_comes_back_there_and_nowhere_else() {
 }
 
 #[test]
+fn a_page_that_is_made_twice_for_a_request_finds_the_same() {
+    let files = [
+        ("/main.lua", "pinion.use(function(_, _, next) next() next() end)"),
+        (
+            "/make.dyn.txt",
+            "<?lu if not locals.made then locals.made = 1 write(to_url('/b.txt', \
+          { x = '1' })) end ?>",
+        ),
+        ("/b.dyn.txt", "#[[query.e and query.e.x]]#[[query.x]]#[[query['e[]'] ]];"),
+    ];
+    let program = program(&files).expect("compiled").with_master_key(KEY).expect("long enough");
+    let mut site = Site::of(&program).expect("started");
+    let link = site.body("/make.txt");
+    assert_eq!(site.body(&link), "11;11;");
+    assert_eq!(site.body("/b.txt?e=forged&e=twice"), ";;");
+}
+
+#[test]
 fn links_as_their_options_say() {
     let mut random = site("'/b.txt', { name = 'x', iv = true }, 'a b'", Some(KEY));
     let (one, two) = (random.body("/make.txt"), random.body("/make.txt"));
