@@ -12,7 +12,7 @@ use pinion_archive::WriteError;
 
 use crate::assemble::{Assembly, Earlier};
 use crate::carry::Carrier;
-use crate::code;
+use crate::code::{self, Code};
 use crate::dynamic::{self, CodeFile};
 use crate::encode::Encoders;
 use crate::error::BuildError;
@@ -104,13 +104,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
-    let shape = dynamic::shape(&found);
-    // Before what lies there is read as what it may not be.
-    keeps_its_walls(Walls { shape, main: Main::Beside }, options)?;
+    let (code, walls) = code_within_walls(source, &found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
-    let code = code::read(source, &found)?;
-    let walls = Walls { shape, main: Main::of(&code) };
-    keeps_its_walls(walls, options)?;
     let known =
         stamps.map(|old| old.known(&found.files, &found.stamps, &reuse)).unwrap_or_default();
     let carries = carrier.is_some();
@@ -169,6 +164,21 @@ fn tell_found(found: &Found, progress: &dyn Progress) {
     progress.found(found.files.len() as u64, total_bytes);
     let (links, shape) = (found.links.clone(), dynamic::shape(found));
     progress.walked(Walked { links, code: code_paths(&found.code), shape });
+}
+
+/// Reads the code of a folder that is what it was.
+fn code_within_walls(
+    source: &Path,
+    found: &Found,
+    options: &Options,
+) -> Result<(Code, Walls), BuildError> {
+    let shape = dynamic::shape(found);
+    // Before what lies there is read as what it may not be.
+    keeps_its_walls(Walls { shape, main: Main::Beside }, options)?;
+    let code = code::read(source, found)?;
+    let walls = Walls { shape, main: Main::of(&code) };
+    keeps_its_walls(walls, options)?;
+    Ok((code, walls))
 }
 
 /// A site that runs goes on as what it was, or not at all.
