@@ -213,6 +213,10 @@ fn a_site_does_not_lose_its_main_script() {
     for beside in ["", "public_html/"] {
         let site = Folder::with("guarded", [("main.lua", GUARD)]);
         site.write(&format!("{beside}page.dyn.html"), "a page");
+        if !beside.is_empty() {
+            // The second one, which never runs.
+            site.write("public_html/main.lua", "pinion.log('inner')");
+        }
         let server = Start::site(site.path()).flags(&["--watch"]).start();
         for take in [true, false] {
             let lines = server.lines().len();
@@ -220,7 +224,9 @@ fn a_site_does_not_lose_its_main_script() {
                 true => std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved"),
                 false => site.write("main.lua", "\n"),
             }
-            server.wait_for_line(lines, |line| line.contains("main.lua is gone or empty"));
+            server.wait_for_line(lines, |line| {
+                line.contains("main.lua is gone from where it lay, or empty")
+            });
             assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");
             let lines = server.lines().len();
             site.write("main.lua", GUARD);

@@ -172,20 +172,18 @@ fn code_within_walls(
     found: &Found,
     options: &Options,
 ) -> Result<(Code, Walls), BuildError> {
-    let shape = dynamic::shape(found);
+    let mut now = Walls { shape: dynamic::shape(found), main: Main::None };
     // Before what lies there is read as what it may not be.
-    keeps_its_walls(Walls { shape, main: Main::Beside }, options)?;
+    if let Some(before) = options.follows
+        && !now.shape.may_follow(before.shape)
+    {
+        return Err(BuildError::Lost { before, now });
+    }
     let code = code::read(source, found)?;
-    let walls = Walls { shape, main: Main::of(&code) };
-    keeps_its_walls(walls, options)?;
-    Ok((code, walls))
-}
-
-/// A site that runs goes on as what it was, or not at all.
-fn keeps_its_walls(now: Walls, options: &Options) -> Result<(), BuildError> {
+    now.main = Main::of(&code);
     match options.follows {
         Some(before) if !before.may_become(now) => Err(BuildError::Lost { before, now }),
-        _ => Ok(()),
+        _ => Ok((code, now)),
     }
 }
 

@@ -229,11 +229,12 @@ pub(crate) fn without_number(error: &io::Error) -> String {
 }
 
 fn lost_line(before: Walls, now: Walls) -> &'static str {
+    if now.shape.may_follow(before.shape) {
+        return "main.lua is gone from where it lay, or empty, and with it the routes of the site \
+                and what stands around its pages; put it back, or restart the server to have the \
+                site served without it";
+    }
     match before.shape {
-        shape if now.shape.may_follow(shape) => {
-            "main.lua is gone or empty, and with it the routes of the site and what stands around \
-             its pages; put it back, or restart the server to have the site served without it"
-        }
         Shape::DynamicBeside => {
             "public_html or the code of the site is gone, and without it what lies beside would \
              be published; put it back, or restart the server to have the folder served as it is"

@@ -40,7 +40,7 @@ impl Shape {
     }
 }
 
-/// Which main script a site has, with anything in it, in the order of which one counts.
+/// Where the main script of a site lies, if it has one with anything in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Main {
     /// None.
@@ -55,13 +55,12 @@ pub enum Main {
 impl Main {
     /// Among this code.
     pub(crate) fn of(code: &Code) -> Self {
-        let has = |path: &[u8]| {
-            code.get(path).is_some_and(|code| !code.iter().all(u8::is_ascii_whitespace))
-        };
-        match (has(MAIN_BESIDE), has(MAIN)) {
-            (true, _) => Main::Beside,
-            (false, true) => Main::Content,
-            (false, false) => Main::None,
+        // The one that runs is the first that is there, whatever is in it.
+        let places = [(MAIN_BESIDE, Main::Beside), (MAIN, Main::Content)];
+        let there = places.iter().find_map(|(path, main)| Some((code.get(*path)?, *main)));
+        match there {
+            Some((text, main)) if !text.iter().all(u8::is_ascii_whitespace) => main,
+            _ => Main::None,
         }
     }
 }
@@ -153,7 +152,7 @@ mod tests {
         let (beside, content) = (("//main.lua", "x = 1"), ("/main.lua", "y = 2"));
         let mains = [
             (Main::None, main(&[("/x.dyn.html", "x"), ("//lib/main.lua", "z = 3")])),
-            (Main::Content, main(&[content, ("//main.lua", " \n")])),
+            (Main::Content, main(&[content])),
             (Main::Beside, main(&[beside, content])),
         ];
         for (rank, (expected, found)) in mains.into_iter().enumerate() {
@@ -164,7 +163,10 @@ mod tests {
                 assert_eq!(before.may_become(now), other >= rank, "{before:?} to {now:?}");
             }
         }
-        assert_eq!(main(&[("/main.lua", "")]), Main::None, "an editor that is not through");
+        // An editor that is not through. The other one would not run.
+        for code in [&[("/main.lua", "")][..], &[("//main.lua", " \n"), content]] {
+            assert_eq!(main(code), Main::None, "{code:?}");
+        }
     }
 
     #[test]

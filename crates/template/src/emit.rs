@@ -224,12 +224,10 @@ impl<'a> Emitter<'a> {
         let (opening, closing): (String, &[u8]) = match &show.conversion {
             None => (format!("{escape}("), b")"),
             Some(Conversion { text, .. }) if is_plain => (format!("__format(\"{text}\","), b")"),
-            Some(Conversion { text, is_number: true }) => {
-                (format!("{escape}(__format(\"{text}\","), b"))")
-            }
-            Some(Conversion { text, .. }) => {
+            Some(Conversion { text, is_text: true, .. }) => {
                 (format!("{escape}(__format(\"{text}\",{raw}("), b")))")
             }
+            Some(Conversion { text, .. }) => (format!("{escape}(__format(\"{text}\","), b"))"),
         };
         self.write(opening.as_bytes());
         let (Some(first), Some(last)) = (

@@ -25,6 +25,8 @@ pub(crate) struct Conversion {
     pub(crate) text: String,
     /// Whether all it can make is a number, which needs no escaping in text or in a script.
     pub(crate) is_number: bool,
+    /// Whether it takes a text, and so whatever can be shown.
+    pub(crate) is_text: bool,
 }
 
 /// The conversion behind a colon, and the bytes up to the end of the `]]` that must follow.
@@ -67,7 +69,8 @@ pub(crate) fn conversion(rest: &[u8]) -> Option<(Conversion, usize)> {
     }
     let text = format!("%{}", str::from_utf8(&rest[start..=at]).ok()?);
     let is_number = !matches!(letter, b's' | b'c' | b'q');
-    Some((Conversion { text, is_number }, end + 2))
+    let is_text = matches!(letter, b's' | b'q');
+    Some((Conversion { text, is_number, is_text }, end + 2))
 }
 
 fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {

@@ -44,20 +44,22 @@ struct Splitter<'a> {
 
 const TICKS: &[u8] = b"```";
 
-/// U+FEFF, which editors put in front of a file and nobody wants within a page.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// The byte order mark that some editors put in front of a file.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Splitter<'_> {
     fn first_line(&mut self) {
-        if self.lexer.file.starts_with(BYTE_ORDER_MARK) {
-            self.lexer.skip(BYTE_ORDER_MARK.len());
-        }
-        let bytes = self.lexer.rest();
+        let mark = if self.lexer.file.starts_with(MARK) { MARK.len() } else { 0 };
+        let bytes = &self.lexer.file[mark..];
         let length = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |at| at + 1);
         let word = bytes[..length].strip_prefix(b"#!").map(<[u8]>::trim_ascii);
         if word == Some(b"parallel") {
             self.source.parallel = true;
-            self.lexer.skip(length);
+            // The mark is of the page: spreadsheets look for it.
+            if mark > 0 {
+                self.push(1, PieceKind::Text(0..mark));
+            }
+            self.lexer.skip(mark + length);
         }
     }
 

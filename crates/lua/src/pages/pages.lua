@@ -24,7 +24,8 @@ local json_encode, query_of, null = host.json_encode, host.query, host.null
 -- A value of any type as text.
 local function shown(value)
     local kind = type(value)
-    if kind == "number" or kind == "boolean" then
+    -- Numbers of 64 bits are cdata in LuaJIT.
+    if kind == "number" or kind == "boolean" or kind == "cdata" then
         return tostring(value)
     elseif value == nil or value == null then
         return ""
@@ -221,19 +222,19 @@ function lend.endpoint(_, request)
     return request.path
 end
 
--- Where a request has the query that was opened.
-local OPENED = {}
+-- By requests, the queries that were opened.
+local opened = setmetatable({}, { __mode = "k" })
 
 function lend.query(_, request)
     local query = request.query
     -- What mostly comes has nothing that is encrypted, or said to be. What a page before has opened
     -- is not what the client has said.
     local has_none = rawget(query, "e") == nil and rawget(query, "e[]") == nil
-    if has_none or rawget(request, OPENED) == query then
-        return query
+    if not has_none and opened[request] ~= query then
+        host.open_query(query, request.path)
+        opened[request] = query
     end
-    request[OPENED] = query
-    return host.open_query(query, request.path)
+    return query
 end
 
 function lend.write(_, _, out)

@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         self.own(context.variable())?;
         if let Some(conversion) = &show.conversion {
             self.own("__format")?;
-            if !conversion.is_number {
+            if conversion.is_text {
                 self.own(Context::Raw.variable())?;
             }
         }
