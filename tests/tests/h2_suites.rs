@@ -16,7 +16,7 @@ const CASES: u32 = 146;
 
 /// Sections and cases of h2spec for a site of files. The five that are not here (7/2, 8.1/1,
 /// 8.1.2.1/3, 8.1.2.6) begin a POST and break the rules within it. Files have refused that by then,
-/// and what comes behind the refusal is not what h2spec waits for.
+/// and what comes behind the refusal is not what h2spec waits for (docs/decisions/0026).
 const SITE_SECTIONS: [&str; 14] = [
     "generic",
     "hpack",
