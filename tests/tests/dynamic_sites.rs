@@ -212,7 +212,7 @@ fn a_site_does_not_lose_its_main_script() {
     const GUARD: &str = "pinion.use(function(_, res) res:status(401) return 'no' end)";
     for beside in ["", "public_html/"] {
         let site = Folder::with("guarded", [("main.lua", GUARD)]);
-        site.write(&format!("{beside}page.dyn.html"), "a page");
+        site.write(format!("{beside}page.dyn.html"), "a page");
         if !beside.is_empty() {
             // The second one, which never runs.
             site.write("public_html/main.lua", "pinion.log('inner')");
