@@ -15,11 +15,9 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use pinion_template::name::route;
+use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 
-use crate::names::{
-    MAIN, MAIN_BESIDE, is_code, is_copy_of_code, is_page, is_script, path_and_name,
-};
+use crate::names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
 use crate::shape::Shape;
 use crate::source::Stamp;
 use crate::summary::Warning;
@@ -70,7 +68,7 @@ pub(crate) fn arrange(mut found: Found) -> Found {
     let has_folder = found.has_content_folder;
     let is_live = |key: &[u8]| is_page(name_of(key)) && !is_left_out(key);
     let makes_dynamic = |file: &CodeFile| {
-        &*file.key == MAIN || in_content(&file.key, has_folder).is_some_and(is_live)
+        &*file.key == MAIN.as_bytes() || in_content(&file.key, has_folder).is_some_and(is_live)
     };
     if !code.iter().any(makes_dynamic) {
         return found;
@@ -191,7 +189,7 @@ pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
             doubts.push(Warning::CopyOfCode(path.clone()));
         }
     }
-    let has_code = |path: &[u8]| found.code.iter().any(|file| &*file.path == path);
+    let has_code = |path: &str| found.code.iter().any(|file| &*file.path == path.as_bytes());
     if has_code(MAIN_BESIDE) && has_code(MAIN) {
         doubts.push(Warning::SecondMain(Path::new(found.content).join("main.lua")));
     }

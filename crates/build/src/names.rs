@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use pinion_template::name::{Kind, kind};
+use pinion_template::name::{Kind, MAIN, kind};
 
 use crate::error::BuildError;
 
@@ -63,11 +63,6 @@ const SPECIAL_NAMES: [&[u8]; 4] = [b"_redirects", b"_redirects.txt", b"_headers"
 const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
-/// The script that makes a folder a dynamic site.
-pub(crate) const MAIN: &[u8] = b"/main.lua";
-
-/// The same beside the content of a dynamic site.
-pub(crate) const MAIN_BESIDE: &[u8] = b"//main.lua";
 
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
@@ -159,7 +154,7 @@ impl Names {
     pub(crate) fn may_matter(&self, path: &Path, is_dynamic: bool) -> bool {
         self.all(path, |verdict, key, is_last| {
             let (_, name) = path_and_name(key);
-            let is_read = is_dynamic || is_page(name) || key == MAIN;
+            let is_read = is_dynamic || is_page(name) || key == MAIN.as_bytes();
             match verdict {
                 Verdict::Take => true,
                 Verdict::Special => {

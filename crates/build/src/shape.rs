@@ -5,9 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use pinion_template::name::{MAIN_BESIDE, main_script};
+
 use crate::code::Code;
 use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
-use crate::names::{MAIN, MAIN_BESIDE, Names, is_script};
+use crate::names::{Names, is_script};
 
 /// What a folder is served as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,12 +57,11 @@ pub enum Main {
 impl Main {
     /// Among this code.
     pub(crate) fn of(code: &Code) -> Self {
-        // The one that runs is the first that is there, whatever is in it.
-        let places = [(MAIN_BESIDE, Main::Beside), (MAIN, Main::Content)];
-        let there = places.iter().find_map(|(path, main)| Some((code.get(*path)?, *main)));
-        match there {
-            Some((text, main)) if !text.iter().all(u8::is_ascii_whitespace) => main,
-            _ => Main::None,
+        match main_script(|path| code.get(path.as_bytes())) {
+            Some((_, text)) if text.iter().all(u8::is_ascii_whitespace) => Main::None,
+            Some((MAIN_BESIDE, _)) => Main::Beside,
+            Some(_) => Main::Content,
+            None => Main::None,
         }
     }
 }

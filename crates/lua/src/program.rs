@@ -4,6 +4,7 @@ use crate::allowance::Allowance;
 use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
+use pinion_template::name::main_script;
 use std::sync::Arc;
 
 /// What runs for a site: a main script, the modules it may require, and pages. Copies share it.
@@ -19,9 +20,6 @@ pub struct Program {
     arguments: Option<Arc<[Vec<u8>]>>,
     folders: Folders,
 }
-
-/// Where the main script of a site stands: beside the content, or else in it.
-const MAIN: [&str; 2] = ["//main.lua", "/main.lua"];
 
 impl Program {
     /// From the text of the main script; errors call it `name`.
@@ -59,7 +57,7 @@ impl Program {
             }
         }
         files.retain(|path, _| pages::is_code(path));
-        let of_site = || MAIN.iter().find_map(|path| Some((*path, files.get(*path)?.clone())));
+        let of_site = || main_script(|path| files.get(path).cloned());
         let main = main.map(|main| (name, without_shebang(main))).or_else(of_site);
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();

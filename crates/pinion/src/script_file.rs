@@ -12,13 +12,11 @@ use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
 use pinion_lua::site::Site;
+use pinion_template::name::{MAIN, main_script};
 use std::path::Path;
 
 /// Most of a script: more than any that people write, and little enough to be read at once.
 const SCRIPT_MAX_MIB: u64 = 8;
-
-/// The paths in an archive at which a program begins; the first one that is there counts.
-const MAINS: [&[u8]; 2] = [b"//main.lua", b"/main.lua"];
 
 /// Reads a script and runs it once, as every worker of its site will, on what it is allowed.
 ///
@@ -87,12 +85,10 @@ pub(crate) fn of_code<'c>(
 fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
     let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"));
-    let main = MAINS.iter().find_map(|main| code.iter().find(|(path, _)| path == main));
+    let main = main_script(|main| code.iter().find(|(path, _)| *path == main.as_bytes()));
     let name = match main {
         None => site.to_owned(),
-        Some((path, _)) if has_folder && !path.starts_with(b"//") => {
-            site.join("public_html/main.lua")
-        }
+        Some((MAIN, _)) if has_folder => site.join("public_html/main.lua"),
         Some(_) => site.join("main.lua"),
     };
     // What pages and `require` can name is text.
@@ -100,7 +96,7 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Fail
         Some((std::str::from_utf8(path).ok()?.to_owned(), text.to_vec()))
     };
     let files = code.iter().filter_map(named);
-    let main = main.map(|(_, text)| text.to_vec());
+    let main = main.map(|(_, (_, text))| text.to_vec());
     let program = Program::of_code(&name.to_string_lossy(), main, files);
     let program = program.map_err(|problem| anyhow!("{}: {problem}", site.display()))?;
     Ok(Some(program).filter(|program| !program.is_empty()))

@@ -64,6 +64,18 @@ impl Routes {
     }
 }
 
+/// The main script of a site, among its content.
+pub const MAIN: &str = "/main.lua";
+
+/// The main script of a site, beside its content.
+pub const MAIN_BESIDE: &str = "//main.lua";
+
+/// The main script that runs, by its path and what `file` has of it: the first one that is there,
+/// whatever is in it.
+pub fn main_script<F>(file: impl Fn(&str) -> Option<F>) -> Option<(&'static str, F)> {
+    [MAIN_BESIDE, MAIN].into_iter().find_map(|path| Some((path, file(path)?)))
+}
+
 /// What a script ends in.
 const SCRIPT: &str = ".lua";
 
