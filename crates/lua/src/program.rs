@@ -21,13 +21,16 @@ pub struct Program {
     folders: Folders,
 }
 
+/// A byte order mark in UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 impl Program {
     /// From the text of the main script; errors call it `name`.
     #[must_use]
     pub fn new(name: &str, main: Vec<u8>) -> Self {
         // Lua takes names as C does.
         let name = name.replace('\0', "").into();
-        let main = Some(without_shebang(main).into());
+        let main = Some(script_alone(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
         let folders = Folders::default();
         let (key, arguments) = (None, None);
@@ -53,12 +56,12 @@ impl Program {
         let pages = pages::compiled(&files)?;
         for (path, text) in &mut files {
             if pages::is_code(path) {
-                *text = without_shebang(std::mem::take(text));
+                *text = script_alone(std::mem::take(text));
             }
         }
         files.retain(|path, _| pages::is_code(path));
         let of_site = || main_script(|path| files.get(path).cloned());
-        let main = main.map(|main| (name, without_shebang(main))).or_else(of_site);
+        let main = main.map(|main| (name, script_alone(main))).or_else(of_site);
         let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
@@ -146,9 +149,12 @@ impl Program {
     }
 }
 
-/// The first line of a script may be meant for a shell. Its end stays, so that those behind it keep
-/// their numbers.
-fn without_shebang(mut text: Vec<u8>) -> Vec<u8> {
+/// A byte order mark, as some editors write it, is no part of a script: not every Lua takes it. The
+/// first line may be meant for a shell. Its end stays, so that those behind it keep their numbers.
+fn script_alone(mut text: Vec<u8>) -> Vec<u8> {
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len());
+    }
     if text.starts_with(b"#") {
         let end = memchr::memchr(b'\n', &text).unwrap_or(text.len());
         text.drain(..end);

@@ -11,16 +11,17 @@ fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
         ("/lib/deep/x.lua", "#!/usr/bin/lua\nreturn require('lib.db').name .. ' within'"),
         ("/nothing.lua", ""),
         ("/no.lua", "return false"),
-        ("/main.lua", "assert(require('nothing') == true and require('no') == false)"),
+        ("/main.lua", "\u{feff}assert(require('nothing') == true and require('no') == false)"),
+        ("/marked.lua", "\u{feff}#!/usr/bin/lua\nreturn 'marked'"),
         (
             "/a.dyn.txt",
             "<?lu local db = require('lib.db') ?>\
-             #[[db.name]], #[[require('lib.deep.x')]], #[[loads]]",
+             #[[db.name]], #[[require('lib.deep.x')]], #[[loads]], #[[require('marked')]]",
         ),
     ];
     let mut site = Site::new(&files);
     for _ in 0..2 {
-        assert_eq!(site.body("/a.txt"), "beside lib.db, beside lib.db within, 1");
+        assert_eq!(site.body("/a.txt"), "beside lib.db, beside lib.db within, 1, marked");
     }
 }
 
