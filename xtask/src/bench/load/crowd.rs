@@ -11,6 +11,7 @@ use crate::bench::cost;
 use crate::bench::figures::{self, Figure};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,18 +147,18 @@ fn counted(server: &Server, job: &Job) -> Result<(Measured, u64)> {
 }
 
 /// How many connections whoever listens on a port has taken, by the kernel's table of TCP. Those
-/// that still wait to be accepted are in no process and have no inode.
+/// that still wait to be accepted are in no process and have no inode. The table is read in pieces,
+/// and while connections come, one can stand in two of them.
 fn taken(table: &str, port: u16) -> u64 {
     const ESTABLISHED: &str = "01";
     let end = format!(":{port:04X}");
-    let is_taken = |line: &&str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (own, state, inode) = (words.get(1), words.get(3), words.get(9));
-        own.is_some_and(|own| own.ends_with(&end))
-            && state == Some(&ESTABLISHED)
-            && inode.is_some_and(|inode| *inode != "0")
+    let taken = |line| {
+        let words: Vec<&str> = str::split_whitespace(line).collect();
+        let (own, peer, state, inode) =
+            (words.get(1)?, words.get(2)?, words.get(3)?, words.get(9)?);
+        (own.ends_with(&end) && *state == ESTABLISHED && *inode != "0").then_some((*own, *peer))
     };
-    table.lines().filter(is_taken).count() as u64
+    table.lines().filter_map(taken).collect::<HashSet<_>>().len() as u64
 }
 
 #[cfg(test)]
@@ -169,7 +170,12 @@ mod tests {
     fn connections_count_once_they_are_accepted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let count = || taken(&fs::read_to_string("/proc/net/tcp").unwrap(), address.port());
+        let count = || {
+            let table = fs::read_to_string("/proc/net/tcp").unwrap();
+            let once = taken(&table, address.port());
+            assert_eq!(taken(&table.repeat(2), address.port()), once, "a piece that is read twice");
+            once
+        };
         assert_eq!(count(), 0);
         let clients = [(); 3].map(|()| TcpStream::connect(address).unwrap());
         assert_eq!(count(), 0);
