@@ -275,7 +275,21 @@ impl Conn {
             // this is sent cannot become so.
             self.deadline.is_over(Watch::Head);
         }
-        self.deadline.begin(watch, now_ms, settings)
+        let is_new = self.deadline.begin(watch, now_ms, settings);
+        if is_new && let Some(due_ms) = self.stream_due_ms(watch, settings) {
+            self.deadline.comes_at(due_ms);
+        }
+        is_new
+    }
+
+    /// When the first stream is late with what `watch` is for, in milliseconds. What comes on
+    /// others gives it no more time.
+    fn stream_due_ms(&mut self, watch: Watch, settings: &Settings) -> Option<u64> {
+        let many = self.many.as_mut()?;
+        match (watch, &many) {
+            (Watch::Body, _) | (Watch::Head, Many::Http3(_)) => many.due_ms(settings),
+            _ => None,
+        }
     }
 
     /// When something has to be done, in milliseconds: its own deadline or that of the application

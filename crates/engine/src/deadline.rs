@@ -130,6 +130,11 @@ impl Deadline {
         true
     }
 
+    /// What it watches is over at this time, in milliseconds.
+    pub(crate) fn comes_at(&mut self, at_ms: u64) {
+        self.at_ms = at_ms;
+    }
+
     /// Watches nothing, until it is known what is next; returns what it watched.
     #[inline]
     pub(crate) fn pause(&mut self) -> Watch {

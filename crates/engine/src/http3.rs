@@ -316,17 +316,9 @@ pub(crate) fn stalled<A: App>(
     let conn = core.conns.get(slot);
     let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
     match watch {
-        Watch::Body => request::content_stalled(app, core, slot),
-        Watch::Head => {
-            let Some(many) = &mut conn.many else { return Some(ErrorCode::NoError) };
-            for number in many.all(Stream::awaits_head) {
-                let http3 = core.conns.get(slot).http3();
-                if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
-                    open.request.refuse_late();
-                }
-                let form = PageForm::default();
-                request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
-            }
+        Watch::Body | Watch::Head => {
+            request::content_stalled(app, core, slot);
+            heads_stalled(app, core, slot);
         }
         Watch::Quiet => http3.quic.ping(),
         Watch::Window => {
@@ -336,6 +328,23 @@ pub(crate) fn stalled<A: App>(
         _ => return Some(ErrorCode::NoError),
     }
     None
+}
+
+/// Heads have not come whole in time.
+#[cold]
+fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Core { conns, settings, now, .. } = core;
+    let Some(many) = &mut conns.get(slot).many else { return };
+    let is_late =
+        |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
+    for number in many.all(is_late) {
+        let http3 = core.conns.get(slot).http3();
+        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+            open.request.refuse_late();
+        }
+        let form = PageForm::default();
+        request::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
+    }
 }
 
 /// Ends the connection with an error, once.

@@ -20,6 +20,7 @@ use crate::limits::{STREAM_HIGH_WATER_BYTES, STREAM_LOW_WATER_BYTES};
 use crate::mapping::MappingId;
 use crate::output::Outputs;
 use crate::service::Notice;
+use crate::settings::Settings;
 pub(crate) use stream::Stream;
 
 /// What such a connection has beside others.
@@ -127,6 +128,17 @@ impl Many {
     /// Whether the first frames of a head have come, and not the last.
     pub(crate) fn is_within_head(&self) -> bool {
         matches!(self, Self::Http2(http2) if http2.session.is_within_head())
+    }
+
+    /// When the first stream is late with what it waits for, in milliseconds.
+    pub(crate) fn due_ms(&mut self, settings: &Settings) -> Option<u64> {
+        let mut first_ms = None;
+        self.find(|_, own| {
+            let due_ms = own.due_ms(settings);
+            first_ms = first_ms.into_iter().chain(due_ms).min();
+            None::<()>
+        });
+        first_ms
     }
 
     /// What a deadline has to watch, beside bytes that do not come or leave.

@@ -6,6 +6,7 @@ use pinion_tests::client::Broken;
 use pinion_tests::client::http3::Http3;
 use pinion_tests::client::quic::wait;
 use pinion_tests::request::Request;
+use pinion_tests::response::Response;
 use pinion_tests::server::Server;
 use quinn::ConnectionError;
 use std::thread;
@@ -17,6 +18,8 @@ pub(crate) const ALL: &[Stall] = &[
     half_a_head,
     half_a_content,
     half_a_content_behind_half_an_answer,
+    half_a_head_beside_requests,
+    half_a_content_beside_requests,
     shut_windows,
     shut_windows_and_silence,
     slow_but_steady,
@@ -86,6 +89,30 @@ fn half_a_content_behind_half_an_answer(server: &Server) {
     let broken = client.try_half_content(&to_half("/begun")).expect_err("half an answer");
     assert!(matches!(broken, Broken::Reset(INTERNAL_ERROR)), "{broken:?}");
     is_home(&client);
+}
+
+fn half_a_head_beside_requests(server: &Server) {
+    beside_requests(server, |client| client.try_half_head(&Request::get("/")));
+}
+
+fn half_a_content_beside_requests(server: &Server) {
+    beside_requests(server, |client| client.try_half_content(&to_half("/echo")));
+}
+
+/// What is asked meanwhile gives no more time.
+fn beside_requests(server: &Server, stop: fn(&Http3) -> Result<Response, Broken>) {
+    let client = connect(server);
+    thread::scope(|scope| {
+        let stopped = scope.spawn(|| stop(&client));
+        let is_refused = (0..LONG_ROUNDS).any(|_| {
+            thread::sleep(Duration::from_secs(1));
+            is_home(&client);
+            stopped.is_finished()
+        });
+        assert!(is_refused, "as long as there are others it may take its time");
+        let response = stopped.join().expect("no panic").expect("an answer");
+        assert_eq!(response.status, 408, "{response}");
+    });
 }
 
 /// That the client is there does not excuse it.

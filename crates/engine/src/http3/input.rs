@@ -10,6 +10,7 @@ use super::{Http3, Open, fail, leave, number};
 use crate::app::{App, Gone};
 use crate::backend::Slot;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::limits::QUIC_REQUESTS_MAX;
 use crate::many::{self, Stream, request};
 use crate::pool::Pool;
@@ -20,11 +21,15 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
     let Some(http3) = core.conns.get(slot).http3() else { return };
     match http3.session.begin(u64::from(id), now_ms) {
         Ok(request) => {
-            http3.streams.add(number(id), Open::new(id, request));
+            http3.streams.add(number(id), Open::new(id, request, now_ms));
             if number(id) >= QUIC_REQUESTS_MAX {
                 leave(core, slot);
             }
             read(app, core, slot, id);
+            if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
+                // It has less time than content.
+                core.conns.get(slot).deadline.is_over(Watch::Body);
+            }
         }
         Err(error) => failed(app, core, slot, id, error),
     }

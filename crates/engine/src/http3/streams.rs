@@ -20,9 +20,10 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn new(id: StreamId, request: RequestStream) -> Self {
+    pub(crate) fn new(id: StreamId, request: RequestStream, now_ms: u64) -> Self {
         let read_bytes = QUIC_SEND_MIN_BYTES;
-        Self { id, own: Stream::default(), request, urgency: 0, fin: false, read_bytes }
+        let own = Stream { waits_since_ms: now_ms, ..Stream::default() };
+        Self { id, own, request, urgency: 0, fin: false, read_bytes }
     }
 
     /// QUIC has taken so many of the bytes that were read: the next time it may take twice as many,

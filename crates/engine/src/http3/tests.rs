@@ -135,6 +135,17 @@ impl Pair {
         (pair, connection, slot)
     }
 
+    /// Turns until the only connection waits for the rest of a head.
+    fn awaits_head(&mut self) -> Slot {
+        let slot = self.worker.core.conns.next_live(0).expect("a connection");
+        let mut left = TURNS_MAX;
+        while self.worker.core.conns.get(slot).deadline.watch() != Watch::Head {
+            left = left.checked_sub(1).expect("in time");
+            self.turn();
+        }
+        slot
+    }
+
     /// One of each.
     fn turn(&mut self) {
         self.turns(std::future::ready(()));
@@ -277,6 +288,27 @@ fn acknowledgements_of_the_last_answer_give_more_time() {
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged since");
 }
 
+/// Else a request now and then would keep any number of halves.
+#[test]
+fn other_requests_give_half_a_head_no_more_time() {
+    let (mut pair, connecting) = Pair::connecting(OPEN);
+    let connection = pair.turns(connecting).expect("a connection");
+    let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
+    pair.turns(sender.write_all(&REQUEST[..REQUEST.len() / 2])).expect("written");
+    let slot = pair.awaits_head();
+    let due_ms = pair.deadline_ms(slot);
+    for _ in 0..3 {
+        let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
+        pair.turns(sender.write_all(REQUEST)).expect("written");
+        sender.finish().expect("open");
+        pair.turns(receiver.read_to_end(OPEN.1 * 2)).expect("an answer");
+    }
+    assert_eq!(pair.awaits_head(), slot, "the other requests are over");
+    assert_eq!(pair.deadline_ms(slot), due_ms);
+    assert!(pair.outlasts_deadline(slot));
+    pair.turns(receiver.read_to_end(OPEN.1)).expect("its refusal");
+}
+
 /// Whether the rest of a head comes or not, there is one request, and one answer to it.
 #[test]
 fn a_head_that_comes_behind_its_refusal_is_passed_over() {
@@ -286,12 +318,7 @@ fn a_head_that_comes_behind_its_refusal_is_passed_over() {
     let (mut sender, _receiver) = pair.turns(connection.open_bi()).expect("a stream");
     let (front, rest) = REQUEST.split_at(REQUEST.len() / 2);
     pair.turns(sender.write_all(front)).expect("written");
-    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
-    let mut left = TURNS_MAX;
-    while pair.worker.core.conns.get(slot).deadline.watch() != Watch::Head {
-        left = left.checked_sub(1).expect("in time");
-        pair.turn();
-    }
+    let slot = pair.awaits_head();
     assert!(pair.outlasts_deadline(slot));
     pair.turns(sender.write_all(rest)).expect("written");
     (0..20).for_each(|_| pair.turn());

@@ -123,7 +123,9 @@ pub(crate) fn content<A: App>(
 ) {
     core.conns.get(slot).received();
     core.content_bytes += bytes.len();
+    let now_ms = core.now.monotonic_ms;
     let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
+    stream.waits_since_ms = now_ms;
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
     if !matches!(stream.state.stage, Stage::Open | Stage::Streaming) {
@@ -238,7 +240,9 @@ pub(crate) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
 
 /// The application wants more content.
 pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
+    let now_ms = core.now.monotonic_ms;
     let Some(stream) = own(core, slot, id) else { return };
+    stream.waits_since_ms = now_ms;
     let more = stream.state.wanted.saturating_sub(stream.unread.len() as u64);
     http2::with_control(core, slot, |http2, control| http2.session.want(id, more, control));
 }
@@ -261,23 +265,23 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 /// when there were any.
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let waiting = waiting_for_content(core, slot);
+    let many = core.conns.get(slot).many.as_mut();
+    let waiting = many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default();
     for &id in &waiting {
         give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
     }
     !waiting.is_empty()
 }
 
-/// The streams whose content is waited for.
-fn waiting_for_content(core: &mut Core, slot: Slot) -> Vec<u32> {
-    let many = core.conns.get(slot).many.as_mut();
-    many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default()
-}
-
-/// Content that is waited for has not come in time.
+/// Content that is waited for has not come in time, unless that of others has begun to be waited
+/// for since.
 #[cold]
 pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    for id in waiting_for_content(core, slot) {
+    let Core { conns, settings, now, .. } = core;
+    let Some(many) = &mut conns.get(slot).many else { return };
+    let is_late =
+        |stream: &Stream| stream.waits_for_content() && stream.is_late(now.monotonic_ms, settings);
+    for id in many.all(is_late) {
         let Some(stream) = own(core, slot, id) else { continue };
         let stage = stream.state.stage;
         if std::mem::take(&mut stream.state.open) {

@@ -4,9 +4,11 @@
 use pinion_http::request::Framing;
 
 use crate::exchange::{ExchangeState, Stage};
+use crate::limits::BODY_STALL_MS;
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
+use crate::settings::Settings;
 use crate::stash::Stash;
 
 /// See the module's head.
@@ -22,6 +24,8 @@ pub(crate) struct Stream {
     pub(crate) held: Stash,
     /// Fields behind the content of the request, as lines, until that was read.
     pub(crate) unread_trailers: Vec<u8>,
+    /// When it began to wait for what it waits for: its head, or the next of its content.
+    pub(crate) waits_since_ms: u64,
     /// Nothing more comes from the client.
     pub(crate) ended: bool,
     /// How long the content is, if the client has said so.
@@ -41,6 +45,7 @@ impl Default for Stream {
             unread: Stash::default(),
             held: Stash::default(),
             unread_trailers: Vec::new(),
+            waits_since_ms: 0,
             ended: false,
             announced_bytes: None,
             came_bytes: 0,
@@ -70,6 +75,22 @@ impl Stream {
         let ExchangeState { reads, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
         reads && !self.ended && self.unread.is_empty() && (wanted > 0 || is_all_there)
+    }
+
+    /// When what it waits for is late, in milliseconds; none when that is not for the client to
+    /// send.
+    pub(crate) fn due_ms(&self, settings: &Settings) -> Option<u64> {
+        let patience_ms = match () {
+            () if self.awaits_head() => settings.head_ms,
+            () if self.waits_for_content() => BODY_STALL_MS,
+            () => return None,
+        };
+        Some(self.waits_since_ms.saturating_add(patience_ms))
+    }
+
+    /// Whether the client is late with what the stream waits for.
+    pub(crate) fn is_late(&self, now_ms: u64, settings: &Settings) -> bool {
+        self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)
     }
 
     /// Whether what comes of the request can be used now: its head, content that is wanted, or what

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Sum,
     /// The same, but each sip is wanted only after a message of another thread.
     Sip,
+    /// The same, but nothing is wanted until a message of another thread, after some time.
+    Late,
     /// The same, but never more is wanted than the content has.
     Exact,
     /// The same in one piece, and messages of another thread keep coming.
@@ -61,6 +63,7 @@ impl Kind {
         (Self::Echo, "echo"),
         (Self::Sum, "sum"),
         (Self::Sip, "sip"),
+        (Self::Late, "late"),
         (Self::Exact, "exact"),
         (Self::Nagged, "nagged"),
         (Self::Unread, "unread"),
@@ -96,7 +99,7 @@ impl Kind {
 
     /// Whether it answers length and sum of the content.
     pub(crate) fn sums(self) -> bool {
-        matches!(self, Self::Sum | Self::Sip | Self::Exact | Self::Nagged)
+        matches!(self, Self::Sum | Self::Sip | Self::Late | Self::Exact | Self::Nagged)
     }
 }
 
@@ -119,7 +122,7 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     /// Decides what the content is.
     pub(crate) id: u64,
-    /// Bytes of the answer, where its kind leaves that open; milliseconds of a deadline.
+    /// Bytes of the answer, where its kind leaves that open; milliseconds that it waits.
     pub(crate) size: u64,
     pub(crate) head_only: bool,
     pub(crate) version: Version,
@@ -275,7 +278,7 @@ impl Request {
         match self.kind {
             Kind::Small | Kind::Unread => self.prepared(b"", pattern(id, bytes), nth, settings),
             Kind::Mapped => self.prepared(b"", mapped(id, bytes).to_vec(), nth, settings),
-            Kind::Sum | Kind::Sip | Kind::Exact | Kind::Nagged => {
+            Kind::Sum | Kind::Sip | Kind::Late | Kind::Exact | Kind::Nagged => {
                 let trailers = if self.chunks.is_some() { "Checked: in" } else { "" };
                 let text = sum_of(&self.content, trailers).into_bytes();
                 self.prepared(b"", text, nth, settings)

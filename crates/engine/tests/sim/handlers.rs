@@ -265,6 +265,10 @@ impl Handlers {
                 self.post_later(POST_AFTER_MS, exchange);
                 Job::Sum { content: Vec::new(), after_posts: true }
             }
+            Kind::Late => {
+                self.post_later(size, exchange);
+                Job::Sum { content: Vec::new(), after_posts: false }
+            }
             Kind::Exact => {
                 let wanted = size.min(SIP_BYTES);
                 exchange.want(wanted);

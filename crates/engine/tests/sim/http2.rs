@@ -2,19 +2,21 @@
 //! are reset, and every manner of leaving. The [strict](crate::strict) client checks each frame;
 //! the model of `ask` says what each stream must get.
 
-use pinion_engine::backend::sim::{Client as Connection, Connect, Faults, Network, Random, Read};
+mod stories;
+
+use pinion_engine::backend::sim::{Client as Connection, Connect, Network, Random, Read};
 use pinion_engine::limits::{
     BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 
 use crate::ask::{Kind, Request, Version, mapped, pattern, sum_of};
 use crate::client::{Ending, Pace};
-use crate::outcome;
-use crate::run;
-use crate::scenario::{ALL, HTTP2, Scenario, pace};
+use crate::scenario::{ALL, HTTP2, pace};
 use crate::strict::{Client, End, Manner};
 
 const INTERNAL_ERROR: u32 = 2;
+/// When what never comes does.
+const NEVER_MS: u64 = u64::MAX;
 
 /// Milliseconds after which a connection is closed whose client has gone silent: what it may be
 /// waited for, one after the other.
@@ -27,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) starts_after_ms: u64,
     pub(crate) connect: Connect,
     pub(crate) requests: Vec<Request>,
+    /// Milliseconds after which their content begins to come, at once unless it is said here.
+    pub(crate) content_after_ms: &'static [u64],
     /// Requests that are open at once.
     pub(crate) at_once: usize,
     pub(crate) manner: Manner,
@@ -55,6 +59,7 @@ impl Plan {
                 protected: false,
             },
             requests,
+            content_after_ms: &[],
             at_once: random.between(1, 6) as usize,
             manner: Manner { window_bytes, gives_back: random.chance(600) },
             drip_bytes: random.between(700, 20_000) as u32,
@@ -87,10 +92,11 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(request: &Request) -> Expected {
+    fn of(request: &Request, comes: bool) -> Expected {
         let (id, bytes) = (request.id, request.size as usize);
         let trailers = if request.chunks.is_some() { "checked: in" } else { "" };
         let (status, content) = match request.kind {
+            _ if !comes => (408, pinion_http::page::page(408, false).body.to_vec()),
             Kind::Small | Kind::Unread | Kind::Hints => (200, pattern(id, bytes)),
             Kind::Mapped | Kind::Pieces => (200, mapped(id, bytes).to_vec()),
             Kind::Fill => (200, pattern(id, bytes)),
@@ -117,6 +123,10 @@ impl Expected {
 struct Asked {
     stream: u32,
     request: usize,
+    asked_at_ms: u64,
+    /// When its content begins to come.
+    content_from_ms: u64,
+    ended_at_ms: Option<u64>,
     /// Bytes of its content that were sent.
     sent: usize,
     expected: Expected,
@@ -127,7 +137,10 @@ struct Asked {
 /// A client in a run.
 pub(crate) struct Actor {
     pub(crate) plan: Plan,
-    pub(crate) next_ms: Option<u64>,
+    /// Until when its pace makes it wait.
+    next_ms: Option<u64>,
+    /// When content begins to come that does not yet.
+    content_at_ms: Option<u64>,
     client: Client,
     connection: Option<Connection>,
     asked: Vec<Asked>,
@@ -144,6 +157,7 @@ impl Actor {
     pub(crate) fn new(plan: Plan, start_ms: u64) -> Actor {
         Actor {
             next_ms: Some(start_ms + plan.starts_after_ms),
+            content_at_ms: None,
             client: Client::new(plan.manner),
             plan,
             connection: None,
@@ -155,6 +169,11 @@ impl Actor {
             is_gone: false,
             is_frozen: false,
         }
+    }
+
+    /// When it does something by itself.
+    pub(crate) fn wakes_at_ms(&self) -> Option<u64> {
+        self.next_ms.or(self.content_at_ms)
     }
 
     /// Does what it can do now, then its pace makes it wait.
@@ -178,16 +197,20 @@ impl Actor {
         if self.saw.is_none() {
             self.ask(network, random);
             self.reset_some(random);
-            self.send_content(random);
+            self.send_content(now_ms, random);
             self.open_windows(random);
             moved |= self.send(network, connection);
         }
         self.leave_if_done(network, connection);
         self.next_ms = None;
+        let content_from_ms = self.asked.iter().map(|asked| asked.content_from_ms);
+        let is_over = self.is_gone || self.is_frozen;
+        let later = |at: &u64| !is_over && *at > now_ms && *at < NEVER_MS;
+        self.content_at_ms = content_from_ms.filter(later).min();
         if moved {
             self.acted_at_ms = now_ms;
             let gap_ms = random.between(0, self.plan.pace.gap_ms);
-            self.next_ms = (!self.is_gone && !self.is_frozen).then_some(now_ms + gap_ms);
+            self.next_ms = (!is_over).then_some(now_ms + gap_ms);
         }
         Ok(())
     }
@@ -203,7 +226,7 @@ impl Actor {
             Read::Bytes(count) => {
                 self.read_bytes += count;
                 self.client.take(&bytes)?;
-                self.look()?;
+                self.look(network.now().monotonic_ms)?;
             }
             Read::Ended | Read::Reset => {
                 self.saw.get_or_insert(read);
@@ -214,11 +237,14 @@ impl Actor {
     }
 
     /// Holds what has come against the model.
-    fn look(&mut self) -> Result<(), String> {
+    fn look(&mut self, now_ms: u64) -> Result<(), String> {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
             let (stream, expected) = (&self.client.streams[&asked.stream], &asked.expected);
             let what = format!("stream {}, {:?}", asked.stream, request.kind);
+            if stream.end.is_some() {
+                asked.ended_at_ms.get_or_insert(now_ms);
+            }
             if stream.status.is_some_and(|status| status != expected.status) {
                 // A page of the engine; whether it may say that is looked at in the end.
                 continue;
@@ -271,8 +297,19 @@ impl Actor {
             let end = !request.kind.has_content() || has_none && random.chance(500);
             let stream = self.client.request(method, &path, &fields, end);
             network.note(format_args!("{:?} asks {path} on {stream}", self.connection));
-            let (expected, request) = (Expected::of(request), self.asked.len());
-            self.asked.push(Asked { stream, request, sent: 0, expected, checked: 0 });
+            let asked_at_ms = network.now().monotonic_ms;
+            let after_ms = self.plan.content_after_ms.get(self.asked.len()).copied();
+            let content_from_ms = asked_at_ms.saturating_add(after_ms.unwrap_or(0));
+            self.asked.push(Asked {
+                stream,
+                request: self.asked.len(),
+                asked_at_ms,
+                content_from_ms,
+                ended_at_ms: None,
+                sent: 0,
+                expected: Expected::of(request, content_from_ms < NEVER_MS),
+                checked: 0,
+            });
         }
     }
 
@@ -286,11 +323,12 @@ impl Actor {
     }
 
     /// A piece of content on each stream that has some left.
-    fn send_content(&mut self, random: &mut Random) {
+    fn send_content(&mut self, now_ms: u64, random: &mut Random) {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
             let stream = &self.client.streams[&asked.stream];
-            if stream.sent_end || stream.end.is_some() || !request.kind.has_content() {
+            let comes = request.kind.has_content() && asked.content_from_ms <= now_ms;
+            if stream.sent_end || stream.end.is_some() || !comes {
                 continue;
             }
             let rest = &request.content[asked.sent..];
@@ -425,6 +463,13 @@ impl Actor {
             if !is_right {
                 return Err(format!("{request:?}: {stream:?}"));
             }
+            let took_ms = asked.ended_at_ms.unwrap_or(u64::MAX) - asked.asked_at_ms;
+            let most_ms = BODY_STALL_MS + 3 * self.plan.pace.gap_ms;
+            let is_in_time = slack_ms.is_none_or(|slack_ms| took_ms <= most_ms + slack_ms);
+            if asked.content_from_ms == NEVER_MS && !is_in_time {
+                let kind = request.kind;
+                return Err(format!("{kind:?}: content was waited for during {took_ms} ms"));
+            }
         }
         Ok(())
     }
@@ -447,99 +492,4 @@ impl Actor {
             self.connection, self.saw
         )
     }
-}
-
-/// Runs one client with many chances of what comes first; all laws hold.
-fn told(times: u64, plan: impl Fn() -> Plan) {
-    for readiness in [true, false] {
-        for seed in 0..times {
-            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
-            scenario.multiplexing.push(plan());
-            let asked = scenario.multiplexing[0].requests.len() as u64;
-            let summary = outcome(|| run::run(scenario, &mut Random::new(seed)))
-                .unwrap_or_else(|why| panic!("readiness {readiness}, chance {seed}: {why}"));
-            assert_eq!(summary.multiplexed, asked, "readiness {readiness}, chance {seed}");
-        }
-    }
-}
-
-/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for
-/// its windows, or the rest of its frame is waited for. One that owes nothing is no flood.
-#[test]
-fn whoever_holds_a_stream_up_is_counted() {
-    let plan = |after_bytes, bytes| Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![get(Kind::Fill, 1, bytes)],
-        at_once: 1,
-        manner: Manner { window_bytes: 1100, gives_back: false },
-        drip_bytes: 3000,
-        resets_per_mille: 0,
-        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
-        ending: Ending::Freezes { after_bytes },
-    };
-    // Within a request, and with windows that are opened no more; then with nothing to send.
-    for (after_bytes, bytes, floods) in [(60, 100, 1), (250, 50_000, 1), (100_000, 100, 0)] {
-        for readiness in [true, false] {
-            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
-            scenario.multiplexing.push(plan(after_bytes, bytes));
-            let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
-            let summary = summary.unwrap_or_else(|why| panic!("{after_bytes}: {why}"));
-            assert_eq!(summary.floods, floods, "{after_bytes} over {readiness}");
-        }
-    }
-}
-
-fn get(kind: Kind, id: u64, size: u64) -> Request {
-    Request {
-        kind,
-        id,
-        size,
-        head_only: false,
-        version: Version::Stays,
-        content: Vec::new(),
-        chunks: None,
-        expects: false,
-    }
-}
-
-/// Some hours of simulated time, in which every deadline passes many times.
-#[test]
-fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
-    const BYTES: u64 = 10 << 20;
-    for (window_bytes, gives_back) in [(65_535, true), (2000, true), (2000, false)] {
-        told(1, || Plan {
-            starts_after_ms: 0,
-            connect: Connect {
-                listener: HTTP2,
-                window_bytes: 64_000,
-                local: false,
-                protected: true,
-            },
-            requests: vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)],
-            at_once: 2,
-            manner: Manner { window_bytes, gives_back },
-            drip_bytes: 2000,
-            resets_per_mille: 0,
-            pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
-            ending: Ending::Leaves,
-        });
-    }
-}
-
-/// A frame that is not whole waits beside streams that wait for a window: nobody spins, and all of
-/// it goes on when the rest comes.
-#[test]
-fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
-    told(20, || Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)],
-        at_once: 2,
-        manner: Manner { window_bytes: 1100, gives_back: false },
-        drip_bytes: 3000,
-        resets_per_mille: 0,
-        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
-        ending: Ending::Stays,
-    });
 }

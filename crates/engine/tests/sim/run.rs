@@ -194,7 +194,7 @@ impl<const READINESS: bool> Run<READINESS> {
     fn next_action_ms(&mut self) -> Option<u64> {
         let posts = self.worker.app().posts.iter().map(|post| post.at_ms).min();
         let actors = self.actors.iter().filter_map(|actor| actor.next_ms).min();
-        let others = self.multiplexing.iter().filter_map(|actor| actor.next_ms).min();
+        let others = self.multiplexing.iter().filter_map(http2::Actor::wakes_at_ms).min();
         [posts, actors, others, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
     }
 

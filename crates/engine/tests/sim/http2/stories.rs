@@ -1,0 +1,148 @@
+//! Clients of HTTP/2 that do one thing, whatever chance makes of what comes first.
+
+use pinion_engine::backend::sim::Faults;
+
+use super::*;
+use crate::outcome;
+use crate::run;
+use crate::scenario::Scenario;
+
+/// Runs one client with many chances of what comes first; all laws hold.
+fn told(times: u64, plan: impl Fn() -> Plan) {
+    for readiness in [true, false] {
+        for seed in 0..times {
+            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+            scenario.multiplexing.push(plan());
+            let asked = scenario.multiplexing[0].requests.len() as u64;
+            let summary = outcome(|| run::run(scenario, &mut Random::new(seed)))
+                .unwrap_or_else(|why| panic!("readiness {readiness}, chance {seed}: {why}"));
+            assert_eq!(summary.multiplexed, asked, "readiness {readiness}, chance {seed}");
+        }
+    }
+}
+
+/// A client that goes silent ends with ENHANCE_YOUR_CALM, and is counted, when content waits for
+/// its windows, or the rest of its frame is waited for. One that owes nothing is no flood.
+#[test]
+fn whoever_holds_a_stream_up_is_counted() {
+    let plan = |after_bytes, bytes| Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![get(Kind::Fill, 1, bytes)],
+        content_after_ms: &[],
+        at_once: 1,
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 3000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
+        ending: Ending::Freezes { after_bytes },
+    };
+    // Within a request, and with windows that are opened no more; then with nothing to send.
+    for (after_bytes, bytes, floods) in [(60, 100, 1), (250, 50_000, 1), (100_000, 100, 0)] {
+        for readiness in [true, false] {
+            let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+            scenario.multiplexing.push(plan(after_bytes, bytes));
+            let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
+            let summary = summary.unwrap_or_else(|why| panic!("{after_bytes}: {why}"));
+            assert_eq!(summary.floods, floods, "{after_bytes} over {readiness}");
+        }
+    }
+}
+
+fn get(kind: Kind, id: u64, size: u64) -> Request {
+    Request {
+        kind,
+        id,
+        size,
+        head_only: false,
+        version: Version::Stays,
+        content: Vec::new(),
+        chunks: None,
+        expects: false,
+    }
+}
+
+/// Some hours of simulated time, in which every deadline passes many times.
+#[test]
+fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
+    const BYTES: u64 = 10 << 20;
+    for (window_bytes, gives_back) in [(65_535, true), (2000, true), (2000, false)] {
+        told(1, || Plan {
+            starts_after_ms: 0,
+            connect: Connect {
+                listener: HTTP2,
+                window_bytes: 64_000,
+                local: false,
+                protected: true,
+            },
+            requests: vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)],
+            content_after_ms: &[],
+            at_once: 2,
+            manner: Manner { window_bytes, gives_back },
+            drip_bytes: 2000,
+            resets_per_mille: 0,
+            pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
+            ending: Ending::Leaves,
+        });
+    }
+}
+
+/// A frame that is not whole waits beside streams that wait for a window: nobody spins, and all of
+/// it goes on when the rest comes.
+#[test]
+fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
+    told(20, || Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)],
+        content_after_ms: &[],
+        at_once: 2,
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 3000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
+        ending: Ending::Stays,
+    });
+}
+
+/// Two requests with content at once, of which the first never comes.
+fn uploads(
+    second: (Kind, u64, usize),
+    content_after_ms: &'static [u64; 2],
+    send_bytes: usize,
+) -> Plan {
+    let (kind, size, bytes) = second;
+    let content = |bytes| pattern(9, bytes);
+    Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![
+            Request { content: content(900), ..get(Kind::Sum, 1, 0) },
+            Request { content: content(bytes), ..get(kind, 2, size) },
+        ],
+        content_after_ms,
+        at_once: 2,
+        manner: Manner { window_bytes: 65_535, gives_back: true },
+        drip_bytes: 2000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes, read_bytes: usize::MAX, gap_ms: 5000 },
+        ending: Ending::Leaves,
+    }
+}
+
+/// Else one stream that goes on would keep all others, and what they hold.
+#[test]
+fn content_that_stalls_is_given_up_in_its_time_beside_content_that_comes() {
+    // A minute and more.
+    told(10, || uploads((Kind::Sum, 0, 20_000), &[NEVER_MS, 0], 700));
+}
+
+/// It is wanted shortly before the other has stalled for too long, and comes some time after.
+#[test]
+fn content_that_stalls_takes_nobody_along() {
+    const WANTED_AFTER_MS: u64 = BODY_STALL_MS - 5000;
+    told(10, || {
+        let second = (Kind::Late, WANTED_AFTER_MS, 2000);
+        uploads(second, &[NEVER_MS, BODY_STALL_MS + 10_000], usize::MAX)
+    });
+}
