@@ -24,6 +24,14 @@ pub(crate) enum Stage {
     Upgraded,
 }
 
+impl Stage {
+    /// Whether an answer is still to come, or the rest of it.
+    #[inline]
+    pub(crate) fn is_unanswered(self) -> bool {
+        matches!(self, Stage::Open | Stage::Streaming)
+    }
+}
+
 /// What the engine remembers of the exchange of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExchangeState {

@@ -128,7 +128,7 @@ pub(crate) fn content<A: App>(
     stream.waits_since_ms = now_ms;
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
-    if !matches!(stream.state.stage, Stage::Open | Stage::Streaming) {
+    if !stream.state.stage.is_unanswered() {
         // It was answered without its content.
         return consumed(core, slot, bytes.len());
     }
@@ -184,8 +184,7 @@ pub(crate) fn trailers<A: App>(
 /// Hands the next piece of kept content on, or the end of it; false when none is wanted or there.
 fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     let Some(stream) = own(core, slot, id) else { return false };
-    let is_open = matches!(stream.state.stage, Stage::Open | Stage::Streaming);
-    if !is_open || !stream.state.reads || stream.state.told_end {
+    if !stream.state.stage.is_unanswered() || !stream.state.reads || stream.state.told_end {
         return false;
     }
     if stream.unread.is_empty() {

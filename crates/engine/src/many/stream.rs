@@ -72,9 +72,10 @@ impl Stream {
 
     /// Whether the application waits for content, or for nothing but the end of it.
     pub(crate) fn waits_for_content(&self) -> bool {
-        let ExchangeState { reads, wanted, .. } = self.state;
+        let ExchangeState { stage, reads, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
-        reads && !self.ended && self.unread.is_empty() && (wanted > 0 || is_all_there)
+        let is_read = stage.is_unanswered() && reads && self.unread.is_empty();
+        is_read && !self.ended && (wanted > 0 || is_all_there)
     }
 
     /// When what it waits for is late, in milliseconds; none when that is not for the client to
@@ -96,8 +97,8 @@ impl Stream {
     /// Whether what comes of the request can be used now: its head, content that is wanted, or what
     /// nobody wants and is passed over.
     pub(crate) fn takes_input(&self) -> bool {
-        let asked = matches!(self.state.stage, Stage::Open | Stage::Streaming);
-        !asked || self.state.reads && (self.state.wanted > 0 || self.is_behind_content())
+        !self.state.stage.is_unanswered()
+            || self.state.reads && (self.state.wanted > 0 || self.is_behind_content())
     }
 
     /// Whether all of the content has come that was announced.

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Nagged,
     /// A prepared answer that leaves the content of the request unread.
     Unread,
+    /// A prepared answer that waits for none of the content, although it was wanted.
+    Hasty,
     /// A stream, as fast as there is room.
     Fill,
     /// A stream of shared bytes and ranges of files.
@@ -67,6 +69,7 @@ impl Kind {
         (Self::Exact, "exact"),
         (Self::Nagged, "nagged"),
         (Self::Unread, "unread"),
+        (Self::Hasty, "hasty"),
         (Self::Fill, "fill"),
         (Self::Pieces, "pieces"),
         (Self::Posted, "posted"),
@@ -88,7 +91,7 @@ impl Kind {
 
     /// Whether the request carries content.
     pub(crate) fn has_content(self) -> bool {
-        matches!(self, Self::Echo | Self::Unread) || self.sums()
+        matches!(self, Self::Echo | Self::Unread | Self::Hasty) || self.sums()
     }
 
     /// Whether it answers a little, as soon as something has happened.
@@ -276,7 +279,9 @@ impl Request {
         let id = self.id;
         let bytes = self.size as usize;
         match self.kind {
-            Kind::Small | Kind::Unread => self.prepared(b"", pattern(id, bytes), nth, settings),
+            Kind::Small | Kind::Unread | Kind::Hasty => {
+                self.prepared(b"", pattern(id, bytes), nth, settings)
+            }
             Kind::Mapped => self.prepared(b"", mapped(id, bytes).to_vec(), nth, settings),
             Kind::Sum | Kind::Sip | Kind::Late | Kind::Exact | Kind::Nagged => {
                 let trailers = if self.chunks.is_some() { "Checked: in" } else { "" };
@@ -316,7 +321,7 @@ impl Request {
     fn prepared(&self, interim: &[u8], body: Vec<u8>, nth: u32, settings: &Settings) -> Answer {
         let old = matches!(self.version, Version::Old | Version::OldStays);
         let mut start = Vec::new();
-        if self.expects && self.kind.sums() {
+        if self.expects && (self.kind.sums() || self.kind == Kind::Hasty) {
             start.extend_from_slice(CONTINUE);
         }
         if !old {

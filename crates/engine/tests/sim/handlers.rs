@@ -174,6 +174,11 @@ impl Handlers {
                 answer(exchange, &pattern(id, size as usize));
                 self.done(key);
             }
+            Kind::Hasty => {
+                exchange.want(u64::MAX);
+                answer(exchange, &pattern(id, size as usize));
+                self.done(key);
+            }
             Kind::Hints => {
                 let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
                 exchange.interim(103, std::iter::once(link));

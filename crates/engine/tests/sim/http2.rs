@@ -96,8 +96,10 @@ impl Expected {
         let (id, bytes) = (request.id, request.size as usize);
         let trailers = if request.chunks.is_some() { "checked: in" } else { "" };
         let (status, content) = match request.kind {
-            _ if !comes => (408, pinion_http::page::page(408, false).body.to_vec()),
-            Kind::Small | Kind::Unread | Kind::Hints => (200, pattern(id, bytes)),
+            kind if !comes && kind.sums() => {
+                (408, pinion_http::page::page(408, false).body.to_vec())
+            }
+            Kind::Small | Kind::Unread | Kind::Hasty | Kind::Hints => (200, pattern(id, bytes)),
             Kind::Mapped | Kind::Pieces => (200, mapped(id, bytes).to_vec()),
             Kind::Fill => (200, pattern(id, bytes)),
             Kind::Echo => (200, request.content.clone()),
@@ -466,7 +468,7 @@ impl Actor {
             let took_ms = asked.ended_at_ms.unwrap_or(u64::MAX) - asked.asked_at_ms;
             let most_ms = BODY_STALL_MS + 3 * self.plan.pace.gap_ms;
             let is_in_time = slack_ms.is_none_or(|slack_ms| took_ms <= most_ms + slack_ms);
-            if asked.content_from_ms == NEVER_MS && !is_in_time {
+            if asked.expected.status == 408 && !is_in_time {
                 let kind = request.kind;
                 return Err(format!("{kind:?}: content was waited for during {took_ms} ms"));
             }

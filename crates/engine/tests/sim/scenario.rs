@@ -128,7 +128,7 @@ impl Scenario {
         for n in 0..random.between(1, 8) {
             let mut request = Request::draw(random, kinds, id + n);
             let pace_is_fast = pace.gap_ms == 0;
-            if request.kind == Kind::Unread && !pace_is_fast {
+            if matches!(request.kind, Kind::Unread | Kind::Hasty) && !pace_is_fast {
                 // A closing answer could be overtaken by the reset of a connection that still
                 // brings content two seconds later.
                 request.expects = false;
@@ -266,15 +266,17 @@ const KEEPING: [Kind; 15] = [
     Kind::Hints,
 ];
 
-pub(crate) const ALL: [Kind; 20] = [
+pub(crate) const ALL: [Kind; 22] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
     Kind::Sum,
     Kind::Sip,
+    Kind::Late,
     Kind::Exact,
     Kind::Nagged,
     Kind::Unread,
+    Kind::Hasty,
     Kind::Fill,
     Kind::Pieces,
     Kind::Posted,

@@ -62,6 +62,10 @@ fn get(kind: Kind, id: u64, size: u64) -> Request {
     }
 }
 
+fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
+    Request { content: pattern(id, bytes), ..get(kind, id, size) }
+}
+
 /// Some hours of simulated time, in which every deadline passes many times.
 #[test]
 fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
@@ -112,14 +116,10 @@ fn uploads(
     send_bytes: usize,
 ) -> Plan {
     let (kind, size, bytes) = second;
-    let content = |bytes| pattern(9, bytes);
     Plan {
         starts_after_ms: 0,
         connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![
-            Request { content: content(900), ..get(Kind::Sum, 1, 0) },
-            Request { content: content(bytes), ..get(kind, 2, size) },
-        ],
+        requests: vec![post(Kind::Sum, 1, 0, 900), post(kind, 2, size, bytes)],
         content_after_ms,
         at_once: 2,
         manner: Manner { window_bytes: 65_535, gives_back: true },
@@ -144,5 +144,23 @@ fn content_that_stalls_takes_nobody_along() {
     told(10, || {
         let second = (Kind::Late, WANTED_AFTER_MS, 2000);
         uploads(second, &[NEVER_MS, BODY_STALL_MS + 10_000], usize::MAX)
+    });
+}
+
+/// A handler may have enough of it: what is waited for then is that the client reads.
+#[test]
+fn who_was_answered_owes_no_content() {
+    told(3, || Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        requests: vec![post(Kind::Hasty, 1, 50_000, 900)],
+        content_after_ms: &[NEVER_MS],
+        at_once: 1,
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 1100,
+        resets_per_mille: 0,
+        // A minute and more.
+        pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 5000 },
+        ending: Ending::Leaves,
     });
 }
