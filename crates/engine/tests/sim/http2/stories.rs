@@ -25,27 +25,36 @@ fn told(times: u64, plan: impl Fn() -> Plan) {
 /// its windows, or the rest of its frame is waited for. One that owes nothing is no flood.
 #[test]
 fn whoever_holds_a_stream_up_is_counted() {
-    let plan = |after_bytes, bytes| Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![get(Kind::Fill, 1, bytes)],
-        content_after_ms: &[],
-        at_once: 1,
-        manner: Manner { window_bytes: 1100, gives_back: false },
-        drip_bytes: 3000,
-        resets_per_mille: 0,
+    let silent = |after_bytes, bytes| Plan {
         pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
         ending: Ending::Freezes { after_bytes },
+        ..plan(vec![get(Kind::Fill, 1, bytes)])
     };
     // Within a request, and with windows that are opened no more; then with nothing to send.
     for (after_bytes, bytes, floods) in [(60, 100, 1), (250, 50_000, 1), (100_000, 100, 0)] {
         for readiness in [true, false] {
             let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
-            scenario.multiplexing.push(plan(after_bytes, bytes));
+            scenario.multiplexing.push(silent(after_bytes, bytes));
             let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
             let summary = summary.unwrap_or_else(|why| panic!("{after_bytes}: {why}"));
             assert_eq!(summary.floods, floods, "{after_bytes} over {readiness}");
         }
+    }
+}
+
+/// What stories share: all requests at once, by somebody who reads at once and leaves.
+fn plan(requests: Vec<Request>) -> Plan {
+    Plan {
+        starts_after_ms: 0,
+        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
+        at_once: requests.len(),
+        requests,
+        content_after_ms: &[],
+        manner: Manner { window_bytes: 1100, gives_back: false },
+        drip_bytes: 3000,
+        resets_per_mille: 0,
+        pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 5000 },
+        ending: Ending::Leaves,
     }
 }
 
@@ -72,21 +81,10 @@ fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
     const BYTES: u64 = 10 << 20;
     for (window_bytes, gives_back) in [(65_535, true), (2000, true), (2000, false)] {
         told(1, || Plan {
-            starts_after_ms: 0,
-            connect: Connect {
-                listener: HTTP2,
-                window_bytes: 64_000,
-                local: false,
-                protected: true,
-            },
-            requests: vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)],
-            content_after_ms: &[],
-            at_once: 2,
             manner: Manner { window_bytes, gives_back },
             drip_bytes: 2000,
-            resets_per_mille: 0,
             pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
-            ending: Ending::Leaves,
+            ..plan(vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)])
         });
     }
 }
@@ -96,16 +94,9 @@ fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
 #[test]
 fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
     told(20, || Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)],
-        content_after_ms: &[],
-        at_once: 2,
-        manner: Manner { window_bytes: 1100, gives_back: false },
-        drip_bytes: 3000,
-        resets_per_mille: 0,
         pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
         ending: Ending::Stays,
+        ..plan(vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)])
     });
 }
 
@@ -117,16 +108,11 @@ fn uploads(
 ) -> Plan {
     let (kind, size, bytes) = second;
     Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![post(Kind::Sum, 1, 0, 900), post(kind, 2, size, bytes)],
         content_after_ms,
-        at_once: 2,
         manner: Manner { window_bytes: 65_535, gives_back: true },
         drip_bytes: 2000,
-        resets_per_mille: 0,
         pace: Pace { send_bytes, read_bytes: usize::MAX, gap_ms: 5000 },
-        ending: Ending::Leaves,
+        ..plan(vec![post(Kind::Sum, 1, 0, 900), post(kind, 2, size, bytes)])
     }
 }
 
@@ -151,16 +137,9 @@ fn content_that_stalls_takes_nobody_along() {
 #[test]
 fn who_was_answered_owes_no_content() {
     told(3, || Plan {
-        starts_after_ms: 0,
-        connect: Connect { listener: HTTP2, window_bytes: 64_000, local: false, protected: true },
-        requests: vec![post(Kind::Hasty, 1, 50_000, 900)],
         content_after_ms: &[NEVER_MS],
-        at_once: 1,
-        manner: Manner { window_bytes: 1100, gives_back: false },
+        // For a minute and more.
         drip_bytes: 1100,
-        resets_per_mille: 0,
-        // A minute and more.
-        pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 5000 },
-        ending: Ending::Leaves,
+        ..plan(vec![post(Kind::Hasty, 1, 50_000, 900)])
     });
 }
