@@ -35,7 +35,7 @@ pub(crate) fn all(seconds: u64) -> Result<()> {
 
 /// Checks the fuzz package with clippy. It lies outside of the workspace, and libFuzzer itself is
 /// left out: it is C++ and slow to build, and nothing is linked here.
-pub(crate) fn lint() -> Result<()> {
+fn lint() -> Result<()> {
     let mut command = process::cargo(&["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     command
         .arg("--target-dir")
@@ -68,6 +68,7 @@ fn targets() -> Result<Vec<String>> {
 }
 
 fn each(targets: &[String], seconds: u64) -> Result<()> {
+    lint()?;
     let tool = tool()?;
     for target in targets {
         println!("  fuzzing {target} for {seconds} s");

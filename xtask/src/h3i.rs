@@ -16,6 +16,7 @@ const NEEDS: &[Need] = &[
 /// Builds it and plays the rows. What the workspace was tested with is taken as it is: the program,
 /// and the crates that both have.
 pub(crate) fn test() -> Result<()> {
+    lint()?;
     debian::install(NEEDS)?;
     let mut command = cargo("test");
     process::run(command.args(["--profile", "ci", "--target-dir"]).arg(workspace::target()))
@@ -23,7 +24,7 @@ pub(crate) fn test() -> Result<()> {
 
 /// Checks it with clippy, without BoringSSL: nothing is linked here. quiche does not notice when it
 /// comes to have it, so what it was checked with lies apart.
-pub(crate) fn lint() -> Result<()> {
+fn lint() -> Result<()> {
     let mut command = cargo("clippy");
     command
         .args(["--all-targets", "--target-dir"])

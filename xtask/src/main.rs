@@ -9,18 +9,24 @@ mod dist;
 mod fuzz;
 mod go;
 mod h3i;
+mod needs;
+mod nextest;
 mod node;
 mod process;
 mod python;
 mod sbom;
 mod test;
 mod tidy;
+mod times;
 mod workspace;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [--long | --only STEP]     everything that must be green, in order
+cargo xtask test                            everything that must be green, in order
+cargo xtask test --quick                    the tests of what has changed, in a few minutes
+cargo xtask test --long | --only STEP       more cases and more time; one step alone
+cargo xtask needs                           installs what the tests use
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
 cargo xtask dist [--static]                 a package to install from, in target/dist/
@@ -37,6 +43,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["test", rest @ ..] => test::run(rest),
+        ["needs"] => needs::run(),
         ["tidy"] => tidy::run(),
         ["dist", rest @ ..] => dist::run(rest),
         ["sbom"] => sbom::run(),

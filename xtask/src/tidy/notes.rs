@@ -118,7 +118,7 @@ mod tests {
                     pub const FIELDS_MAX: usize = 100;\npub const fn of() {}\n";
         assert!(limits(&Project::of(&[("crates/http/src/limits.rs", text)])).is_empty());
         let test = "const CONNECTIONS: usize = 400;\n";
-        assert!(limits(&Project::of(&[("tests/tests/limits.rs", test)])).is_empty());
+        assert!(limits(&Project::of(&[("tests/tests/black_box/limits.rs", test)])).is_empty());
     }
 
     #[test]

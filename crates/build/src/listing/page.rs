@@ -21,7 +21,7 @@ macro_rules! style_hash {
 
 /// What a `Content-Security-Policy` calls that style: of its bytes, as
 /// `openssl dgst -sha256 -binary page.css | openssl base64` tells. A browser that finds another
-/// one shows a page without style, which a test in `tests/tests/listing.rs` would see.
+/// one shows a page without style, which a test in `tests/tests/black_box/listing.rs` would see.
 pub(crate) const STYLE_HASH: &str = style_hash!();
 
 /// The policy of a page where the site has none of its own: a name that were taken for more than

@@ -170,8 +170,9 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
         stage.pass(until_ms);
         passes += 1;
     }
-    // Of the last one it is seen that nothing is left.
-    assert_eq!(passes, SHARES + 1);
+    // A pass takes no more than its share, and fewer where its time is over before. The last pass
+    // finds nothing left.
+    assert!(passes > SHARES, "{passes}");
     assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
     assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
 }

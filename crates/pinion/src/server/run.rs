@@ -93,6 +93,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let ears = Ears { signals, control, renewal, keeper, log: log.clone(), live };
     let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
     listen.context("cannot start the thread for signals")?;
+    // The last line of a start: all listeners have been reported, and all threads run.
+    stderr::line(format_args!("ready"));
     server.join();
     drop(files);
     if let Some(stats) = stats {

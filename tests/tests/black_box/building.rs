@@ -1,0 +1,286 @@
+//! What `pinion build` leaves behind when it is killed or the disk is full, and that the same input
+//! gives the same bytes.
+
+use pinion_tests::binary::pinion;
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{output, program};
+use pinion_tests::server::{build, run};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Pages that take a while to encode, different for each `edition`.
+fn write_site(folder: &Folder, name: &str, edition: &str) {
+    for page in 0..60 {
+        let line = |line: u32| format!("<p>{edition}, page {page}, {}</p>\n", line * line * 7919);
+        let text: String = (0..400).map(line).collect();
+        folder.write(format!("{name}/d{}/page{page}.html", page % 7), text);
+    }
+    // Larger than the buffer in front of the disk: written in the middle of a build.
+    folder.write(format!("{name}/noise.bin"), edition.repeat(400_000));
+}
+
+/// Visible names in a folder.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path()).expect("the folder");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("ASCII");
+    let mut names: Vec<String> = entries.flatten().map(name).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names
+}
+
+#[test]
+fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
+    const KILLS: u32 = 40;
+    let folder = Folder::new("killed");
+    write_site(&folder, "site", "first");
+    let archive = folder.join("site/site.pinion");
+    build(&folder.join("site"), &archive, &[]);
+    let old = fs::read(&archive).expect("the archive");
+    write_site(&folder, "site", "second");
+    let began = Instant::now();
+    build(&folder.join("site"), &archive, &[]);
+    let whole_build = began.elapsed();
+    let new = fs::read(&archive).expect("the archive");
+    assert!(old != new);
+
+    let (mut survived, mut littered) = (0, 0);
+    for kill in 0..KILLS {
+        fs::write(&archive, &old).expect("the old archive");
+        let mut building = Command::new(pinion())
+            .args(["build", ".", "-o", "site.pinion"])
+            .current_dir(folder.join("site"))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("pinion starts");
+        // From at once to when it has ended long ago.
+        thread::sleep(whole_build * kill * 5 / (4 * KILLS));
+        building.kill().expect("killed, or ended before");
+        building.wait().expect("its end");
+        let left = fs::read(&archive).expect("the archive");
+        assert!(left == old || left == new, "kill {kill}: neither the old nor the new archive");
+        survived += u32::from(left == old);
+        littered += u32::from(drafts(&folder.join("site")) > 0);
+    }
+    assert!(survived > 0, "every build was over before it was killed");
+    assert!(littered > 0, "no build was killed while it wrote");
+    // What killed builds have left beside the archive is not part of the next one, and goes.
+    build(&folder.join("site"), &archive, &[]);
+    assert!(fs::read(&archive).expect("the archive") == new);
+    assert_eq!(drafts(&folder.join("site")), 0);
+}
+
+/// `pinion build` with room for so many bytes in a file. Where the signal is ignored a write
+/// beyond them fails, as on a full disk; else it ends the program.
+fn build_with_room(folder: &Folder, bytes: usize, signal_ignored: bool) -> std::process::Output {
+    let room = format!("--fsize={bytes}:{bytes}");
+    let trap = if signal_ignored { "trap '' XFSZ;" } else { "ulimit -c 0;" };
+    let script = format!("{trap} exec prlimit {room} \"$0\" build site -o site.pinion");
+    let mut shell = program("sh", "dash");
+    shell.arg("-c").arg(script).arg(pinion()).current_dir(folder.path());
+    output(&mut shell)
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_archive_and_says_why() {
+    let folder = Folder::new("full");
+    write_site(&folder, "site", "first");
+    let before = Folder::new("before");
+    before.write("site/index.html", "old");
+    build(&before.join("site"), &before.join("site.pinion"), &[]);
+    let old = fs::read(before.join("site.pinion")).expect("the archive");
+    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+    let bytes = fs::metadata(folder.join("site.pinion")).expect("the archive").len() as usize;
+    for room in [0, 1, 4095, 4096, bytes / 3, bytes / 2, bytes - 4096, bytes - 1] {
+        folder.write("site.pinion", &old);
+        let failed = build_with_room(&folder, room, true);
+        let said = String::from_utf8(failed.stderr).expect("text");
+        assert_eq!(failed.status.code(), Some(1), "room for {room} bytes: {said}");
+        assert!(said.starts_with("pinion: ") && said.lines().count() == 1, "{said:?}");
+        assert!(said.contains("File too large"), "{said:?}");
+        assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
+        // Nor is there what the one before has left, which was killed.
+        assert_eq!(drafts(folder.path()), 0, "litter beside the site and the archive");
+
+        let killed = build_with_room(&folder, room, false);
+        assert_eq!(killed.status.code(), None, "ended by a signal");
+        assert!(fs::read(folder.join("site.pinion")).expect("a file") == old);
+        assert_eq!(names(&folder), ["site", "site.pinion"]);
+        assert!(drafts(folder.path()) > 0, "it was killed while it wrote");
+    }
+    assert!(build_with_room(&folder, bytes, true).status.success(), "it fits exactly");
+    assert_eq!(drafts(folder.path()), 0);
+    assert_eq!(run(&["verify".as_ref(), folder.join("site.pinion").as_os_str()]).code, Some(0));
+}
+
+/// How many drafts builds that were killed have left in a folder, hidden: of the archive and of its
+/// fingerprints.
+fn drafts(folder: &Path) -> usize {
+    let is_draft = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        name.starts_with(b".site.pinion.") && name.ends_with(b".tmp")
+    };
+    fs::read_dir(folder).expect("the folder").flatten().filter(is_draft).count()
+}
+
+/// The summary of a build of `site` below `folder`.
+fn told(folder: &Folder, flags: &[&str]) -> serde_json::Value {
+    let mut command = Command::new(pinion());
+    command.args(["build", "site", "-o", "site.pinion", "--json"]).args(flags);
+    let ended = output(command.current_dir(folder.path()));
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    serde_json::from_slice(&ended.stdout).expect("JSON")
+}
+
+/// Sets the times of all files back; when their status changed cannot be set, so it is waited for.
+fn settle(folder: &Folder) {
+    touch(&folder.join("site"), SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800));
+    thread::sleep(Duration::from_secs(4));
+}
+
+#[test]
+fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
+    const KILLS: u32 = 30;
+    let folder = Folder::new("shared");
+    write_site(&folder, "site", "first");
+    settle(&folder);
+    told(&folder, &[]);
+    let second = told(&folder, &[]);
+    assert_eq!(second["unread_files"], second["files"], "{second}");
+    for kill in 0..KILLS {
+        folder.write("site/changing.html", format!("<p>edition {kill}</p>").repeat(50));
+        let builds: Vec<_> = (0..3)
+            .map(|_| {
+                let mut command = Command::new(pinion());
+                command.args(["build", "site", "-o", "site.pinion"]).stderr(Stdio::null());
+                command.current_dir(folder.path()).spawn().expect("pinion starts")
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(u64::from(kill) * 2));
+        for (number, mut build) in builds.into_iter().enumerate() {
+            if number < 2 {
+                build.kill().expect("killed, or ended before");
+            }
+            let ended = build.wait().expect("its end");
+            assert!(number < 2 || ended.success(), "kill {kill}: it fails for the others");
+        }
+    }
+    // The last edition may be older by now than what counts as changed just now, and known then.
+    folder.write("site/changing.html", "another one");
+    let last = told(&folder, &[]);
+    assert_eq!(drafts(folder.path()), 0);
+    let anew = told(&folder, &["--no-reuse"]);
+    assert_eq!(last["digest"], anew["digest"]);
+    // The kills have cost nothing: all but what changes was known.
+    assert_eq!(last["unread_files"], second["files"], "{last}");
+}
+
+/// Builds `site` onto a file system with so much room; gives the exit status, what was said, and
+/// the names that are there afterwards.
+fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<String>) {
+    const SCRIPT: &str = "mount -t tmpfs -o size=$1 none out || exit 9; \
+        \"$0\" build site -o out/site.pinion; echo $?; ls -A out";
+    let mut unshare = program("unshare", "util-linux");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT]);
+    unshare.arg(pinion()).arg(bytes.to_string()).current_dir(folder.path());
+    let ended = output(&mut unshare);
+    let said = String::from_utf8(ended.stderr).expect("text");
+    let listed = String::from_utf8(ended.stdout).expect("text");
+    let mut lines = listed.lines().map(str::to_owned);
+    let status = lines.next().and_then(|status| status.parse().ok());
+    (status.unwrap_or_else(|| panic!("{said}")), said, lines.collect())
+}
+
+/// The archive does not fit, or it fits alone, or its fingerprints fit too.
+#[test]
+fn a_disk_that_is_all_but_full() {
+    const PAGE_BYTES: usize = 4096;
+    let folder = Folder::new("nearly-full");
+    for number in 0..200 {
+        folder.write(format!("site/a/long/way/down/to/page{number}.html"), "x".repeat(number));
+    }
+    fs::create_dir(folder.join("out")).expect("made");
+    settle(&folder);
+    told(&folder, &[]);
+    let pages = fs::read(folder.join("site.pinion")).expect("the archive").len() / PAGE_BYTES;
+    let mut seen = [0; 3];
+    for spare in 0..16 {
+        let (status, said, names) = build_on_small_disk(&folder, (pages + spare) * PAGE_BYTES);
+        let warned = said.contains("file of fingerprints");
+        match (status, names.as_slice()) {
+            (1, []) => {
+                assert!(said.contains("No space left on device"), "{said}");
+                seen[0] += 1;
+            }
+            (0, [archive]) if archive == "site.pinion" && warned => seen[1] += 1,
+            (0, [_, _]) if !warned => seen[2] += 1,
+            other => panic!("{spare} pages to spare: {other:?}, {said}"),
+        }
+    }
+    assert!(seen.iter().all(|&times| times > 0), "{seen:?}");
+}
+
+/// The archive that this command line makes of `site` below `folder`.
+fn archive_of(folder: &Path, before: &[&str], flags: &[&str], epoch: Option<&str>) -> Vec<u8> {
+    let out = Folder::new("out");
+    let pinion = pinion().to_str().expect("a path in UTF-8");
+    let words: Vec<&str> = before.iter().copied().chain([pinion, "build"]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(folder.join("site")).arg("-o").arg(out.join("a")).args(flags);
+    // The clock's zone and the language are none of the archive's business.
+    command.env("TZ", format!("Zone{}", flags.len())).env("LC_ALL", "de_DE.UTF-8");
+    match epoch {
+        Some(epoch) => command.env("SOURCE_DATE_EPOCH", epoch),
+        None => command.env_remove("SOURCE_DATE_EPOCH"),
+    };
+    let ended = output(&mut command);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    fs::read(out.join("a")).expect("the archive")
+}
+
+/// Sets the modification time of every file below `folder`.
+fn touch(folder: &Path, time: SystemTime) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.path() {
+            path if path.is_dir() => touch(&path, time),
+            path => File::options()
+                .write(true)
+                .open(path)
+                .expect("a file")
+                .set_modified(time)
+                .expect("a time"),
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    let (one, other) = (Folder::new("one"), Folder::new("another-place"));
+    for folder in [&one, &other] {
+        write_site(folder, "site", "first");
+        touch(&folder.join("site"), time);
+    }
+    let archive = archive_of(one.path(), &[], &[], None);
+    for (what, again) in [
+        ("again", archive_of(one.path(), &[], &[], None)),
+        ("elsewhere", archive_of(other.path(), &[], &[], None)),
+        ("one worker", archive_of(one.path(), &[], &["-j", "1"], None)),
+        ("seven workers", archive_of(one.path(), &[], &["-j", "7"], None)),
+        ("one core", archive_of(other.path(), &["taskset", "-c", "0"], &[], None)),
+        ("a later epoch", archive_of(one.path(), &[], &[], Some("1600000000"))),
+    ] {
+        assert!(again == archive, "other bytes: {what}");
+    }
+
+    // The epoch caps times, so touched files make no difference any more.
+    let capped = archive_of(one.path(), &[], &[], Some("1400000000"));
+    touch(&other.join("site"), time + Duration::from_secs(1000));
+    assert!(archive_of(other.path(), &[], &[], Some("1400000000")) == capped);
+    assert!(archive_of(other.path(), &[], &[], None) != archive, "times are input");
+    assert!(capped != archive, "the epoch is input");
+}

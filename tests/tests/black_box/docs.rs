@@ -1,0 +1,392 @@
+//! Every command of the README, of the other documents and of the example site is tried out, in the
+//! order in which a reader meets it.
+
+mod known;
+mod outputs;
+mod pages;
+
+use known::{
+    PROFILED, are_built, builds_an_image, has_flags, is_build, is_chore, is_for_the_unit,
+    is_package_of_ours, measures, runs_an_image,
+};
+use outputs::{Part, Shown, parts};
+use pages::all_answer;
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::blocks::{CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words};
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::request::Request;
+use pinion_tests::script::script;
+use pinion_tests::server::{Server, Start, build};
+use pinion_tests::tls::Pair;
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn every_command_of_the_documents_works() {
+    let (mut tried, mut asked, mut compared) = (0, 0, 0);
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        let parts = match path.extension().is_some_and(|extension| extension == "html") {
+            true => vec![Part { commands: shown_commands(&text), shown: None }],
+            false => parts(&text),
+        };
+        let mut reader = Reader::of(&path);
+        for Part { commands, shown } in &parts {
+            commands.iter().for_each(|command| reader.follows(command));
+            tried += commands.len();
+            if let Some(shown) = shown {
+                reader.compares(shown);
+                compared += 1;
+            }
+        }
+        reader.leaves();
+        asked += reader.pages;
+    }
+    assert!(tried >= 15, "only {tried} commands found: are they still marked as such?");
+    assert!(asked >= 25, "only {asked} answers of pages: are their files still named?");
+    assert!(compared >= 5, "only {compared} outputs: do they still stand behind their commands?");
+}
+
+#[test]
+fn every_command_in_running_text_exists() {
+    let mut found = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        let codes = text.split('`').skip(1).step_by(2).map(words);
+        for words in codes.filter(|words| words.len() > 1) {
+            let own: Vec<&str> = words.iter().map(String::as_str).collect();
+            match own.as_slice() {
+                ["pinion", verb, rest @ ..] => has_flags(&path, verb, rest),
+                ["cargo", "xtask", chore @ ..] => is_chore(&path, chore),
+                _ => continue,
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 0, "no command in running text");
+}
+
+/// The README and its like, `docs/`, and the pages of the example site.
+fn documents() -> Vec<PathBuf> {
+    let root = source_root();
+    let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name));
+    let mut documents = top.to_vec();
+    for folder in ["docs", "examples/site"] {
+        let mut below = Vec::new();
+        collect(&root.join(folder), &mut below);
+        below.sort();
+        documents.extend(below);
+    }
+    documents
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "html")
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
+/// all of them speak of, `old.cdb`, an archive of kawipiko, and rules beside the folder.
+struct Reader {
+    document: PathBuf,
+    folder: Folder,
+    /// The server that was started last.
+    server: Option<Server>,
+    /// Folders that the document has written files of.
+    sites: BTreeSet<String>,
+    /// How many answers of their pages and routes were asked for.
+    pages: usize,
+    /// What curl has got, one entry for each command.
+    answers: Vec<Vec<u8>>,
+}
+
+impl Reader {
+    fn of(document: &Path) -> Reader {
+        let folder = Folder::new("docs");
+        for copy in ["public", "examples/site"] {
+            copy_folder(&source_root().join("examples/site"), &folder.join(copy));
+        }
+        let old = source_root().join("crates/kawipiko/tests/archives/made/site-gzip.cdb");
+        fs::copy(old, folder.join("old.cdb")).expect("a copy");
+        folder.write("our-redirects", "/old /new\n");
+        folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
+        build(&folder.join("public"), &folder.join("site.pinion"), &[]);
+        Reader {
+            document: document.to_owned(),
+            folder,
+            server: None,
+            sites: BTreeSet::new(),
+            pages: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    fn follows(&mut self, command: &str) {
+        match command.split_once(" = ") {
+            Some((CONFIGURATION, text)) => self.configures(text),
+            Some((SCRIPT, text)) => self.writes_a_script(text),
+            Some((FILE, named)) => self.writes_a_file(named),
+            _ => self.tries(command),
+        }
+    }
+
+    /// The document says what the last commands have got.
+    fn compares(&self, shown: &Shown) {
+        let got = self.answers[self.answers.len() - shown.answers..].concat();
+        let got = String::from_utf8(got).expect("an answer that is shown is text");
+        // Nobody sees how many ends the last line has.
+        assert_eq!(got.trim_end_matches('\n'), shown.text, "{}", self.document.display());
+    }
+
+    /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
+    /// system's own folders is beside it here.
+    fn configures(&self, text: &str) {
+        let text = &text.replace("\"/", &format!("\"{}/", self.folder.path().display()));
+        let paths = text.lines().filter_map(|line| line.strip_prefix("path = \""));
+        for path in paths.map(|rest| rest.trim_end_matches('"')) {
+            let target = self.folder.join(path);
+            match path.ends_with(".pinion") {
+                _ if target.exists() => {}
+                true => drop(fs::copy(self.folder.join("site.pinion"), target).expect("a copy")),
+                false => copy_folder(&self.folder.join("public"), &target),
+            }
+        }
+        self.certifies(text);
+        // A log is written into a folder that is there.
+        let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
+        for path in logs.map(|rest| self.folder.join(rest.trim_end_matches('"'))) {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is there");
+        }
+        self.folder.write("pinion.toml", text);
+        let mut check = Command::new(pinion());
+        stdout(check.arg("check").current_dir(self.folder.path()));
+    }
+
+    /// Writes the file, has it checked and started, and asks all that it answers.
+    fn writes_a_script(&self, text: &str) {
+        self.folder.write(SCRIPT, text);
+        stdout(Command::new(pinion()).args(["check", SCRIPT]).current_dir(self.folder.path()));
+        let (folder, path) = script(text);
+        folder.write("shown/some", "some\n");
+        folder.write(format!("data/{SAMPLE}.txt"), "some\n");
+        let mut routes = routes(text);
+        let mut site = path;
+        if routes.is_empty() {
+            // It is about pages: it stands around one.
+            site = folder.join("site");
+            folder.write("site/main.lua", text);
+            folder.write("site/index.dyn.html", "<p>#[[1 + 1]]</p>\n");
+            routes.push(("GET".to_owned(), "/".to_owned()));
+        }
+        let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro";
+        let start = Start::site(&site).working_in(folder.path());
+        let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
+        for (method, path) in &routes {
+            eprintln!("{}: {method} {path}", self.document.display());
+            let answer = server.exchange(&filled_in(method, path));
+            let is_well = (200..400).contains(&answer.status);
+            assert!(is_well, "{method} {path}: {}", answer.status);
+        }
+        // Work that was spawned may end behind the answers.
+        let said = server.last_words();
+        assert!(!said.iter().any(|line| is_error(line)), "{}", said.join("\n"));
+    }
+
+    /// Writes a file of a site; a server that watches it takes it up. What the site has by then
+    /// answers, whether the document asks or not.
+    fn writes_a_file(&mut self, named: &str) {
+        let (path, text) = named.split_once('\n').expect("a path");
+        eprintln!("{}: {path}", self.document.display());
+        let site = path.split('/').next().expect("a folder");
+        let watching = self.server.as_ref().filter(|_| self.sites.contains(site));
+        let from = watching.map_or(0, |server| server.lines().len());
+        let file = self.folder.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+        // By a rename, as editors do: nobody sees half of it.
+        self.folder.write("written", format!("{text}\n"));
+        fs::rename(self.folder.join("written"), file).expect("renamed");
+        self.sites.insert(site.to_owned());
+        stdout(Command::new(pinion()).args(["check", site]).current_dir(self.folder.path()));
+        if let Some(server) = watching {
+            server.wait_for_line(from, |line| line.starts_with("reloaded "));
+        }
+        let site = self.folder.join(site);
+        // A module waits for what is going to load it.
+        let is_module = path.ends_with(".lua") && !path.ends_with("/main.lua");
+        if site.is_dir() && !is_module {
+            self.pages += all_answer(&self.document, &site);
+        }
+    }
+
+    /// Puts a certificate and a key where a configuration or a command names them.
+    fn certifies(&self, text: &str) {
+        let file = |end: &str| self.folder.join(format!("made.{end}"));
+        let mut pair = Pair { cert: file("crt"), key: file("key") };
+        if !pair.cert.exists() {
+            pair = Pair::new(&self.folder, "made", &["example.org"]);
+        }
+        for (key, made) in [("cert", &pair.cert), ("key", &pair.key), ("client-ca", &pair.cert)] {
+            let head = format!("{key} = \"");
+            for file in text.lines().filter_map(|line| line.strip_prefix(&head)) {
+                let file = self.folder.join(file.trim_end_matches('"'));
+                fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+                fs::copy(made, file).expect("a copy");
+            }
+        }
+    }
+
+    fn tries(&mut self, command: &str) {
+        eprintln!("{}: {command}", self.document.display());
+        let words = words(command);
+        let own: Vec<&str> = words.iter().map(String::as_str).collect();
+        match own.as_slice() {
+            ["pinion", "serve", rest @ ..]
+            | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
+            // Another machine is not at hand: tests/tests/black_box/ssh.rs has one.
+            ["pinion", verb, rest @ ..] if rest.iter().any(|word| word.starts_with("ssh://")) => {
+                has_flags(&self.document, verb, rest);
+            }
+            ["pinion", rest @ ..] | ["cargo", "run", "--release", "--", rest @ ..] => {
+                stdout(Command::new(pinion()).args(rest).current_dir(self.folder.path()));
+            }
+            // The test that runs this very moment, and what would take as long.
+            ["cargo", "xtask", chore @ ..] => is_chore(&self.document, chore),
+            ["cargo", "build" | "test", rest @ ..] => is_build(&self.document, rest),
+            [setting, rest @ ..] if setting.starts_with("PINION_") => self.tries(&rest.join(" ")),
+            [tool, rest @ ..] if measures(tool) => are_built(&self.document, rest),
+            [program, ..] if program.starts_with(PROFILED) => {
+                are_built(&self.document, &own);
+            }
+            ["curl", rest @ ..] => self.asks(rest),
+            ["mkdir", folders @ ..] => folders.iter().for_each(|folder| {
+                fs::create_dir(self.folder.join(folder)).expect("a new folder");
+            }),
+            ["sudo", ..] => self.tries(command.trim_start_matches("sudo ")),
+            ["tar", rest @ ..] => is_package_of_ours(&self.document, rest),
+            ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
+            ["journalctl", "--unit", "pinion"] => {}
+            ["podman", "build", rest @ ..] => builds_an_image(&self.document, rest),
+            ["podman", "run", rest @ ..] => runs_an_image(&self.document, rest),
+            ["kill", "-HUP", "$(pidof pinion)"] => self.reloads(),
+            _ => panic!("{}: nobody knows how to try `{command}`", self.document.display()),
+        }
+    }
+
+    /// Where it listens is changed: no port of a machine is a test's to take.
+    fn serves(&mut self, arguments: &[&str]) {
+        self.leaves();
+        let mut kept = Vec::new();
+        let (words, mut arguments) = (arguments, arguments.iter());
+        while let Some(argument) = arguments.next() {
+            if *argument == "--tls" {
+                let address = arguments.next().expect("an address behind --tls");
+                assert!([":443", "8443"].contains(address), "{}", self.document.display());
+                kept.extend(["--tls", "127.0.0.1:0"]);
+                if !words.contains(&"--cert") {
+                    kept.extend(["--state", "state"]);
+                }
+                continue;
+            }
+            if let ("--cert" | "--key", Some(file)) = (*argument, arguments.as_slice().first()) {
+                self.certifies(&format!("{} = \"{file}\"", argument.trim_start_matches('-')));
+            }
+            if *argument != "--listen" {
+                kept.push(*argument);
+                continue;
+            }
+            let address = arguments.next().expect("an address behind --listen");
+            match address.starts_with("unix:") {
+                true => kept.extend([argument, address]),
+                false => assert_eq!(*address, ":8080", "{}", self.document.display()),
+            }
+        }
+        if words.contains(&"--watch") && !words.contains(&"--workers") {
+            // Workers take up a change in turns, and readers are slower than that.
+            kept.extend(["--workers", "1"]);
+        }
+        let server = Start::serve(&kept).working_in(self.folder.path()).start();
+        // The folder itself, or the archive of it.
+        let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
+        if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
+            let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
+            assert_eq!(server.get("/").body, page);
+        }
+        self.server = Some(server);
+    }
+
+    fn asks(&mut self, arguments: &[&str]) {
+        let server = self.server.as_ref().expect("a document starts a server before it asks one");
+        let address = server.address().to_string();
+        let own = |argument: &&str| {
+            if argument.starts_with("https://") {
+                return argument.replace("localhost:8443", &server.address_of("https").to_string());
+            }
+            argument.replace("localhost:8080", &address).replace("127.0.0.1:8080", &address)
+        };
+        let mut curl = program("curl", "curl");
+        curl.args(["--fail", "--silent", "--show-error"]).args(arguments.iter().map(own));
+        self.answers.push(stdout(curl.current_dir(self.folder.path())));
+    }
+
+    /// With a server of its own where the document takes one for granted.
+    fn reloads(&mut self) {
+        if self.server.is_none() {
+            self.serves(&["site.pinion"]);
+        }
+        let server = self.server.as_ref().expect("it runs");
+        let lines = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+    }
+
+    fn leaves(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+/// A request with all that the scripts of documents ask for: a password of theirs, and a form with
+/// a file in it.
+fn filled_in(method: &str, path: &str) -> Request {
+    const PART: &str = "--part\r\nContent-Disposition: form-data; name=";
+    let request = Request::new(method, path).field("Authorization", "Bearer secret");
+    if method != "POST" {
+        return request;
+    }
+    let form = format!(
+        "{PART}\"name\"\r\n\r\nyou\r\n{PART}\"password\"\r\n\r\nopen sesame\r\n\
+         {PART}\"photo\"; filename=\"a.png\"\r\n\r\nPNG\r\n--part--\r\n"
+    );
+    let mark = "multipart/form-data; boundary=part";
+    request.field("Content-Type", mark).body(form.as_bytes())
+}
+
+/// Whether a line of stderr is about something that has failed, of a script or else. What scripts
+/// write themselves has no name behind it.
+fn is_error(line: &str) -> bool {
+    let is_ours = line.starts_with("pinion: ") && !line.starts_with("pinion: lua: ");
+    is_ours || line.contains(" (id ")
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let target = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy_folder(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).expect("a copy")),
+        }
+    }
+}

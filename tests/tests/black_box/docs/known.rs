@@ -1,0 +1,160 @@
+//! What documents name and nobody runs here: flags, chores, packages, units and images. It is
+//! looked up instead.
+
+use pinion_tests::binary::source_root;
+use pinion_tests::server::run;
+use std::fs;
+use std::path::Path;
+
+/// The help of the verb knows every flag.
+#[track_caller]
+pub(crate) fn has_flags(document: &Path, verb: &str, rest: &[&str]) {
+    let help = run(&[verb, "--help"]);
+    assert_eq!(help.code, Some(0), "{}: pinion {verb}", document.display());
+    // Behind a bar stands another program.
+    let own = rest.iter().take_while(|word| **word != "|");
+    for flag in own.filter(|word| word.starts_with('-')) {
+        let is_listed = help.stdout.split([' ', ',', '\n', '[']).any(|word| word == *flag);
+        assert!(is_listed, "{}: pinion {verb} {flag}", document.display());
+    }
+}
+
+/// Tools that measure. They run for minutes, and not every machine lets them: what they are pointed
+/// at must exist.
+pub(crate) fn measures(program: &str) -> bool {
+    ["callgrind_annotate", "perf", "taskset", "valgrind"].contains(&program)
+}
+
+/// Where programs lie that were built to be measured.
+pub(crate) const PROFILED: &str = "target/profiling/";
+
+/// It is one that `cargo xtask dist` makes; tests/tests/black_box/packages.rs unpacks them.
+#[track_caller]
+pub(crate) fn is_package_of_ours(document: &Path, words: &[&str]) {
+    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
+    let version = workspace.lines().find_map(|line| line.strip_prefix("version = "));
+    let version = version.expect("a version").trim_matches('"');
+    for package in words.iter().filter(|word| word.ends_with(".tar.gz")) {
+        let name = package.strip_prefix("target/dist/pinion-").unwrap_or(package);
+        let rest = name.strip_prefix(version);
+        let is_made = ["-x86_64-linux.tar.gz", "-x86_64-linux-static.tar.gz"].map(Some);
+        assert!(is_made.contains(&rest), "{}: {package}", document.display());
+    }
+    assert!(words.contains(&"--strip-components=1"), "{}: {words:?}", document.display());
+}
+
+/// The unit has what the verb needs.
+#[track_caller]
+pub(crate) fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {
+    let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
+    let needs = match verb {
+        "enable" => "\nWantedBy=",
+        "reload" => "\nExecReload=",
+        "restart" | "start" | "status" | "stop" => "\nExecStart=",
+        _ => panic!("{}: systemctl {verb}", document.display()),
+    };
+    assert!(unit.contains(needs), "{}: systemctl {verb}", document.display());
+    let units = rest.iter().filter(|word| !word.starts_with('-'));
+    assert_eq!(units.collect::<Vec<_>>(), [&"pinion"], "{}", document.display());
+}
+
+/// The name that documents give to the image of `packaging/Containerfile`.
+const IMAGE: &str = "site";
+
+/// What it is built from is there; tests/tests/black_box/packaging.rs does what the file says.
+#[track_caller]
+pub(crate) fn builds_an_image(document: &Path, words: &[&str]) {
+    for pair in words.windows(2) {
+        match pair {
+            ["--file", file] => {
+                assert!(source_root().join(file).is_file(), "{}: {file}", document.display());
+            }
+            ["--build-arg", setting] => {
+                let (name, site) = setting.split_once('=').expect("a value");
+                assert_eq!(name, "SITE", "{}", document.display());
+                assert!(source_root().join(site).is_dir(), "{}: {site}", document.display());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What stands behind the image is a command line of ours.
+#[track_caller]
+pub(crate) fn runs_an_image(document: &Path, words: &[&str]) {
+    let at = words.iter().position(|word| *word == IMAGE);
+    let at = at.unwrap_or_else(|| panic!("{}: which image?", document.display()));
+    if let Some((verb, rest)) = words[at + 1..].split_first() {
+        has_flags(document, verb, rest);
+    }
+}
+
+/// Every program of ours among the words is a package of the workspace.
+#[track_caller]
+pub(crate) fn are_built(document: &Path, words: &[&str]) {
+    for name in words.iter().filter_map(|word| word.strip_prefix(PROFILED)) {
+        assert!(is_package(name), "{}: {PROFILED}{name}", document.display());
+    }
+}
+
+/// The packages and the profile exist.
+#[track_caller]
+pub(crate) fn is_build(document: &Path, words: &[&str]) {
+    let workspace = fs::read_to_string(source_root().join("Cargo.toml")).expect("the workspace");
+    for pair in words.windows(2) {
+        let exists = match pair {
+            ["-p" | "--package", name] => is_package(name),
+            ["--profile", name] => workspace.contains(&format!("[profile.{name}]")),
+            ["--test", name] => is_test(name),
+            _ => true,
+        };
+        assert!(exists, "{}: cargo … {}", document.display(), words.join(" "));
+    }
+}
+
+/// Whether some crate has tests of that name.
+fn is_test(name: &str) -> bool {
+    let crates = fs::read_dir(source_root().join("crates")).expect("the crates");
+    crates.filter_map(Result::ok).any(|entry| {
+        let tests = entry.path().join("tests");
+        tests.join(name).join("main.rs").exists() || tests.join(format!("{name}.rs")).exists()
+    })
+}
+
+fn is_package(name: &str) -> bool {
+    let lock = fs::read_to_string(source_root().join("Cargo.lock")).expect("the lock file");
+    lock.contains(&format!("name = \"{name}\"\nversion"))
+}
+
+/// `cargo xtask help` lists it, and the chores read every flag; words in capitals stand for
+/// something else.
+#[track_caller]
+pub(crate) fn is_chore(document: &Path, words: &[&str]) {
+    let sources = chores();
+    let (chore, rest) = words.split_first().expect("a chore");
+    let is_known =
+        |line: &str| line.trim_start_matches('"').starts_with(&format!("cargo xtask {chore} "));
+    let is_read = |flag: &&&str| sources.contains(&format!("\"{flag}\""));
+    let unknown = rest.iter().filter(|word| word.starts_with('-')).find(|flag| !is_read(flag));
+    assert!(
+        sources.lines().any(is_known) && unknown.is_none(),
+        "{}: cargo xtask {}: {unknown:?}",
+        document.display(),
+        words.join(" ")
+    );
+}
+
+/// The sources of `cargo xtask`, one behind the other.
+fn chores() -> String {
+    let mut folders = vec![source_root().join("xtask/src")];
+    let mut sources = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => sources += &fs::read_to_string(entry.path()).expect("a source file"),
+            }
+        }
+    }
+    sources
+}

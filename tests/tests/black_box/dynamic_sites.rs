@@ -1,0 +1,374 @@
+//! Dynamic sites: a folder with code in it, and the archive of it, are served alike; nobody is ever
+//! sent the code; and a change with a mistake in it changes nothing.
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::{PATIENCE, wait_for};
+use std::path::Path;
+
+const MAIN: &str = "-- SOURCE\npinion.get(\"/hello\", function() return \"hello\" end)\n";
+
+/// Everything in [`files`] that is never published, by the path a client might try.
+const CODE: [&str; 7] = [
+    "/main.lua",
+    "//main.lua",
+    "/lib/db.lua",
+    "/main.lua.bak",
+    "/about.dyn.html",
+    "/a.priv.html",
+    "/i.old/x.html",
+];
+
+/// A dynamic site, its content below `content`.
+fn files(content: &str) -> Folder {
+    let folder = Folder::with("dynamic", [("main.lua", MAIN), ("lib/db.lua", "-- SOURCE")]);
+    for (name, text) in [
+        ("about.dyn.html", "<p>SOURCE<?include foot.html ?>"),
+        ("a.priv.html", "SOURCE"),
+        ("foot.html", "the foot"),
+        ("i.old/x.html", "SOURCE"),
+        ("main.lua.bak", "SOURCE"),
+        ("page.html", "a page"),
+        ("_redirects", "/steal /main.lua 200\n/steals/* /:splat 200\n"),
+    ] {
+        folder.write(Path::new(content).join(name), text);
+    }
+    folder
+}
+
+#[track_caller]
+fn is_served(server: &Server) {
+    let hello = server.get("/hello");
+    assert_eq!((hello.status, hello.body.as_slice()), (200, &b"hello"[..]));
+    assert_eq!(server.get("/page").body, b"a page");
+    assert_eq!(server.get("/foot.html").body, b"the foot", "published, although it is included");
+    let led = CODE.map(|path| format!("/steals{path}"));
+    let more = ["/main", "/about.dyn", "/a.priv", "/steal", "/public_html/page.html", "/lib/"];
+    for path in CODE.iter().copied().chain(led.iter().map(String::as_str)).chain(more) {
+        for accepted in ["identity", "gzip, br, zstd"] {
+            let request = Request::get(path).field("Accept-Encoding", accepted);
+            let response = server.exchange(&request);
+            assert_eq!(response.status, 404, "{path}");
+            assert!(!response.body.escape_ascii().to_string().contains("SOURCE"), "{path}");
+        }
+    }
+    let list = server.exchange(&Request::get("/").field("Accept", "application/json"));
+    let text = String::from_utf8(list.body).expect("JSON");
+    assert!(text.contains("page.html"), "{text}");
+    for hidden in ["lua", "dyn", "priv", "i.old", "lib", "public_html"] {
+        assert!(!text.contains(hidden), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_main_script() {
+    let site = files("");
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
+}
+
+#[test]
+fn a_folder_with_a_folder_for_the_content() {
+    let site = files("public_html");
+    Matrix::of(site.path()).build(&["--listing"]).run(is_served);
+}
+
+#[test]
+fn what_nobody_has_is_answered_by_the_page_of_the_site() {
+    let site = files("public_html");
+    let small = "<p>nothing here</p>";
+    // As large as what leaves as a file.
+    let large = "what is not here is somewhere else\n".repeat(1 << 14);
+    site.write("public_html/404.html", small);
+    site.write("public_html/docs/404.html", &large);
+    site.write("public_html/gone.html", "gone");
+    site.write("public_html/_redirects", "/old/* /gone.html 404\n");
+    Matrix::of(site.path()).run(|server| {
+        for (path, page) in [("/none", small), ("/docs/none", &*large), ("/old/x", "gone")] {
+            let answer = server.get(path);
+            assert_eq!((answer.status, answer.text()), (404, page), "{path}");
+            let head = server.exchange(&Request::new("HEAD", path));
+            let bytes = page.len().to_string();
+            assert_eq!((head.status, head.body.len()), (404, 0), "{path}");
+            assert_eq!(head.field("Content-Length"), Some(&*bytes), "{path}");
+            let packed = server.exchange(&Request::get(path).field("Accept-Encoding", "gzip"));
+            assert_eq!(packed.status, 404, "{path}");
+            assert_eq!(server.exchange(&Request::new("OPTIONS", path)).status, 404, "{path}");
+        }
+        assert_eq!(server.get("/hello").body, b"hello");
+    });
+}
+
+#[test]
+fn an_archive_of_any_name_becomes_the_folder_again() {
+    let (site, folder) = (files("public_html"), Folder::new("archives"));
+    let (one, two) = (folder.join("site.pin"), folder.join("again"));
+    build(site.path(), &one, &["--listing"]);
+    let server = Start::site(&one).start();
+    is_served(&server);
+    server.stop();
+    let text = |path: &Path| path.display().to_string();
+    let out = folder.join("out");
+    assert_eq!(run(&["verify", &text(&one)]).code, Some(0));
+    let extracted = run(&["extract", &text(&one), "-o", &text(&out)]);
+    assert_eq!(extracted.code, Some(0), "{}", extracted.stderr);
+    assert_eq!(std::fs::read_to_string(out.join("main.lua")).expect("extracted"), MAIN);
+    build(&out, &two, &["--listing"]);
+    let same = run(&["diff", "--exit-code", &text(&one), &text(&two)]);
+    assert_eq!(same.code, Some(0), "{}", same.stdout);
+}
+
+#[test]
+fn what_is_code_can_be_looked_at() {
+    let (site, folder) = (files(""), Folder::new("looked-at"));
+    let (one, two) = (folder.join("one.pinion"), folder.join("two.pinion"));
+    let text = |path: &Path| path.display().to_string();
+    build(site.path(), &one, &[]);
+    let list = run(&["ls", &text(&one)]).stdout;
+    for (kind, path) in [
+        ("script", "/main.lua"),
+        ("page", "/about.dyn.html"),
+        ("private", "/a.priv.html"),
+        ("included", "/foot.html"),
+    ] {
+        let is_it = |line: &&str| line.contains(kind) && line.ends_with(path);
+        assert!(list.lines().any(|line| is_it(&line)), "{path}: {list}");
+    }
+    assert!(run(&["inspect", &text(&one)]).stdout.contains("5 files"));
+    site.write("main.lua", "-- other");
+    build(site.path(), &two, &[]);
+    let diff = run(&["diff", &text(&one), &text(&two)]).stdout;
+    assert!(diff.contains("~ code /main.lua") && !diff.contains("lib/db.lua"), "{diff}");
+}
+
+#[test]
+fn a_mistake_ends_the_start_and_is_told() {
+    for (name, content, place) in [
+        ("main.lua", "local x\nif x\n", "main.lua:"),
+        ("main.lua", "local x = nil\nx()\n", "main.lua:2:"),
+        ("about.dyn.html", "fine\n<?lu if ?>\n", "about.dyn.html:2:"),
+        // Nothing requires it before a request does.
+        ("lib/db.lua", "local x = 1\nx = = 2\n", "lib/db.lua:2:"),
+    ] {
+        let site = files("");
+        site.write(name, content);
+        let path = site.path().display().to_string();
+        let ended = run(&["serve", &path, "--listen", "127.0.0.1:0"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains(place), "{}", ended.stderr);
+        let checked = run(&["check", &path]);
+        assert_eq!(checked.code, Some(2));
+        assert!(checked.stdout.contains(place), "{}", checked.stdout);
+    }
+    let checked = run(&["check", &files("").path().display().to_string()]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stdout);
+}
+
+#[test]
+fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
+    let site = files("");
+    let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
+    assert_eq!(server.get("/hello").body, b"hello");
+    let said = |text: &str| {
+        let what = format!("/hello says {text:?} within {PATIENCE:?}");
+        let is_it = || (server.get("/hello").body == text.as_bytes()).then_some(());
+        wait_for(&what, is_it);
+    };
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
+    said("two");
+    for (name, mistake, place) in [
+        ("lib/db.lua", "x = = 2", "lib/db.lua:1:"),
+        ("main.lua", "if if if", "main.lua:1"),
+        ("about.dyn.html", "<?lu if ?>", "about.dyn.html:1:"),
+    ] {
+        let lines = server.lines().len();
+        site.write(name, mistake);
+        server.wait_for_line(lines, |line| line.contains(place));
+        assert_eq!(server.get("/hello").body, b"two", "the one before stays");
+        assert_eq!(server.get("/page").body, b"a page");
+    }
+    site.write("lib/db.lua", "fine = true");
+    site.write("about.dyn.html", "fine");
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"three\""));
+    said("three");
+    // Without code the site would be static: that takes a restart.
+    let lines = server.lines().len();
+    for name in ["main.lua", "about.dyn.html"] {
+        std::fs::remove_file(site.join(name)).expect("removed");
+    }
+    server.wait_for_line(lines, |line| line.contains("restart the server"));
+    assert_eq!(server.get("/hello").body, b"three", "the one before stays");
+    assert_eq!(server.get("/page").body, b"a page");
+    site.write("main.lua", MAIN.replace("return \"hello\"", "return \"four\""));
+    said("four");
+    server.stop();
+}
+
+/// What a script has put around pages is not gone for as long as an editor or a deployment takes.
+#[test]
+fn a_site_does_not_lose_its_main_script() {
+    const GUARD: &str = "pinion.use(function(_, res) res:status(401) return 'no' end)";
+    for beside in ["", "public_html/"] {
+        let site = Folder::with("guarded", [("main.lua", GUARD)]);
+        site.write(format!("{beside}page.dyn.html"), "a page");
+        if !beside.is_empty() {
+            // The second one, which never runs.
+            site.write("public_html/main.lua", "pinion.log('inner')");
+        }
+        let server = Start::site(site.path()).flags(&["--watch"]).start();
+        for take in [true, false] {
+            let lines = server.lines().len();
+            match take {
+                true => std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved"),
+                false => site.write("main.lua", "\n"),
+            }
+            server.wait_for_line(lines, |line| {
+                line.contains("main.lua is gone from where it lay, or empty")
+            });
+            assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");
+            let lines = server.lines().len();
+            site.write("main.lua", GUARD);
+            server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+            assert_eq!(server.get("/page").status, 401);
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
+    let site = files("public_html");
+    site.write("conf/db.txt", "SOURCE");
+    // A page alone makes a dynamic site too.
+    std::fs::remove_file(site.join("public_html/about.dyn.html")).expect("removed");
+    let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
+    for (from, to) in [("public_html", "away"), ("main.lua", "away.lua")] {
+        let lines = server.lines().len();
+        std::fs::rename(site.join(from), site.join(to)).expect("moved");
+        server.wait_for_line(lines, |line| line.contains("put it back"));
+        for path in ["/conf/db.txt", "/away/page.html", "/public_html/page.html"] {
+            assert_eq!(server.get(path).status, 404, "{path}");
+        }
+        assert_eq!(server.get("/page").body, b"a page", "the one before stays");
+        std::fs::rename(site.join(to), site.join(from)).expect("moved back");
+        server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+        assert_eq!(server.get("/page").body, b"a page");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_content_folder_that_cannot_be_entered_is_no_missing_one() {
+    let folder = Folder::with("no-content", [("site/main.lua", MAIN), ("site/db.txt", "SOURCE")]);
+    let site = folder.join("site");
+    let (text, out) = (site.display().to_string(), folder.join("x.pinion").display().to_string());
+    let fails = |flags: &[&str]| {
+        let built = run(&[&["build", &text, "-o", &out][..], flags].concat());
+        assert_eq!(built.code, Some(1), "{}", built.stderr);
+        assert!(built.stderr.contains("public_html is excluded or cannot be"), "{}", built.stderr);
+    };
+    std::os::unix::fs::symlink("nothing", site.join("public_html")).expect("a link");
+    fails(&["--keep-going"]);
+    std::fs::remove_file(site.join("public_html")).expect("removed");
+    folder.write("site/public_html/a.html", "a");
+    fails(&["--exclude", "public_html"]);
+    let built = run(&["build", &text, "-o", &out]);
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
+}
+
+#[test]
+fn a_copy_of_a_page_is_no_page_and_never_sent() {
+    let copies = [
+        "s.dyn.html.gz",
+        "s.dyn.html.zip",
+        "post.wish.dyn.html.orig",
+        "p.dyn.html.bak",
+        "p.dyn.html-old",
+        "main.lua-old",
+        "main.lua_bak",
+        "main.lua,v",
+        "main.lua ",
+        "main.luac",
+        "c.dyn.LUA",
+        "menu.PRIV.dyn.html",
+        "I.big/x.html",
+        "static/y.dyn.html",
+        "static/y.lua",
+    ];
+    let site = files("");
+    copies.iter().for_each(|name| site.write(name, "SOURCE"));
+    site.write("up.DYN.html", "up");
+    site.write("DELETE.z.dyn.html", "gone");
+    site.write("static/a.html", "plain");
+    let told = Start::site(site.path()).start();
+    for name in copies {
+        let short = name.replace(".dyn", "").replace(".PRIV", "").replace(".html", "");
+        let long = name.replace(".dyn", "").replace(".DYN", "");
+        for path in [name.to_owned(), short, long] {
+            let path = format!("/{}", path.replace(' ', "%20"));
+            let answer = told.get(&path);
+            assert_eq!(answer.status, 404, "{path}");
+        }
+    }
+    assert_eq!(told.exchange(&Request::new("POST", "/wish")).status, 404);
+    assert_eq!(told.get("/up").body, b"up");
+    assert_eq!(told.get("/z").status, 405);
+    assert_eq!(told.get("/static/a").body, b"plain");
+    let lines = told.lines().join("\n");
+    assert!(lines.contains("static/y.dyn.html: left out, nothing below static/"), "{lines}");
+    assert!(lines.contains("p.dyn.html.bak: left out"), "{lines}");
+    told.stop();
+}
+
+#[test]
+fn pages_that_answer_the_same_requests_end_a_build() {
+    let site = files("");
+    site.write("about.dyn.htm", "too");
+    let out = Folder::new("same");
+    let out = out.join("same.pinion").display().to_string();
+    let built = run(&["build", &site.path().display().to_string(), "-o", &out]);
+    assert_eq!(built.code, Some(1), "{}", built.stderr);
+    let what = "about.dyn.html: GET /about is answered by about.dyn.htm already";
+    assert!(built.stderr.contains(what), "{}", built.stderr);
+}
+
+#[test]
+fn a_folder_that_scripts_write_to_is_no_part_of_the_site() {
+    let folder = Folder::new("written");
+    let main = "pinion.get('/w', function() assert(pinion.fs.write('data/e.dyn.html', 'SOURCE')) \
+                return 'written' end)";
+    folder.write("site/main.lua", main);
+    for path in ["site/data/x", "site/.data/x", "site/i.data/x", "out/x", "site/a/b/x"] {
+        folder.write(path, "x");
+    }
+    std::os::unix::fs::symlink("../out", folder.join("site/led")).expect("a link");
+    let site = folder.join("site").display().to_string();
+    for (path, flags) in [
+        ("site/data", &[][..]),
+        ("site/a/b", &["--exclude", "data"]),
+        ("site", &[]),
+        (".", &[]),
+        ("out", &[]),
+    ] {
+        let named = format!("data={}", folder.join(path).display());
+        let arguments = ["serve", &site, "-l", "127.0.0.1:0", "--lua-folder", &named];
+        let ended = run(&[&arguments[..], flags].concat());
+        assert_eq!(ended.code, Some(2), "{path}: {}", ended.stderr);
+        assert!(ended.stderr.contains("beside the site"), "{path}: {}", ended.stderr);
+    }
+    for (path, excluded) in [("site/data", "data"), ("site/.data", "x"), ("site/i.data", "x")] {
+        let named = format!("data={}", folder.join(path).display());
+        let flags = ["--watch", "--lua-folder", &named, "--exclude", excluded];
+        let server = Start::site(&folder.join("site")).flags(&flags).start();
+        assert_eq!(server.get("/w").body, b"written");
+        server.stop();
+        let flags = ["--lua-folder", &named, "--exclude", excluded];
+        let server = Start::site(&folder.join("site")).flags(&flags).start();
+        for page in ["/data/e", "/.data/e", "/i.data/e", "/data/e.dyn.html"] {
+            assert_eq!(server.get(page).status, 404, "{page}");
+        }
+        server.stop();
+        std::fs::remove_file(folder.join(path).join("e.dyn.html")).expect("it was written");
+    }
+}

@@ -1,0 +1,176 @@
+//! Clients that make work without end, at full speed: whatever they do, others are answered, memory
+//! stays under what the server told at start, and who goes too far is told so and counted.
+//!
+//! A run is short, so that the code is always used; with `long` each flood goes on for half a
+//! minute.
+
+mod bystanders;
+
+use bystanders::Bystanders;
+use pinion_tests::client::wire::Peer;
+use pinion_tests::floods::{ATTACKERS, End, Flood, HANDSHAKES, HTTP2, HTTP3, Leave, Outcome};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::protocol::Protocol;
+use pinion_tests::server::{Server, Start};
+use rustix::process::Signal;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a flood goes on; without, each attacker comes a few times.
+const LONG: Option<Duration> =
+    if cfg!(feature = "long") { Some(Duration::from_secs(30)) } else { None };
+
+/// How often a flood comes until somebody hears why it is sent away: with much on its way, all of a
+/// few connections may miss it.
+const TRIES: usize = 3;
+
+/// A server with every kind of listener and little to spend.
+struct Served {
+    server: Server,
+    certificate: PathBuf,
+    _files: Folder,
+}
+
+impl Served {
+    fn start(io: Io) -> Served {
+        let files = Folder::new("floods");
+        files.write("site/index.html", "home");
+        files.write("site/large.bin", vec![b'x'; 3 << 20]);
+        let state = files.join("state");
+        let start = Start::site(&files.join("site")).flags(&["--io", io.as_str()]);
+        let start = start.flags(&["--max-connections", "200", "--memory-budget", "16"]);
+        let start = start.flags(&["--workers", "2", "--stats", "86400", "--state"]);
+        let start = start.flags(&[&state]).flags(&["--tls", "127.0.0.1:0"]);
+        let server = start.flags(&["--quic", "127.0.0.1:0"]).start();
+        let certificate = state.join("tls/self-signed-p256.crt");
+        Served { server, certificate, _files: files }
+    }
+
+    fn peer(&self, protocol: Protocol) -> Peer {
+        let address = match protocol {
+            Protocol::Http1 | Protocol::Http2Clear => self.server.address(),
+            Protocol::Http1Tls | Protocol::Http2 => self.server.address_of("https"),
+            Protocol::Http3 => quic_address(&self.server),
+        };
+        Peer::new(address, protocol, Some(&self.certificate))
+    }
+
+    /// Has floods come one after the other, each while others ask. At the end the server has
+    /// counted whomever it sent away, and most of them have heard why: the others had so much on
+    /// its way that it did not wait for the end of it.
+    #[track_caller]
+    fn endure(self, floods: &[Flood], protocol: Protocol, io: Io) {
+        let peer = self.peer(protocol);
+        let (mut calm, mut cut, mut connections) = (0, 0, 0);
+        for (at, flood) in floods.iter().enumerate() {
+            let what = format!("{} over {protocol:?}, {io:?}", flood.name);
+            progress(&format!("{}/{} {what}", at + 1, floods.len()));
+            let mut told = 0;
+            for _ in 0..TRIES {
+                let ends = self.endure_one(&what, flood, &peer);
+                connections += ends.len();
+                if flood.outcome != Outcome::Calm {
+                    break;
+                }
+                told += ends.iter().filter(|end| **end == End::Calm).count();
+                cut += ends.iter().filter(|end| **end == End::Cut).count();
+                if told > 0 {
+                    break;
+                }
+            }
+            assert!(told > 0 || flood.outcome != Outcome::Calm, "{what}: nobody was told");
+            calm += told;
+        }
+        let ended = self.stop();
+        let may_be = (calm + cut) as u64..=connections as u64;
+        assert!(may_be.contains(&ended), "{ended} floods ended; {may_be:?} were told or cut");
+        assert!(calm >= cut, "{calm} were told, {cut} were not");
+    }
+
+    /// How the connections of one flood ended.
+    #[track_caller]
+    fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
+        let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
+        let count = |is_it: fn(&End) -> bool| ends.iter().filter(|end| is_it(end)).count();
+        let calm = count(|end| *end == End::Calm);
+        let cut = count(|end| *end == End::Cut);
+        let left = count(|end| *end == End::Left);
+        let hung = count(|end| *end == End::Hung);
+        let told = format!(
+            "{what}: {} connections; {calm} calmed, {cut} cut, {left} left, {hung} hung, \
+             others {:?}",
+            ends.len(),
+            ends.iter().find(|end| matches!(end, End::Other(_))),
+        );
+        eprintln!("{told}");
+        assert_eq!(hung, 0, "{told}");
+        match flood.outcome {
+            Outcome::Calm => assert_eq!(calm + cut + left, ends.len(), "{told}"),
+            Outcome::Ended => {}
+            Outcome::Borne => return ends,
+        }
+        // The last ones leave when the time is over.
+        let leave_in_the_end = if LONG.is_some() { ATTACKERS } else { 0 };
+        assert!(left <= leave_in_the_end, "{told}");
+        ends
+    }
+
+    /// Stops it, and gives how many connections it says it has ended for a flood.
+    #[track_caller]
+    fn stop(self) -> u64 {
+        let Served { mut server, .. } = self;
+        server.signal(Signal::TERM);
+        let status = server.wait();
+        let stats = server.wait_for_line(0, |line| line.starts_with("stats after"));
+        let said = server.lines().join("\n");
+        assert!(status.success() && !said.contains("panicked"), "{status}: {said}");
+        let (before, _) = stats.split_once(" floods ended").expect("the count of floods");
+        let number = before.rsplit("; ").next().expect("a number");
+        number.replace(' ', "").parse().unwrap_or_else(|_| panic!("{number:?} in {stats}"))
+    }
+}
+
+fn quic_address(server: &Server) -> SocketAddr {
+    const END: &str = "/ (HTTP/3)";
+    let line = server.wait_for_line(0, |line| line.ends_with(END));
+    let address = line.strip_suffix(END).and_then(|line| line.strip_prefix("listening https://"));
+    address.expect("a URL").parse().expect("an address")
+}
+
+/// Tells whoever waits for the long floods where they are, which cargo would keep to itself.
+fn progress(what: &str) {
+    if LONG.is_some() {
+        let _nobody_looks = writeln!(io::stderr(), "flood {what}");
+    }
+}
+
+/// With `long`, which takes half a minute for each flood, without TLS over one backend and with TLS
+/// over the other one.
+#[test]
+fn floods_of_http2() {
+    let protocols = [Protocol::Http2Clear, Protocol::Http2];
+    for (nth_io, io) in Io::BOTH.into_iter().enumerate() {
+        for (nth_protocol, protocol) in protocols.into_iter().enumerate() {
+            if LONG.is_none() || nth_io == nth_protocol {
+                Served::start(io).endure(HTTP2, protocol, io);
+            }
+        }
+    }
+}
+
+#[test]
+fn floods_of_http3() {
+    for io in Io::BOTH {
+        Served::start(io).endure(HTTP3, Protocol::Http3, io);
+    }
+}
+
+#[test]
+fn floods_of_handshakes() {
+    for io in Io::BOTH {
+        Served::start(io).endure(&[HANDSHAKES], Protocol::Http3, io);
+    }
+}

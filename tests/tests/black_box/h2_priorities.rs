@@ -1,0 +1,110 @@
+//! Extensible priorities (RFC 9218) of HTTP/2: in which order answers come that wait side by side.
+
+use pinion_tests::body::noise;
+use pinion_tests::client::http2::Http2;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+
+/// What the server may send before it hears more (RFC 9113 §6.9.2).
+const WINDOW_BYTES: usize = 65_535;
+const LARGE_BYTES: usize = 300_000;
+
+/// A connection whose window is shut, and on which one answer waits for its rest already: that of
+/// the first stream, to which anything else is preferred.
+struct Client {
+    http2: Http2,
+    first: u32,
+}
+
+impl Client {
+    fn ask(&mut self, priority: &str) -> u32 {
+        let request = Request::get("/large.bin").field("Priority", priority);
+        self.http2.try_ask(&request).expect("a head")
+    }
+
+    fn prioritize(&mut self, stream: u32, value: &str) {
+        self.http2.try_prioritize(stream, value).expect("an answer to a ping");
+    }
+
+    /// Lets so much through: whose content the frames have.
+    fn frames(&mut self, bytes: usize) -> Vec<u32> {
+        self.http2.let_through(bytes as u32);
+        self.turns(bytes)
+    }
+
+    fn turns(&mut self, bytes: usize) -> Vec<u32> {
+        self.http2.try_turns(bytes).expect("content")
+    }
+
+    /// The same, frames of one behind the other being one turn.
+    fn order(&mut self, bytes: usize) -> Vec<u32> {
+        let mut order = self.frames(bytes);
+        order.dedup();
+        order
+    }
+}
+
+/// Runs a case over TLS and without, over both backends.
+#[track_caller]
+fn each_way(case: impl Fn(Client)) {
+    let site = Folder::new("h2-priorities");
+    site.write("large.bin", noise(LARGE_BYTES));
+    for protocol in [Protocol::Http2, Protocol::Http2Clear] {
+        for io in Io::BOTH {
+            eprintln!("{protocol:?} {io:?}"); // Shown when the case fails.
+            let way = Way { protocol, io, form: Form::Folder };
+            let server = Start::site(site.path()).in_way(way).start();
+            // The connection's window alone is what answers wait for.
+            let http2 = Http2::with_window(server.peer(), 1 << 24).expect("a connection");
+            let mut client = Client { http2, first: 0 };
+            client.first = client.ask("u=7");
+            let first = client.turns(WINDOW_BYTES);
+            assert!(first.iter().all(|stream| *stream == client.first), "{first:?}");
+            case(client);
+            server.stop();
+        }
+    }
+}
+
+/// What is left of the first answer.
+const REST_BYTES: usize = LARGE_BYTES - WINDOW_BYTES;
+
+/// RFC 9218 §5, §10.
+#[test]
+fn what_is_more_urgent_comes_first() {
+    each_way(|mut client| {
+        let [late, usual, soon] = ["u=5", "", "u=1"].map(|priority| client.ask(priority));
+        let order = client.order(3 * LARGE_BYTES + REST_BYTES);
+        assert_eq!(order, [soon, usual, late, client.first]);
+    });
+}
+
+/// RFC 9218 §7.1.
+#[test]
+fn a_frame_changes_how_urgent_an_answer_is() {
+    each_way(|mut client| {
+        let [late, soon] = ["u=5", "u=1"].map(|priority| client.ask(priority));
+        assert_eq!(client.order(LARGE_BYTES / 2), [soon]);
+        client.prioritize(late, "u=0");
+        assert_eq!(client.order(LARGE_BYTES / 2), [late]);
+        client.prioritize(late, "u=6");
+        let order = client.order(LARGE_BYTES + REST_BYTES);
+        assert_eq!(order, [soon, late, client.first]);
+    });
+}
+
+/// RFC 9218 §4.2, §10.
+#[test]
+fn incremental_answers_take_turns() {
+    each_way(|mut client| {
+        let late = client.ask("u=5, i");
+        let [one, other] = [(); 2].map(|()| client.ask("u=1, i"));
+        let turns = client.frames(2 * LARGE_BYTES);
+        assert!(turns.iter().all(|stream| [one, other].contains(stream)), "{turns:?}");
+        assert!(turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
+        assert_eq!(client.order(LARGE_BYTES + REST_BYTES), [late, client.first]);
+    });
+}

@@ -1,0 +1,290 @@
+//! HTTP/3 as programs of others speak it: aioquic and quinn. What a client of QUIC does beside its
+//! requests (another address, other keys, leaving) changes nothing of what it gets.
+
+use pinion_tests::body::noise;
+use pinion_tests::client::Broken;
+use pinion_tests::client::http3::{Http3, stream};
+use pinion_tests::client::quic::{Quic, first_datagram, integer, wait};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::peers::{output_within, python_program};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::relay::Relay;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::{PATIENCE, wait_for};
+use quinn::ConnectionError;
+use rustix::process::Signal;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+/// What `h3_client.py` says at its top.
+const H3_CLIENT: &str = include_str!("../../src/h3_client.py");
+
+fn site() -> Folder {
+    let site = Folder::new("h3-peers");
+    site.write("small.bin", noise(5 << 10));
+    site.write("large.bin", noise(10 << 20));
+    site
+}
+
+/// A server whose only listener is one of QUIC.
+fn start(site: &Folder, io: Io, workers: &str) -> Server {
+    let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
+    Start::site(site.path()).in_way(way).flags(&["--workers", workers]).start()
+}
+
+/// A scenario of `h3_client.py` over both backends.
+#[track_caller]
+fn aioquic(scenario: &str) {
+    aioquic_at(scenario, "2");
+}
+
+/// The same with so many workers.
+#[track_caller]
+fn aioquic_at(scenario: &str, workers: &str) {
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, workers);
+        let mut python = python_program("python");
+        python.args(["-c", H3_CLIENT, scenario, &server.address().port().to_string()]);
+        let output = output_within(python.arg(site.path()), 2 * PATIENCE);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{scenario} over {io:?}: {said}");
+        server.stop();
+    }
+}
+
+#[test]
+fn aioquic_gets_the_content() {
+    aioquic("requests");
+}
+
+#[test]
+fn aioquic_asks_for_much_at_once() {
+    aioquic("parallel");
+}
+
+/// RFC 9218 §10.
+#[test]
+fn aioquic_says_what_is_urgent() {
+    aioquic("priorities");
+}
+
+/// RFC 9000 §9: of two workers, either may get the datagrams from the new port.
+#[test]
+fn aioquic_moves_within_a_download() {
+    aioquic("migration");
+}
+
+/// RFC 9001 §6.
+#[test]
+fn aioquic_changes_its_keys() {
+    aioquic("keys");
+}
+
+#[test]
+fn aioquic_leaves() {
+    aioquic("close");
+}
+
+/// RFC 8470: what could be played again is not answered.
+#[test]
+fn aioquic_comes_back_and_is_too_early() {
+    aioquic("resumption");
+}
+
+/// RFC 8446 §4.6.1: a ticket is of the server, whichever of its workers has given it. The kernel
+/// chooses the worker by the port of the client, which is another one each time.
+#[test]
+fn aioquic_comes_back_to_any_worker() {
+    aioquic_at("tickets", "4");
+}
+
+/// RFC 9000 §14.1.
+#[test]
+fn aioquic_begins_with_a_small_datagram() {
+    aioquic("small");
+}
+
+/// RFC 9000 §9.3: the client does not even say that it has moved.
+#[test]
+fn quinn_moves_between_requests() {
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "3");
+        let client = Http3::try_open(server.peer()).expect("a connection");
+        for _ in 0..20 {
+            let answer = client.try_exchange(&Request::get("/small.bin"));
+            assert!(answer.is_ok_and(|answer| answer.body == noise(5 << 10)), "over {io:?}");
+            client.quic().move_on().expect("another port");
+        }
+        server.stop();
+    }
+}
+
+/// With windows this large the server hands the kernel many datagrams at a time. A kernel that does
+/// not show it (GRO came with Linux 5.0) cannot run this test.
+#[test]
+fn quinn_gets_much_at_once_byte_for_byte() {
+    const WINDOW_BYTES: u32 = 16 << 20;
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "1");
+        let client = Http3::try_open(&server.peer().clone().windows([WINDOW_BYTES; 2]));
+        let client = client.expect("a connection");
+        for _ in 0..3 {
+            let answer = client.try_exchange(&Request::get("/large.bin")).expect("an answer");
+            assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+        }
+        let at_once = client.quic().most_at_once();
+        assert!(at_once.is_some_and(|count| count >= 8), "{at_once:?} over {io:?}");
+        server.stop();
+    }
+}
+
+/// RFC 9114 §5.2: first the client hears that the server leaves, then what is not answered any
+/// more. What runs is finished.
+#[test]
+fn quinn_gets_the_rest_from_a_server_that_stops() {
+    /// H3_REQUEST_REJECTED: the client may ask again elsewhere.
+    const REQUEST_REJECTED: u64 = 0x10b;
+    let site = site();
+    for io in Io::BOTH {
+        let mut server = start(&site, io, "1");
+        // The answer has to wait, and nothing else.
+        let client = Http3::try_open(&server.peer().clone().windows([64 << 10, 1 << 20]));
+        let client = client.expect("a connection");
+        let answer = client.exchange_around(&Request::get("/large.bin"), || {
+            server.signal(Signal::TERM);
+            // The first stream is that of the request which runs, the next one comes too late.
+            wait_for("the last GOAWAY", || client.go_away().filter(|id| *id == 4));
+            let late = client.try_exchange(&Request::get("/small.bin"));
+            assert!(matches!(late, Err(Broken::Reset(REQUEST_REJECTED))), "{late:?}");
+        });
+        let answer = answer.expect("an answer");
+        assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+        assert!(server.wait().success());
+    }
+}
+
+/// RFC 9000 §8.1.2: when many have begun, others prove their address first; who does is served.
+#[test]
+fn whoever_comes_when_many_have_begun_proves_an_address() {
+    /// More handshakes than one worker has before it asks for that.
+    const MANY: usize = 300;
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "1");
+        let socket = socket(&server);
+        let begin = || socket.send(&first_datagram(server.peer())).expect("sent");
+        assert_eq!(begin(), 1200);
+        assert!(!is_retry(&receive(&socket)), "nobody else has begun");
+        (0..MANY).for_each(|_| assert_eq!(begin(), 1200));
+        while !is_retry(&receive(&socket)) {}
+        for _ in 0..3 {
+            assert_eq!(server.get("/small.bin").status, 200, "over {io:?}");
+        }
+        server.stop();
+    }
+}
+
+fn socket(server: &Server) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    socket.connect(server.address()).expect("an address");
+    socket
+}
+
+#[track_caller]
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut bytes = vec![0; 2000];
+    let count = socket.recv(&mut bytes).expect("a datagram");
+    bytes.truncate(count);
+    bytes
+}
+
+/// RFC 9000 §17.2.5.
+fn is_retry(datagram: &[u8]) -> bool {
+    datagram[0] & 0xf0 == 0xf0 && datagram[1..5] == [0, 0, 0, 1]
+}
+
+/// RFC 9000 §6, RFC 8999 §6.
+#[test]
+fn a_version_that_nobody_knows_is_negotiated() {
+    const UNKNOWN: [u8; 4] = [0x1a, 0x2a, 0x3a, 0x4a];
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "1");
+        let socket = socket(&server);
+        let datagram = |destination: &[u8], source: &[u8], bytes: usize| {
+            let (to, from) = (destination.len() as u8, source.len() as u8);
+            let mut datagram =
+                [&[0xc0][..], &UNKNOWN, &[to], destination, &[from], source].concat();
+            datagram.resize(bytes, 0);
+            datagram
+        };
+        for (destination, source) in [(&b"12345678"[..], &b"abcd"[..]), (&[7; 20], &[])] {
+            // One that is too small to be answered, by which nobody could be flooded (§5.2.2).
+            socket.send(&datagram(destination, b"ignored", 1199)).expect("sent");
+            socket.send(&datagram(destination, source, 1200)).expect("sent");
+            let answer = receive(&socket);
+            let (to, from) = (source.len() as u8, destination.len() as u8);
+            let head = [&[0, 0, 0, 0, to][..], source, &[from], destination].concat();
+            assert_eq!(answer[0] & 0x80, 0x80, "a long header");
+            assert_eq!(answer[1..=head.len()], head, "over {io:?}");
+            let versions = &answer[1 + head.len()..];
+            assert!(versions.len().is_multiple_of(4) && versions.len() >= 4);
+            let versions: Vec<_> = versions.chunks(4).collect();
+            assert!(versions.contains(&&[0, 0, 0, 1][..]), "{versions:?}");
+            assert!(!versions.contains(&&UNKNOWN[..]), "{versions:?}");
+        }
+        assert_eq!(server.get("/small.bin").status, 200);
+        server.stop();
+    }
+}
+
+/// RFC 9000 §10.3: the server has closed the connection, but the client never hears of it.
+#[test]
+fn a_connection_that_the_server_has_forgotten_is_reset() {
+    let site = site();
+    for io in Io::BOTH {
+        let server = start(&site, io, "1");
+        let relay = Relay::to(server.address());
+        let mut away = Duration::from_millis(100);
+        let ended = loop {
+            relay.open();
+            let quic = Quic::open(&server.peer().at(relay.address())).expect("a connection");
+            let ended = close_unheard(&quic, &relay, away);
+            // Too soon: the server still remembers that it has closed.
+            match ended {
+                ConnectionError::ApplicationClosed(_) if away < PATIENCE => away *= 2,
+                other => break other,
+            }
+        };
+        assert_eq!(ended, ConnectionError::Reset, "over {io:?}");
+        server.stop();
+    }
+}
+
+/// Has the server close the connection, and hears nothing from it for a while.
+fn close_unheard(quic: &Quic, relay: &Relay, away: Duration) -> ConnectionError {
+    // The server's first stream comes behind the ids that it gives out.
+    wait(quic.connection().accept_uni()).expect("no wait").expect("a stream");
+    relay.close_to_client();
+    // Two control streams are an error (RFC 9114 §6.2.1).
+    let streams: Vec<_> = (0..2)
+        .map(|_| {
+            let mut stream = wait(quic.connection().open_uni()).expect("no wait").expect("open");
+            let kind = integer(stream::CONTROL);
+            wait(stream.write_all(&kind)).expect("no wait").expect("written");
+            stream
+        })
+        .collect();
+    thread::sleep(away);
+    relay.open();
+    let ended = wait(quic.connection().closed()).expect("an end");
+    drop(streams);
+    ended
+}

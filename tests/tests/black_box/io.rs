@@ -1,0 +1,71 @@
+//! `--io` where the kernel refuses io_uring, as it does in most containers and where
+//! `kernel.io_uring_disabled` says so.
+
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::peers::output;
+use pinion_tests::request::Request;
+use pinion_tests::seccomp::{IO_URING, refusing};
+use pinion_tests::server::Start;
+use rustix::io::Errno;
+
+/// How calls fail, which, and what is told about it. Filters know all three calls of io_uring or
+/// none; one that is older than io_uring says that it does not exist. The single ones are for what
+/// comes later than the setting up.
+const REFUSALS: [(Errno, &[u32], &str); 5] = [
+    (Errno::PERM, &IO_URING, "setting rings up: Operation not permitted"),
+    (Errno::NOSYS, &IO_URING, "setting rings up: Function not implemented"),
+    (Errno::PERM, &[IO_URING[0]], "setting rings up: Operation not permitted"),
+    (Errno::PERM, &[IO_URING[1]], "multishot receive: Operation not permitted"),
+    (Errno::PERM, &[IO_URING[2]], "setting rings up: Operation not permitted"),
+];
+
+fn example() -> Start {
+    Start::site(&source_root().join("examples/site"))
+}
+
+#[test]
+fn auto_takes_epoll_where_io_uring_is_refused_and_says_so() {
+    for (error, calls, reason) in REFUSALS {
+        for flags in [&[][..], &["--io", "auto"]] {
+            let server = example().flags(flags).under(refusing(error, calls)).start();
+            let said = server.lines();
+            let verdict = format!("pinion: io_uring does not work here, epoll it is: {reason}");
+            assert_eq!(said[0], verdict);
+            assert!(said[1].contains(" workers on epoll, "), "{said:?}");
+            let mut connection = server.connect();
+            for _ in 0..3 {
+                assert_eq!(connection.exchange(&Request::get("/")).status, 200);
+            }
+            server.stop();
+        }
+    }
+}
+
+#[test]
+fn uring_where_it_is_refused_is_one_line_and_exit_1() {
+    for (error, calls, reason) in REFUSALS {
+        let mut serve = refusing(error, calls);
+        serve.arg(pinion()).args(["serve", "--io", "uring", "--listen", "127.0.0.1:0"]);
+        let ended = output(serve.arg(source_root().join("examples/site")));
+        let said = String::from_utf8(ended.stderr).expect("text");
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        let line =
+            format!("pinion: io_uring does not work here: {reason}; use --io auto or epoll\n");
+        assert_eq!(said, line);
+    }
+}
+
+#[test]
+fn epoll_does_not_ask_for_io_uring_and_auto_takes_it_where_it_works() {
+    let server = example().flags(&["--io", "epoll"]).under(refusing(Errno::PERM, &IO_URING));
+    let server = server.start();
+    let said = server.lines();
+    assert!(said[0].contains(" workers on epoll, "), "{said:?}");
+    server.stop();
+    for io in ["auto", "uring"] {
+        let server = example().flags(&["--io", io]).start();
+        let said = server.lines();
+        assert!(said[0].contains(" workers on io_uring, "), "{said:?}");
+        server.stop();
+    }
+}

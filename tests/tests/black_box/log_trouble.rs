@@ -1,0 +1,130 @@
+//! What the access log does when nobody takes its lines: requests are answered all the same, and
+//! every line that is lost is counted and told.
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, run};
+use pinion_tests::wait_for;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::thread;
+
+fn site() -> Folder {
+    Folder::with("log-trouble", [("site/index.html", "home")])
+}
+
+/// One worker, so that all lines come in the order of the requests.
+fn start(io: Io, folder: &Folder, log: &Path) -> Server {
+    let log = log.to_str().expect("a path in UTF-8");
+    let flags = ["--io", io.as_str(), "--workers", "1", "--access-log", log];
+    Start::site(&folder.join("site")).flags(&flags).flags(&["--log-format", "json"]).start()
+}
+
+/// The sum of the numbers that stand before `what` in all lines the server has said.
+fn told(server: &Server, what: &str) -> usize {
+    let number = |line: String| line.split_once(what)?.1.parse::<usize>().ok();
+    server.lines().into_iter().filter_map(number).sum()
+}
+
+#[test]
+fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
+    /// With so long a field, more than the pipe, the log's thread and its queue hold together.
+    const REQUESTS: usize = 3000;
+    const DROPPED: &str = " lines dropped: ";
+    for io in Io::BOTH {
+        let folder = site();
+        let pipe = folder.join("pipe");
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+        // Open at both ends, so that nobody waits for the other one to open it.
+        let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
+        let mut server = start(io, &folder, &pipe);
+        let reader = BufReader::new(File::open(&pipe).expect("the pipe"));
+        drop(both);
+        let mut connection = server.connect();
+        let request = Request::get("/").field("User-Agent", "x".repeat(2000));
+        for _ in 0..REQUESTS {
+            assert_eq!(connection.exchange(&request).text(), "home");
+        }
+        let lines = thread::spawn(|| {
+            let whole = |line: &String| serde_json::from_str::<Value>(line).is_ok();
+            let lines: Vec<String> = reader.lines().map(|line| line.expect("text")).collect();
+            assert!(lines.iter().all(whole), "a line that is not whole");
+            lines.len()
+        });
+        wait_for("dropped lines", || (told(&server, DROPPED) > 0).then_some(()));
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+        let written = lines.join().expect("lines");
+        // What was not told at once is told at the end.
+        wait_for("the sum", || (written + told(&server, DROPPED) == REQUESTS).then_some(()));
+    }
+}
+
+#[test]
+fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
+    const REQUESTS: usize = 5;
+    const LOST: &str = " lines lost: ";
+    for io in Io::BOTH {
+        let folder = site();
+        let log = folder.join("access.log");
+        symlink("/dev/full", &log).expect("a link");
+        let mut server = start(io, &folder, &log);
+        for _ in 0..REQUESTS {
+            assert_eq!(server.get("/").text(), "home");
+        }
+        let line = server.wait_for_line(0, |line| line.contains(LOST));
+        let reason = "pinion: cannot write the access log: No space left on device; ";
+        assert!(line.starts_with(reason), "{line}");
+        fs::remove_file(&log).expect("the link");
+        server.signal(Signal::HUP);
+        wait_for("a new log", || log.exists().then_some(()));
+        assert_eq!(server.get("/?rotated").text(), "home");
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+        // A line follows its answer, so the last of those before may have come behind the signal.
+        let text = fs::read_to_string(&log).expect("the new log");
+        assert!(text.lines().last().is_some_and(|line| line.contains("/?rotated")), "{text}");
+        let written = text.lines().count() - 1;
+        wait_for("the sum", || (written + told(&server, LOST) == REQUESTS).then_some(()));
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
+    for io in Io::BOTH {
+        let folder = site();
+        folder.write("logs/old.log", "");
+        let log = folder.join("logs/access.log");
+        let server = start(io, &folder, &log);
+        server.get("/?one");
+        fs::rename(folder.join("logs"), folder.join("moved")).expect("renamed");
+        server.signal(Signal::HUP);
+        let line = server.wait_for_line(0, |line| line.contains("cannot reopen"));
+        let expected = "the access log, the old file stays: No such file or directory";
+        assert_eq!(line, format!("pinion: cannot reopen {expected}"));
+        server.get("/?two");
+        server.stop();
+        let text = fs::read_to_string(folder.join("moved/access.log")).expect("the log");
+        assert_eq!(text.lines().count(), 2, "{text}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
+    let folder = site();
+    let site = folder.join("site");
+    for (log, reason) in [("none/access.log", "No such file or directory"), ("", "Is a directory")]
+    {
+        let log = folder.join(log);
+        let words = ["serve", "--listen", "127.0.0.1:0", "--access-log"].map(AsRef::as_ref);
+        let ended = run(&[&words[..], &[log.as_os_str(), site.as_os_str()]].concat());
+        let expected = format!("pinion: cannot open the access log {}: {reason}\n", log.display());
+        assert_eq!((ended.code, ended.stderr), (Some(1), expected));
+    }
+}

@@ -1,0 +1,221 @@
+//! Faults of scripts: where each of them was is told in the log, and in the page only with `--dev`;
+//! a site can answer errors, and what it does not have, in its own way.
+
+use pinion_tests::client::Client;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::script::{in_every_way, script};
+use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::wait_for;
+
+/// Each of them goes over a budget within two functions.
+const OVER: &str = r#"
+local function spins()
+    while true do end
+end
+local function searches()
+
+    return ("a"):rep(40):find(("a*"):rep(20) .. "b") and 1
+end
+local function waits()
+
+    pinion.sleep(60)
+end
+pinion.get("/cpu", function() while true do pcall(spins) end end)
+pinion.get("/steps", function() local found = pcall(searches) return tostring(found) end)
+pinion.get("/time", function() local value = waits() return value end)
+pinion.get("/within", function()
+    local inside = coroutine.wrap(function() local value = spins() return value end)
+    return inside()
+end)
+pinion.get("/spawned", function()
+    pinion.spawn(function() local value = spins() return value end)
+    return "begun"
+end)
+pinion.get("/version", function() return _VERSION end)
+"#;
+
+/// Whether a stack has the function of a place. It has no name; Lua 5.4 may tell the field that the
+/// server has it in.
+fn shows(server: &Server, stack: &str, function: &str) -> bool {
+    let field = function.replace("in function", "in field '?'");
+    stack.contains(function)
+        || (stack.contains(&field) && server.get("/version").text() == "Lua 5.4")
+}
+
+const OVER_CASES: [(&str, u16, &str, &str); 4] = [
+    ("/cpu", 500, "site.lua:3: it has used up its CPU time", "site.lua:13: in function"),
+    ("/steps", 500, "site.lua:7: the pattern needs too many steps", "site.lua:14: in function"),
+    ("/time", 503, "site.lua:11: it has taken 1 s", "site.lua:15: in function"),
+    ("/within", 500, "site.lua:3: it has used up its CPU time", "site.lua:17: in function"),
+];
+
+#[test]
+fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
+    let (_folder, path) = script(OVER);
+    let server = Start::site(&path).flags(&["--lua-time", "1", "--workers", "1"]).start();
+    for (target, status, why, outer) in OVER_CASES {
+        let from = server.lines().len();
+        let answer = server.get(target);
+        assert_eq!(answer.status, status, "{target}");
+        assert!(!answer.text().contains("site.lua"), "{target}: {}", answer.text());
+        let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
+        assert!(told.contains(why), "{told}");
+        server.wait_for_line(from, |line| shows(&server, line, outer));
+        server.wait_for_line(from, |line| line.contains("stack traceback:"));
+    }
+    let from = server.lines().len();
+    assert_eq!(server.get("/spawned").text(), "begun");
+    let told = server.wait_for_line(from, |line| line.contains("beside requests: "));
+    assert!(told.contains("site.lua:3: it has used up its CPU time"), "{told}");
+    // What is written in Lua of the server itself is none of the stack.
+    assert!(!server.lines().iter().any(|line| line.contains("lua:   pinion:")));
+    server.stop();
+}
+
+#[test]
+fn the_place_is_in_the_page_of_a_developer() {
+    let (_folder, path) = script(OVER);
+    let flags = ["--lua-time", "1", "--workers", "1", "--dev"];
+    let server = Start::site(&path).flags(&flags).start();
+    for (target, status, why, outer) in OVER_CASES {
+        let answer = server.exchange(&Request::get(target).field("Accept", "text/plain"));
+        assert_eq!(answer.status, status, "{target}");
+        let shown = answer.text();
+        assert!(shown.contains(why) && shows(&server, shown, outer), "{target}: {shown}");
+    }
+    server.stop();
+}
+
+/// A script that never ends where no request is.
+#[test]
+fn a_loop_outside_of_requests_is_told_with_its_line() {
+    let (_folder, path) = script("local n = 0\n\nwhile true do n = n + 1 end");
+    let why = "site.lua:3: it has used up its CPU time";
+    let mut refused = Start::site(&path).begin();
+    assert!(!refused.wait().success());
+    refused.wait_for_line(0, |line| line.contains(why));
+    let Ended { code, stderr, .. } =
+        run(&["run", "--lua-cpu", "100", path.to_str().expect("text")]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(why), "{stderr}");
+}
+
+/// Half of the tasks that a script can have are work beside requests. The other half is requests:
+/// so many connections, each with so many of them.
+const FULL: &str = r#"
+for _ = 1, 10000 do
+    pinion.spawn(function() pinion.sleep(3000) end)
+end
+pinion.get("/waits", function() pinion.sleep(3000) end)
+pinion.get("/", function() return "well" end)
+"#;
+const CONNECTIONS: usize = 100;
+const AT_ONCE: usize = 100;
+
+/// Of what no handler could begin with, the log says as much as of what a handler has failed of.
+#[test]
+fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
+    let (_folder, path) = script(FULL);
+    // Other protocols have one request on a connection, or take longer to open so many.
+    let way = Way { protocol: Protocol::Http2Clear, io: Io::Epoll, form: Form::Folder };
+    let flags = ["--workers", "1", "--lua-time", "3600"];
+    let server = Start::site(&path).in_way(way).flags(&flags).grace(1).start();
+    let mut client = server.client();
+    assert_eq!(client.exchange(&Request::get("/")).text(), "well");
+    let begin = |_| {
+        let mut client = server.client();
+        for _ in 0..AT_ONCE {
+            let _underway = client.begin(&Request::get("/waits"));
+        }
+        client
+    };
+    let waiting: Vec<Client> = (0..CONNECTIONS).map(begin).collect();
+    let answer = wait_for("a request without a place", || {
+        let answer = client.exchange(&Request::get("/"));
+        (answer.status != 200).then_some(answer)
+    });
+    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("5")));
+    let id = answer.field("error-id").expect("a name");
+    assert!(answer.text().contains(id), "{answer}");
+    let told = server.wait_for_line(0, |line| line.contains(id));
+    assert!(told.contains("GET /: no more requests can be answered at once"), "{told}");
+    drop(waiting);
+    server.stop();
+}
+
+const OWN: &str = r#"
+pinion.not_found(function(req, res)
+    if req.path == "/gone/and-broken" then error("nothing to say") end
+    if req.path == "/gone/for-good" then res:status(410) end
+    return "nothing at " .. req.path
+end)
+pinion.on_error(function(req, res, why, id)
+    if req.path == "/twice" then error("and again") end
+    if req.path == "/taken" then res:status(409) end
+    return req.method .. " " .. req.path .. "|" .. tostring(why):match("%d+: .*") .. "|" .. id
+end)
+pinion.get("/", function() return "well" end)
+pinion.get("/fails", function(req, res)
+    res:status(201):field("X-Of-Handler", "yes"):cookie("of", "handler"):write("half")
+    error("too bad")
+end)
+pinion.get("/taken", function() error("somebody has it") end)
+pinion.get("/twice", function() error("once") end)
+pinion.get("/cpu", function() while true do end end)
+pinion.get("/late", function(req, res) res:write("half"):flush() error("too late") end)
+"#;
+
+#[test]
+fn a_site_answers_errors_in_its_own_way() {
+    in_every_way(OWN, |server| {
+        let from = server.lines().len();
+        let answer = server.get("/fails");
+        assert_eq!(answer.status, 500);
+        // Nothing of the handler's own answer is left.
+        assert_eq!((answer.field("x-of-handler"), answer.field("set-cookie")), (None, None));
+        let (said, id) = answer.text().rsplit_once('|').expect("a name");
+        assert_eq!(said, "GET /fails|15: too bad");
+        assert_eq!(id.len(), 12, "{id}");
+        // The name is the one that the log has.
+        let told = server.wait_for_line(from, |line| line.contains(id));
+        assert!(told.contains("site.lua:15: too bad"), "{told}");
+        let taken = server.get("/taken");
+        assert_eq!(taken.status, 409);
+        assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
+        // An error within it is answered as without it, and both are told.
+        let from = server.lines().len();
+        let answer = server.get("/twice");
+        assert_eq!(answer.status, 500);
+        assert!(answer.text().contains(answer.field("error-id").expect("a name")));
+        assert!(!answer.text().contains("once") && !answer.text().contains("again"));
+        server.wait_for_line(from, |line| line.contains("site.lua:18: once"));
+        server.wait_for_line(from, |line| line.contains("site.lua:8: and again"));
+        // What loops could loop there too.
+        let answer = server.get("/cpu");
+        assert_eq!(answer.status, 500);
+        assert!(answer.field("error-id").is_some() && !answer.text().contains('|'));
+        assert!(server.client().try_exchange(&Request::get("/late")).is_err());
+        assert_eq!(server.get("/").text(), "well");
+    });
+}
+
+#[test]
+fn a_site_answers_for_what_it_does_not_have() {
+    in_every_way(OWN, |server| {
+        let answer = server.get("/gone");
+        assert_eq!((answer.status, answer.text()), (404, "nothing at /gone"));
+        let answer = server.get("/gone/for-good");
+        assert_eq!((answer.status, answer.text()), (410, "nothing at /gone/for-good"));
+        let answer = server.exchange(&Request::head("/gone"));
+        assert_eq!((answer.status, answer.text()), (404, ""));
+        let answer = server.exchange(&Request::new("POST", "/gone").body(b"content"));
+        assert_eq!((answer.status, answer.text()), (404, "nothing at /gone"));
+        let answer = server.get("/gone/and-broken");
+        assert_eq!(answer.status, 500);
+        assert!(answer.text().contains("3: nothing to say"), "{}", answer.text());
+        // A path with routes of other methods is there.
+        assert_eq!(server.exchange(&Request::new("POST", "/fails").body(b"")).status, 405);
+    });
+}

@@ -1,0 +1,292 @@
+//! Files that scripts read, write and send: below folders that the operator names, and nowhere
+//! else.
+
+use pinion_tests::body::{decoded, noise};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, run};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, UNIX_EPOCH};
+
+const SCRIPT: &str = r#"
+local fs = pinion.fs
+pinion.get("/all", function()
+    assert(fs.make_folder("data/made"))
+    assert(fs.write("data/made/a", "one"))
+    assert(fs.append("data/made/a", " two"))
+    assert(fs.rename("data/made/a", "data/made/b"))
+    local said = { assert(fs.read("data/made/b")), fs.read("data/made/b", { from = 4, bytes = 2 }) }
+    local found = fs.stat("data/made/b")
+    said[#said + 1] = found.type .. found.size .. tostring(found.modified > 1e9)
+    said[#said + 1] = table.concat(fs.list("data/made"), ",")
+    said[#said + 1] = fs.stat("data/made").type
+    assert(fs.remove("data/made/b"))
+    assert(fs.remove("data/made"))
+    said[#said + 1] = tostring(fs.stat("data/made"))
+    return table.concat(said, " ")
+end)
+pinion.get("/read/*path", function(req) return table.concat({ fs.read(req.params.path) }) end)
+pinion.get("/why/*path", function(req)
+    local text, why = fs.read(req.params.path)
+    return tostring(text) .. " " .. tostring(why)
+end)
+pinion.get("/write/*path", function(req)
+    local is_written, why = fs.write(req.params.path, "changed")
+    return tostring(is_written) .. " " .. tostring(why)
+end)
+pinion.get("/at-once", function()
+    local parts = {}
+    for n = 1, 20 do parts[n] = function() return fs.read("data/small.txt") end end
+    return table.concat({ pinion.gather(unpack(parts)) })
+end)
+pinion.get("/hoard", function()
+    local kept = {}
+    -- Lua has equal texts once: these differ.
+    for n = 1, 20 do kept[n] = assert(fs.read("data/large.bin", { from = n, bytes = 2^22 })) end
+    return tostring(#kept)
+end)
+pinion.get("/wrong", function()
+    local text = fs.read("data/small.txt", { form = 1 })
+    return text
+end)
+pinion.any("/send/*path", function(req, res) return res:file(req.params.path) end)
+pinion.get("/typed", function(req, res)
+    local name = "r\195\169sum\195\169.txt"
+    return res:file("data/small.txt", { type = "text/x-own", download = name })
+end)
+pinion.get("/or-else", function(req, res)
+    local is_sent, why = res:file("data/none")
+    if not is_sent then return "instead: " .. why end
+end)
+pinion.get("/beside", function(req, res)
+    res:write("text")
+    return res:file("data/small.txt")
+end)
+pinion.get("/", function() return "here" end)
+"#;
+
+/// More than any buffer on the way has room for, of which nothing can be moved or left out.
+const LARGE_BYTES: usize = 5 << 20;
+
+/// A script, and two folders for it.
+struct Site {
+    folder: Folder,
+    flags: Vec<String>,
+}
+
+impl Site {
+    fn new() -> Self {
+        // What both Luas have.
+        let script = format!("local unpack = unpack or table.unpack\n{SCRIPT}");
+        let files = [
+            ("site.lua", script.as_str()),
+            ("data/small.txt", "small"),
+            ("data/style.css", "p { color: red }\n"),
+            ("data/empty", ""),
+            ("shown/page.html", "<p>page"),
+            ("secret", "secret"),
+        ];
+        let folder = Folder::with("files", files);
+        folder.write("data/large.bin", noise(LARGE_BYTES));
+        symlink("../secret", folder.join("data/link")).expect("a link");
+        let named = |name: &str, how: &str| {
+            ["--lua-folder".to_owned(), format!("{name}={}{how}", folder.join(name).display())]
+        };
+        let flags = [named("data", ""), named("shown", ":ro")].concat();
+        Self { folder, flags }
+    }
+
+    #[track_caller]
+    fn in_every_way(&self, case: impl Fn(&Server)) {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let flags = [&flags[..], &["--workers", "1", "--lua-cpu", "5000"]].concat();
+        let script = self.folder.join("site.lua");
+        Matrix::of(&script).folder_only("a script is no archive").serve(&flags).run(case);
+    }
+}
+
+#[test]
+fn scripts_read_and_write_below_their_folders() {
+    let site = Site::new();
+    site.in_every_way(|server| {
+        assert_eq!(server.get("/all").text(), "one two tw file7true b folder nil");
+        assert_eq!(server.get("/at-once").text(), "small".repeat(20));
+        assert_eq!(server.get("/read/shown/page.html").text(), "<p>page");
+        assert_eq!(server.get("/write/data/new").text(), "true nil");
+        assert_eq!(server.get("/read/data/new").text(), "changed");
+        let refused = server.get("/write/shown/page.html");
+        assert_eq!(refused.text(), "nil \"shown/page.html\": the folder shown is read-only");
+        for path in ["data/link", "data/none", "secret", "data", "data/small.txt/x"] {
+            let answer = server.get(&format!("/why/{path}"));
+            assert!(answer.text().starts_with("nil \""), "{path}: {answer}");
+        }
+        let from = server.lines().len();
+        assert_eq!(server.get("/wrong").status, 500);
+        server.wait_for_line(from, |line| line.contains("site.lua:") && line.contains("\"form\""));
+        // What is read counts.
+        assert_eq!(server.get("/hoard").status, 500);
+        server.wait_for_line(from, |line| line.contains("used up its memory"));
+        assert_eq!(server.get("/read/data/small.txt").text(), "small");
+    });
+    assert_eq!(fs::read(site.folder.join("secret")).expect("there"), b"secret");
+    assert_eq!(fs::read(site.folder.join("shown/page.html")).expect("there"), b"<p>page");
+}
+
+#[test]
+fn a_file_is_sent_whole_with_its_fields() {
+    Site::new().in_every_way(|server| {
+        let large = server.get("/send/data/large.bin");
+        assert_eq!(large.field("Content-Type"), Some("application/octet-stream"));
+        assert_eq!(large.field("Content-Length"), Some(LARGE_BYTES.to_string().as_str()));
+        assert!(large.body == noise(LARGE_BYTES), "{} bytes", large.body.len());
+        let style = server.get("/send/data/style.css");
+        assert_eq!(style.field("Content-Type"), Some("text/css; charset=utf-8"));
+        assert_eq!(style.text(), "p { color: red }\n");
+        assert_eq!(server.get("/send/data/empty").body, b"");
+        let head = server.exchange(&Request::head("/send/data/large.bin"));
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.field("Content-Length"), large.field("Content-Length"));
+        let typed = server.get("/typed");
+        assert_eq!(typed.field("Content-Type"), Some("text/x-own"));
+        let disposition = "attachment; filename=\"r_sum_.txt\"; \
+                           filename*=UTF-8''r%C3%A9sum%C3%A9.txt";
+        assert_eq!(typed.field("Content-Disposition"), Some(disposition));
+        for path in ["data/none", "data/link", "data", "secret", "other/x"] {
+            assert_eq!(server.get(&format!("/send/{path}")).status, 404, "{path}");
+        }
+        let instead = server.get("/or-else");
+        assert_eq!(instead.status, 404);
+        assert!(instead.text().starts_with("instead: \"data/none\""), "{instead}");
+        let from = server.lines().len();
+        assert_eq!(server.get("/beside").status, 500);
+        server.wait_for_line(from, |line| line.contains("write nothing beside it"));
+    });
+}
+
+#[test]
+fn a_file_that_the_client_has_is_not_sent_again() {
+    let site = Site::new();
+    // One that has just changed has no tag.
+    let file = fs::File::options().write(true).open(site.folder.join("data/small.txt"));
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    file.expect("a file").set_modified(long_ago).expect("a time");
+    site.in_every_way(|server| {
+        let path = "/send/data/small.txt";
+        let first = server.get(path);
+        let tag = first.field("ETag").expect("a tag");
+        let date = first.field("Last-Modified").expect("a date");
+        let other = format!("\"other\", {tag}");
+        let early = "Thu, 01 Jan 1970 00:00:00 GMT";
+        for (status, fields) in [
+            (304, vec![("If-None-Match", tag)]),
+            (304, vec![("If-None-Match", &*other)]),
+            (304, vec![("If-None-Match", "*")]),
+            (304, vec![("If-Modified-Since", date)]),
+            (200, vec![("If-None-Match", "\"other\"")]),
+            (200, vec![("If-Modified-Since", early)]),
+            // The tag says more than the date.
+            (200, vec![("If-None-Match", "\"other\""), ("If-Modified-Since", date)]),
+        ] {
+            let asked = fields
+                .iter()
+                .fold(Request::get(path), |asked, (name, value)| asked.field(name, value));
+            let answer = server.exchange(&asked);
+            assert_eq!(answer.status, status, "{fields:?}");
+            assert_eq!(answer.field("ETag"), Some(tag), "{fields:?}");
+            assert_eq!(answer.body.is_empty(), status == 304, "{fields:?}");
+        }
+        let asked = Request::new("POST", path).field("If-None-Match", tag).body(b"");
+        assert_eq!(server.exchange(&asked).status, 200);
+    });
+}
+
+#[test]
+fn a_file_is_compressed_for_who_likes_it() {
+    let site = Site::new();
+    let text = "a line of text that comes again\n".repeat(10_000);
+    site.folder.write("data/long.txt", &text);
+    site.in_every_way(|server| {
+        let asked = Request::get("/send/data/long.txt").field("Accept-Encoding", "gzip");
+        let answer = server.exchange(&asked);
+        assert_eq!(answer.field("Content-Encoding"), Some("gzip"));
+        assert!(answer.body.len() < text.len() / 10, "{} bytes", answer.body.len());
+        assert!(decoded(&answer) == text.as_bytes());
+    });
+}
+
+/// A reader that takes nothing for as long as others are answered gets all of it, and the server
+/// does not read ahead meanwhile.
+#[test]
+fn a_slow_reader_holds_nobody_up_and_gets_all() {
+    let site = Site::new();
+    let bytes = 64 << 20;
+    site.folder.write("data/huge.bin", noise(bytes));
+    let matrix_flags: Vec<&str> = site.flags.iter().map(String::as_str).collect();
+    let flags = [&matrix_flags[..], &["--workers", "1"]].concat();
+    let script = site.folder.join("site.lua");
+    let matrix = Matrix::of(&script).folder_only("a script is no archive").serve(&flags);
+    matrix.plain_only("the reader is a bare socket").run(|server| {
+        let mut reader = TcpStream::connect(server.address()).expect("a connection");
+        let asked = b"GET /send/data/huge.bin HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        reader.write_all(asked).expect("asked");
+        let mut answer = vec![0; 1000];
+        reader.read_exact(&mut answer).expect("the head and some content");
+        for _ in 0..100 {
+            assert_eq!(server.get("/send/data/small.txt").text(), "small");
+        }
+        reader.read_to_end(&mut answer).expect("the rest");
+        let head = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+        assert!(answer[head + 4..] == noise(bytes), "{} bytes", answer.len());
+        assert!(server.memory_bytes("VmHWM") < bytes as u64 * 3 / 4);
+    });
+}
+
+#[test]
+fn without_the_flag_there_are_no_files() {
+    let site = Site::new();
+    let server = Start::site(&site.folder.join("site.lua")).start();
+    let answer = server.get("/why/data/small.txt");
+    assert!(answer.text().contains("--lua-folder NAME=PATH"), "{answer}");
+    assert!(server.get("/write/data/small.txt").text().contains("--lua-folder"));
+    // No other request would find one: it is the operator who has to hear of that.
+    assert_eq!(server.get("/send/data/small.txt").status, 500);
+    server.wait_for_line(0, |line| line.contains("name one with --lua-folder NAME=PATH"));
+    server.stop();
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told_before_anything_starts() {
+    let site = Site::new();
+    let script = site.folder.join("site.lua");
+    let script = script.to_str().expect("text");
+    for (name, why) in [("none", "does not exist"), ("secret", "is no folder")] {
+        let folder = format!("x={}", site.folder.join(name).display());
+        let ended = run(&["serve", script, "-l", "127.0.0.1:0", "--lua-folder", &folder]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(&folder) && ended.stderr.contains(why), "{}", ended.stderr);
+    }
+}
+
+/// In a configuration a relative path is below the folder of the file.
+#[test]
+fn a_configuration_names_folders_for_each_site() {
+    let site = Site::new();
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[[site]]\npath = \"site.lua\"\n\
+                lua-folder = [\"data=data\", \"shown=shown:ro\"]\n";
+    site.folder.write("pinion.toml", text);
+    let server = Start::configured(&site.folder.join("pinion.toml")).start();
+    assert_eq!(server.get("/read/data/small.txt").text(), "small");
+    assert!(server.get("/write/shown/page.html").text().contains("read-only"));
+    server.stop();
+    site.folder.write("pinion.toml", text.replace("data=data", "data=gone"));
+    let path = site.folder.join("pinion.toml");
+    let ended = run(&["check", path.to_str().expect("text")]);
+    assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(told.contains("data=") && told.contains("does not exist"), "{told}");
+}

@@ -1,0 +1,359 @@
+//! Pages of templates, as clients see them: over every protocol and backend, from a folder and from
+//! an archive.
+
+use pinion_tests::body::decoded;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Matrix;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, run};
+use rustix::process::Signal;
+use std::fs;
+use std::process::Command;
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "main.lua",
+        "local names = require('lib.names')
+        pinion.get('/handler', function() return names.greet('you') end)",
+    ),
+    ("lib/names.lua", "return { greet = function(name) return 'Hi, ' .. name end }"),
+    ("index.dyn.html", "<?layout /base.priv.html ?><?slot title ?>Start<?/slot ?><p>#[[query.q]]"),
+    ("base.priv.html", "<title><?yield title ?></title><body><?yield ?></body>"),
+    ("about/index.dyn.html", "<?include ../nav.priv.html ?>About"),
+    ("nav.priv.html", "<nav>#[[endpoint]]</nav>"),
+    ("feed.dyn.xml", "<?xml version=\"1.0\"?><feed>#[[method]]</feed>"),
+    ("form.dyn.html", "<form method=post>"),
+    ("post.form.dyn.html", "<?lu local form = body ?>got #[[form]]"),
+    ("put.form.dyn.html", "<?lu status(201) header('X-Own', 'yes') ?>put"),
+    (
+        "parallel.dyn.html",
+        "#! parallel
+        <?lu locals.log = {} local log = locals.log ?>\
+        a<?lua pinion.sleep(0.05) log[#log + 1] = 1 write('1') done() ?>\
+        b<?lua pinion.sleep(0.001) log[#log + 1] = 2 write('2') done() ?>\
+        c<?lu post_render(function(locals, page)
+            return page:match('a.*') .. table.concat(locals.log) end) ?>",
+    ),
+    (
+        "broken-part.dyn.html",
+        "#! parallel
+        <?lua pinion.sleep(0.001) error('in a part') ?>x<?lua pinion.sleep(10) done() ?>",
+    ),
+    ("waits.dyn.html", "a<?lua pinion.spawn(done) pinion.sleep(0.001) write('b') done() ?>c"),
+    ("large.dyn.html", "<?lu for n = 1, 20000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("long.dyn.html", "<?lu for n = 1, 1000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("error.dyn.html", "<p>\n<?lu local nothing = nil ?>\n#[[nothing.more]]"),
+    ("link.dyn.html", "<a href=\"#[[to_url('/link', { id = 7 })]]\">#[[query.e and query.e.id]]"),
+    ("forms.dyn.html", FORMS),
+    ("rendered.dyn.html", RENDERED),
+    ("plain.html", "<?lu not a template ?>"),
+];
+
+/// What is written in which way, and what pages are lent, as far as no other page here has it.
+const FORMS: &str = r##"<?lu
+  local tea = { name = "Tea & <b>", price = 2.5 }
+  for at, word in ipairs({ "one", "<two>" }) do
+    | <li>#[[at]]. #[[word]]</li>
+    |
+  end
+  if tea.price > 2 then ```
+    <p title="#[[tea.name]]">#[[tea.name]]
+       ?> #[[tea.price:.2f]]</p>
+  ``` end
+  write("%s costs %05.1f, %d of %s\n", "<i>", tea.price, 3, tea.name)
+  write("<hr> %d\n") write(7) write({ list = { 1, "<" } })
+?>
+
+<b>#[[7:03d]] #[["<":5s]] #[[!tea.name]] #[["#[["]]</b>
+<i>#[[!escape("<&")]] #[[escape("<&")]]</i>
+<p>#[[await(function(done)
+  pinion.gather(function() pinion.sleep(0.001) done("<later>") end)
+end)]] #[[await(function() return "now" end)]] #[[await("<itself>")]]</p>
+<?lu session.count = (session.count or 0) + 1 ?>
+<p>#[[session.count]] #[[headers["x-own"]]] #[[headers["x-other"]]]#[[cookies.who]]</p>
+<?lua
+  pinion.sleep(0.001)
+  | <p>#[[method]] waits</p>
+  ``` <u>#[[tea.price]]</u>
+  ``` done()
+?>
+<?lu header("Set-Cookie", "a=1") header("Set-Cookie", "b=2", "more") ?>
+"##;
+
+const FORMS_SHOWN: &str = r#"<li>1. one</li>
+
+<li>2. &lt;two&gt;</li>
+
+    <p title="Tea &amp; &lt;b&gt;">Tea &amp; &lt;b&gt;
+       ?> 2.50</p>
+&lt;i&gt; costs 002.5, 3 of Tea &amp; &lt;b&gt;
+<hr> %d
+7{"list":[1,"<"]}
+
+<b>007     &lt; Tea & <b> #[[</b>
+<i>&lt;&amp; &amp;lt;&amp;amp;</i>
+<p>&lt;later&gt; now &lt;itself&gt;</p>
+
+<p>1 &lt;own&gt; you</p>
+<p>GET waits</p>
+ <u>2.5</u>
+
+
+"#;
+
+/// It may not be sent before all of it is there, and its functions follow each other.
+const RENDERED: &str = r##"<?lu
+  post_render(function(page) return page:upper() end)
+  post_render(function(page) return "[" .. page .. "]" end)
+  post_render(function() end)
+?><p title="#[[query.q]]">#[[query.q]]</p>"##;
+
+const RENDERED_SHOWN: &str = r#"[<P TITLE="&LT;B&GT;">&LT;B&GT;</P>]"#;
+
+/// Who may see what stands in `main.lua`; the pages know nothing of it.
+const GUARDED: &[(&str, &str)] = &[
+    (
+        "main.lua",
+        "pinion.use(function(req, res, next)
+            if req.cookies.who == nil and req.path ~= '/' then
+                res:status(401)
+                return 'who are you?'
+            end
+            req.locals = { who = req.cookies.who }
+            res:field('X-Guard', 'site')
+            return next()
+        end)
+        local admin = pinion.group('/admin')
+        admin.use(function(req, res, next)
+            if req.cookies.who ~= 'ann' then res:redirect('/') return end
+            res:write('[')
+            next()
+            res:write(']')
+        end)",
+    ),
+    ("index.dyn.html", "everybody"),
+    ("notes.dyn.html", "#[[cookies.who]] #[[locals.who]]"),
+    ("admin/index.dyn.html", "secret"),
+    ("admin/large.dyn.html", "<?lu for n = 1, 20000 do ?>line #[[n]]\n<?lu end ?>"),
+    ("administrator.dyn.html", "not below it"),
+    ("admin/rendered.dyn.html", "x<?lu post_render(function(page) return page:upper() end) ?>"),
+    ("post.notes.dyn.html", "#[[form.text]], #[[cookies.who]]"),
+];
+
+#[test]
+fn what_the_main_script_puts_around_handlers_runs_around_pages() {
+    let site = Folder::with("guarded", GUARDED.iter().copied());
+    Matrix::of(site.path()).serve(&["--workers", "1"]).run(|server| {
+        let get = |target: &str, who: &str| {
+            server.exchange(&Request::get(target).field("Cookie", format!("who={who}")))
+        };
+        assert_eq!(server.get("/").text(), "everybody");
+        for target in ["/notes", "/admin/", "/admin/large", "/administrator", "/admin/rendered"] {
+            let refused = server.get(target);
+            assert_eq!((refused.status, refused.text()), (401, "who are you?"), "{target}");
+        }
+        let notes = get("/notes", "bob");
+        assert_eq!((notes.text(), notes.field("x-guard")), ("bob bob", Some("site")));
+        for target in ["/admin/", "/admin/large", "/admin/rendered"] {
+            let refused = get(target, "bob");
+            assert_eq!((refused.status, refused.text()), (303, ""), "{target}");
+        }
+        assert_eq!(get("/administrator", "bob").text(), "not below it");
+        assert_eq!(get("/admin/", "ann").text(), "[secret]");
+        assert_eq!(get("/admin/rendered", "ann").text(), "[X]");
+        let large: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
+        assert_eq!(get("/admin/large", "ann").text(), format!("[{large}]"));
+        let posted =
+            Request::new("POST", "/notes").field("Cookie", "who=bob").body(b"text=%3Cb%3E");
+        assert_eq!(server.exchange(&posted).text(), "&lt;b&gt;, bob");
+    });
+}
+
+/// Those that are sent whole, and those that go out while they are made.
+#[test]
+fn pages_are_compressed_for_who_likes_it() {
+    in_every_way(|server| {
+        for (target, coding) in [("/long", "gzip"), ("/long", "br"), ("/large", "gzip")] {
+            let asked = Request::get(target).field("Accept-Encoding", coding);
+            let answer = server.exchange(&asked);
+            assert_eq!(answer.field("content-encoding"), Some(coding), "{target}");
+            assert_eq!(answer.field("vary"), Some("Accept-Encoding"), "{target}");
+            let plain = server.get(target);
+            assert_eq!(plain.field("content-encoding"), None, "{target}");
+            assert_eq!(decoded(&answer), plain.body, "{target}");
+            assert!(answer.body.len() * 2 < plain.body.len(), "{target}");
+        }
+    });
+}
+
+fn site() -> Folder {
+    Folder::with("pages", FILES.iter().copied())
+}
+
+#[track_caller]
+fn in_every_way(case: impl Fn(&Server)) {
+    let site = site();
+    Matrix::of(site.path()).serve(&["--workers", "1"]).run(case);
+}
+
+#[test]
+fn pages_answer_alike_in_every_way() {
+    in_every_way(|server| {
+        for (target, media, content) in [
+            ("/?q=%3Cb%3E", "html", "<title>Start</title><body><p>&lt;b&gt;</body>"),
+            ("/about/", "html", "<nav>/about/</nav>About"),
+            ("/form", "html", "<form method=post>"),
+            ("/parallel", "html", "a1b2c21"),
+            ("/waits", "html", "abc"),
+            ("/plain.html", "html", "<?lu not a template ?>"),
+        ] {
+            let answer = server.get(target);
+            assert_eq!((answer.status, answer.text()), (200, content), "{target}");
+            assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{target}");
+            let expected = format!("text/{media}; charset=utf-8");
+            assert_eq!(answer.field("content-type"), Some(&*expected), "{target}");
+            let head = server.exchange(&Request::head(target));
+            assert_eq!((head.status, head.body.len()), (200, 0), "{target}");
+        }
+        assert_eq!(server.get("/handler").text(), "Hi, you");
+        let feed = server.get("/feed.xml");
+        assert_eq!(feed.text(), "<?xml version=\"1.0\"?><feed>GET</feed>");
+        let posted = server.exchange(&Request::new("POST", "/form").body(b"a=1&b=<2>"));
+        assert_eq!(posted.text(), "got a=1&amp;b=&lt;2&gt;");
+        let put = server.exchange(&Request::new("PUT", "/form"));
+        assert_eq!((put.status, put.field("x-own"), put.text()), (201, Some("yes"), "put"));
+        assert_eq!(server.exchange(&Request::new("DELETE", "/form")).status, 405);
+        let expected: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
+        assert_eq!(server.get("/large").text(), expected);
+    });
+}
+
+#[test]
+fn every_form_of_the_language_shows_the_same_in_every_way() {
+    in_every_way(|server| {
+        let asked = |method| {
+            let request = Request::new(method, "/forms").field("Cookie", "who=you");
+            server.exchange(&request.field("X-Own", "<own>"))
+        };
+        // Twice, since what a page is lent is of one request.
+        for _ in 0..2 {
+            let answer = asked("GET");
+            assert_eq!((answer.status, answer.text()), (200, FORMS_SHOWN));
+            assert_eq!(answer.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+        }
+        let head = asked("HEAD");
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+        assert_eq!(server.get("/rendered?q=%3Cb%3E").text(), RENDERED_SHOWN);
+    });
+}
+
+#[test]
+fn the_source_of_a_page_is_never_sent() {
+    in_every_way(|server| {
+        for (path, _) in FILES.iter().filter(|(path, _)| *path != "plain.html") {
+            let answer = server.get(&format!("/{path}"));
+            assert!([404, 405].contains(&answer.status), "{path}: {}", answer.status);
+        }
+    });
+}
+
+#[test]
+fn what_fails_in_a_page_is_told_by_its_line() {
+    in_every_way(|server| {
+        let answer = server.get("/error");
+        assert_eq!(answer.status, 500);
+        assert!(!answer.text().contains("nothing"), "{}", answer.text());
+        server.wait_for_line(0, |line| line.contains("/error.dyn.html:3"));
+        assert_eq!(server.get("/broken-part").status, 500);
+        server.wait_for_line(0, |line| line.contains("in a part"));
+        assert_eq!(server.get("/parallel").text(), "a1b2c21");
+    });
+}
+
+#[test]
+fn links_carry_what_only_servers_with_the_key_can_read() {
+    let site = site();
+    let open = Start::site(site.path()).flags(&["--workers", "1"]).start();
+    assert!(open.get("/link").text().starts_with("<a href=\"/link?id=7\">"));
+    open.stop();
+    let link = |key: &str| {
+        let server = Start::site(site.path()).under(with_key(key)).start();
+        let page = server.get("/link").text().to_owned();
+        let link = page.split('"').nth(1).expect("a link").to_owned();
+        let read = server.get(&link).text().rsplit('>').next().expect("what is read").to_owned();
+        server.stop();
+        (link, read)
+    };
+    let (one, read) = link("0123456789abcdef");
+    assert!(one.starts_with("/link?e=") && !one.contains("id"), "{one}");
+    assert_eq!(read, "7");
+    assert_eq!(link("0123456789abcdef").0, one);
+    assert_ne!(link("fedcba9876543210").0, one);
+    let mut short = Start::site(site.path()).under(with_key("short")).begin();
+    assert!(!short.wait().success());
+    short.wait_for_line(0, |line| line.contains("MASTER_KEY"));
+}
+
+/// With a master key they are the same on each server, and after each start.
+#[test]
+fn the_keys_of_a_site_come_of_its_master_key() {
+    let site = Folder::with(
+        "keys",
+        [(
+            "main.lua",
+            "pinion.get('/', function()
+                return pinion.codec.hex_encode(pinion.crypto.key('a'))
+            end)",
+        )],
+    );
+    let key = |master: &str| {
+        let server = Start::site(site.path()).under(with_key(master)).start();
+        let key = server.get("/").text().to_owned();
+        server.stop();
+        key
+    };
+    let one = key("0123456789abcdef");
+    assert_eq!(key("0123456789abcdef"), one);
+    assert_ne!(key("fedcba9876543210"), one);
+}
+
+/// Runs a program with a master key in its environment.
+fn with_key(key: &str) -> Command {
+    with_variables(&[&format!("MASTER_KEY={key}")])
+}
+
+fn with_variables(variables: &[&str]) -> Command {
+    let mut env = Command::new("env");
+    env.args(variables);
+    env
+}
+
+#[test]
+fn the_environment_names_a_site_and_has_it_watched() {
+    let site = site();
+    let named = format!("PUBLIC_HTML={}", site.path().display());
+    let server = Start::serve::<&str>(&[]).under(with_variables(&[&named, "RELOAD=true"])).start();
+    assert_eq!(server.get("/form").text(), "<form method=post>");
+    fs::write(site.path().join("form.dyn.html"), "<form>").expect("written");
+    let line = server.wait_for_line(0, |line| line.starts_with("reloaded"));
+    // Two paths of a plain file; all else is code.
+    let code = FILES.len() - 1;
+    assert!(line.ends_with(&format!(": 2 paths, {code} files of code")), "{line}");
+    while server.get("/form").text() != "<form>" {}
+    server.stop();
+}
+
+#[test]
+fn a_mistake_in_a_page_ends_the_start_and_no_reload() {
+    let site = site();
+    let server = Start::site(site.path()).start();
+    let wrong = "<p>\n<?lu local = 1 ?>";
+    fs::write(site.path().join("nav.priv.html"), wrong).expect("written");
+    server.signal(Signal::HUP);
+    server.wait_for_line(0, |line| line.contains("nav.priv.html:2"));
+    assert_eq!(server.get("/about/").text(), "<nav>/about/</nav>About");
+    server.stop();
+    let ended = run(&["check".as_ref(), site.path().as_os_str()]);
+    assert!(ended.stdout.contains("nav.priv.html:2"), "{}", ended.stdout);
+}

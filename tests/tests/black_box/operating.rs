@@ -1,0 +1,84 @@
+//! What people who run a server look at: its figures, whether it is well, and the yardstick.
+
+use pinion_tests::client::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+use pinion_tests::wait_for;
+use rustix::process::Signal;
+
+#[test]
+fn the_figures_are_told_while_it_runs_and_at_the_end() {
+    let folder = Folder::with("figures", [("index.html", "home")]);
+    for io in ["epoll", "uring"] {
+        let flags = ["--io", io, "--stats", "1", "--workers", "2"];
+        let mut server = Start::site(folder.path()).flags(&flags).start();
+        for _ in 0..3 {
+            assert_eq!(server.get("/").status, 200);
+        }
+        assert_eq!(server.exchange(&Request::head("/")).status, 200);
+        assert_eq!(server.get("/none").status, 404);
+        // Nothing that could be read as a request; the engine answers by itself.
+        let mut connection = server.connect();
+        connection.send(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+        assert_eq!(connection.receive().status, 400);
+        let counted = "6 answers (";
+        let line = server.wait_for_line(0, |line| line.contains(counted));
+        for part in ["stats after ", ", 2xx 4, 3xx 0, 4xx 2, 5xx 0; content ", "; memory "] {
+            assert!(line.contains(part), "{line}");
+        }
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+        let last = server.lines().pop().expect("lines");
+        assert!(last.starts_with("stats after ") && last.contains(counted), "{last}");
+    }
+}
+
+#[test]
+fn a_healthy_server_says_so_on_every_host() {
+    let folder = Folder::with("health", [("index.html", "home"), ("healthz", "a page")]);
+    folder.write(
+        "pinion.toml",
+        "[[site]]\npath = \".\"\nhosts = [\"example.org\"]\n[server]\nhealth = \"/healthz\"\n",
+    );
+    let config = folder.path().join("pinion.toml");
+    for io in ["epoll", "uring"] {
+        let mut server = Start::site(&config).flags(&["--io", io, "--workers", "1"]).start();
+        let mut kept = server.connect();
+        let healthy = kept.exchange(&Request::get("/healthz"));
+        assert_eq!((healthy.status, healthy.text()), (200, "ok\n"));
+        assert_eq!(healthy.field("cache-control"), Some("no-store"));
+        // Its own path, and nothing like it.
+        assert_eq!(server.get("/healthz/").status, 421);
+        assert_eq!(server.exchange(&Request::head("/healthz?x=1")).status, 200);
+        assert_eq!(server.exchange(&Request::new("POST", "/healthz")).status, 405);
+        // A request that began in time hears that there will be no further one.
+        let request = Request::get("/healthz").bytes();
+        let (begin, rest) = request.split_at(8);
+        server.signal(Signal::STOP);
+        kept.send(begin);
+        server.signal(Signal::TERM);
+        server.signal(Signal::CONT);
+        wait_for("a closed port", || Connection::try_open(server.address()).err());
+        kept.send(rest);
+        let stopping = kept.receive();
+        assert_eq!((stopping.status, stopping.text()), (503, "stopping\n"));
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn the_yardstick_has_any_length_and_takes_its_time() {
+    for io in ["epoll", "uring"] {
+        for bytes in ["0", "13", "100000"] {
+            let flags = ["--dummy", "--io", io, "--dummy-bytes", bytes, "--dummy-delay", "2ms"];
+            let server = Start::serve(&flags[..1]).flags(&flags[1..]).start();
+            let mut connection = server.connect();
+            for _ in 0..3 {
+                let answer = connection.exchange(&Request::head("/anything"));
+                assert_eq!((answer.status, answer.field("content-length")), (200, Some(bytes)));
+            }
+            server.stop();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What `packaging/` has: the unit for systemd and the file for containers, tried as far as that
+//! goes without either of them.
+
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::empty_root::EmptyRoot;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::seccomp::refusing;
+use pinion_tests::server::{Start, run};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Where the unit expects the program and its configuration.
+const INSTALLED: &str = "/usr/local/bin/pinion";
+const CONFIGURATION: &str = "/etc/pinion/pinion.toml";
+
+/// In tenths, from 0 (nothing can be reached) to 100. What is left is what a server needs: to
+/// listen, on ports below 1024 too.
+const EXPOSURE_MAX: u32 = 20;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(source_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The values of a setting of the unit, in their order.
+fn settings<'u>(unit: &'u str, name: &str) -> Vec<&'u str> {
+    let prefix = format!("{name}=");
+    let found: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix(&prefix)).collect();
+    assert!(!found.is_empty(), "the unit has no {name}");
+    found
+}
+
+#[test]
+fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
+    let unit = read("packaging/pinion.service");
+    let folder = Folder::new("unit");
+    // What it starts has to be there.
+    let own = unit.replace(INSTALLED, &pinion().display().to_string());
+    folder.write("pinion.service", own);
+    let analyze = || program("systemd-analyze", "systemd");
+    // The manual is not installed here; what is wrong is told on stderr, and not always a failure.
+    let mut verify = analyze();
+    verify.args(["verify", "--man=no", "pinion.service"]).current_dir(folder.path());
+    let verified = pinion_tests::peers::output(&mut verify);
+    assert_eq!(String::from_utf8_lossy(&verified.stderr), "");
+    assert!(verified.status.success());
+    let mut security = analyze();
+    security.args(["security", "--offline=true", "--no-pager"]);
+    security.arg(format!("--threshold={EXPOSURE_MAX}")).arg("pinion.service");
+    stdout(security.current_dir(folder.path()));
+}
+
+/// A configuration as the unit has one, in a folder of its own.
+fn configured() -> Folder {
+    let site = "[[site]]\npath = \"public\"\nwatch = true\n";
+    Folder::with("unit", [("public/index.html", "home"), ("pinion.toml", site)])
+}
+
+/// The words of a command of the unit behind the program, for the configuration in this folder.
+fn words(command: &str, folder: &Folder) -> Vec<String> {
+    let own = folder.join("pinion.toml").display().to_string();
+    let rest = command.strip_prefix(INSTALLED).expect("the program");
+    rest.split_whitespace().map(|word| word.replace(CONFIGURATION, &own)).collect()
+}
+
+#[test]
+fn the_server_does_without_the_calls_that_the_unit_refuses() {
+    let unit = read("packaging/pinion.service");
+    let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
+    assert!(refused.len() > 50, "only {} calls are refused", refused.len());
+    assert_eq!(settings(&unit, "SystemCallErrorNumber"), ["EPERM"]);
+    for io in Io::BOTH {
+        let folder = configured();
+        let start = words(settings(&unit, "ExecStart")[0], &folder);
+        let (verb, rest) = start.split_first().expect("a verb");
+        assert_eq!(verb, "serve");
+        let flags = ["--io", io.as_str(), "--stats", "1"];
+        let start = Start::serve(rest).flags(&flags).under(refusing(Errno::PERM, &refused));
+        let mut server = start.start();
+        assert_eq!(server.get("/").text(), "home");
+        // A watched folder is taken up by itself, and on the signal that the unit sends.
+        folder.write("public/index.html", "again");
+        server.wait_for_line(0, |line| line.starts_with("reloaded "));
+        assert_eq!(server.get("/").text(), "again");
+        let [check, reload] = settings(&unit, "ExecReload")[..] else { panic!("two commands") };
+        assert_eq!(run(&words(check, &folder)).code, Some(0));
+        assert_eq!(reload, "kill -HUP $MAINPID");
+        let lines = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(lines, |line| line.starts_with("reloaded "));
+        server.wait_for_line(lines, |line| line.starts_with("stats after "));
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+        let wrong = server.lines().into_iter().find(|line| line.contains("not permitted"));
+        assert_eq!(wrong, None, "{io:?}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_not_tried_again() {
+    let unit = read("packaging/pinion.service");
+    let folder = Folder::with("unit", [("pinion.toml", "[[site]]\npath = 1\n")]);
+    let commands = [settings(&unit, "ExecStart")[0], settings(&unit, "ExecReload")[0]];
+    for command in commands {
+        let code = run(&words(command, &folder)).code.expect("a code").to_string();
+        assert_eq!(settings(&unit, "RestartPreventExitStatus"), [code], "{command}");
+    }
+}
+
+/// The numbers of all calls that filters of a unit refuse: what the first does not let through, and
+/// what a further one with a tilde takes away.
+fn refused_calls(filters: &[&str]) -> Vec<u32> {
+    let (allowing, taking) = filters.split_first().expect("a filter");
+    let mut allowed = calls(allowing);
+    for filter in taking {
+        let taken = calls(filter.strip_prefix('~').expect("it takes away"));
+        allowed.retain(|call| !taken.contains(call));
+    }
+    let numbers = numbers();
+    numbers.into_iter().filter(|(name, _)| !allowed.contains(name)).map(|(_, at)| at).collect()
+}
+
+/// The calls that a filter names, with those of the sets in it.
+fn calls(filter: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<String> = filter.split_whitespace().map(str::to_owned).collect();
+    while let Some(name) = open.pop() {
+        if !name.starts_with('@') {
+            found.insert(name);
+            continue;
+        }
+        let mut analyze = program("systemd-analyze", "systemd");
+        let told = stdout(analyze.args(["syscall-filter", "--no-pager", &name]));
+        let told = String::from_utf8(told).expect("text");
+        let lines = told.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#'));
+        open.extend(lines.map(str::to_owned));
+    }
+    found
+}
+
+/// The number that each call has on this machine, as the headers of the kernel have it.
+fn numbers() -> BTreeMap<String, u32> {
+    let mut cc = program("cc", "gcc");
+    let told = stdout(cc.args(["-dM", "-E", "-include", "asm/unistd.h", "-x", "c", "/dev/null"]));
+    let told = String::from_utf8(told).expect("text");
+    let macros: BTreeMap<&str, &str> = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define __NR")?.split_once(' '))
+        .collect();
+    // Some of them are named after another one: `__NR_lseek` is `__NR3264_lseek`.
+    let number = |value: &str| {
+        let value =
+            value.strip_prefix("__NR").and_then(|name| macros.get(name)).map_or(value, |v| v);
+        value.parse().ok()
+    };
+    let named = macros
+        .iter()
+        .filter_map(|(name, value)| Some((name.strip_prefix('_')?.to_owned(), number(value)?)));
+    named.collect()
+}
+
+/// The stages of the Containerfile, each a list of instructions with what stands behind them.
+fn stages() -> Vec<Vec<(String, String)>> {
+    let text = read("packaging/Containerfile").replace("\\\n", " ");
+    let mut stages: Vec<Vec<(String, String)>> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (word, rest) = line.split_once(' ').expect("an instruction");
+        if word == "FROM" {
+            stages.push(Vec::new());
+        }
+        let stage = stages.last_mut().expect("it begins with FROM");
+        stage.push((word.to_owned(), rest.to_owned()));
+    }
+    stages
+}
+
+/// What stands behind the instruction that a stage has once.
+fn only<'s>(stage: &'s [(String, String)], name: &str) -> &'s str {
+    let mut found = stage.iter().filter(|(word, _)| word == name);
+    let (_, rest) = found.next().unwrap_or_else(|| panic!("no {name}"));
+    assert!(found.next().is_none(), "{name} twice");
+    rest
+}
+
+fn list(text: &str) -> Vec<String> {
+    serde_json::from_str(text).expect("a list of words")
+}
+
+#[test]
+fn an_image_is_built_from_what_is_there() {
+    let [build, _] = &stages()[..] else { panic!("two stages") };
+    let workspace = read("Cargo.toml");
+    let image = only(build, "FROM").strip_suffix(" AS build").expect("a name");
+    let rust = image.strip_prefix("rust:").expect("an image with Rust");
+    assert!(workspace.contains(&format!("rust-version = \"{rust}\"")), "{rust}");
+    let site = only(build, "ARG").strip_prefix("SITE=").expect("a site");
+    assert!(source_root().join(site).join("index.html").is_file());
+    // What is not sent to be built with is nothing that is needed.
+    for left_out in read(".dockerignore").lines().filter(|line| line.starts_with('/')) {
+        let is_ignored = read(".gitignore").lines().any(|line| line == left_out);
+        assert!(is_ignored || left_out == "/.git", "{left_out}");
+    }
+}
+
+#[test]
+fn the_image_serves_its_site_as_nobody_in_particular() {
+    let [build, image] = &stages()[..] else { panic!("two stages") };
+    assert_eq!(only(image, "FROM"), "scratch");
+    let runs: Vec<&str> =
+        build.iter().filter(|(word, _)| word == "RUN").map(|(_, rest)| rest.as_str()).collect();
+    let entry = list(only(image, "ENTRYPOINT"));
+    let [path] = &entry[..] else { panic!("{entry:?}") };
+    let root = EmptyRoot::with_program(path);
+    for (_, copy) in image.iter().filter(|(word, _)| word == "COPY") {
+        let (from, to) = copy
+            .strip_prefix("--from=build ")
+            .expect("from the build")
+            .split_once(' ')
+            .expect("from and to");
+        match runs.iter().find_map(|run| run.strip_suffix(&format!(" -o {from}"))) {
+            Some(command) => {
+                assert_eq!(command, "pinion build \"$SITE\"");
+                let site = source_root().join("examples/site");
+                pinion_tests::server::build(&site, &root.outside(to), &[]);
+            }
+            None => {
+                assert!(runs.iter().any(|run| run.ends_with(&format!(" {from}"))), "{from}");
+                assert_eq!(to, path);
+            }
+        }
+    }
+    let command = list(only(image, "CMD"));
+    let [verb, archive, listen, address] = &command[..] else { panic!("{command:?}") };
+    assert_eq!([verb.as_str(), listen.as_str()], ["serve", "--listen"]);
+    assert_eq!(address.strip_prefix(':'), Some(only(image, "EXPOSE")));
+    let user = only(image, "USER");
+    assert!(!user.starts_with('0'), "{user}");
+    for io in Io::BOTH {
+        let start = Start::serve(&[archive]).flags(&["--io", io.as_str()]);
+        let start = start.under(root.runner(user)).found_at(path.as_ref());
+        let server = start.start();
+        let page = fs::read(source_root().join("examples/site/index.html")).expect("the page");
+        assert_eq!(server.get("/").body, page);
+        assert_eq!(server.get("/assets/style.css").status, 200);
+        server.stop();
+    }
+}
+
+/// As an image does that has another one below it, and adds a site: docs/installing.md.
+#[test]
+fn a_site_is_built_where_nothing_but_the_program_is() {
+    let root = EmptyRoot::with_program("/pinion");
+    for path in ["index.html", "about.html"] {
+        root.copy(&source_root().join("examples/site").join(path), &format!("/public/{path}"));
+    }
+    // The image below has one already.
+    pinion_tests::server::build(&source_root().join("docs"), &root.outside("/site.pinion"), &[]);
+    let page = read("docs/installing.md");
+    let words = page.lines().find_map(|line| line.strip_prefix("RUN ")).expect("what it runs");
+    stdout(root.runner("0:0").args(list(words)));
+    // What runs containers gives them this file.
+    let hosts = Folder::with("hosts", [("hosts", "127.0.0.1 localhost\n")]);
+    root.copy(&hosts.join("hosts"), "/etc/hosts");
+    let start = Start::serve(&["/site.pinion", "--listen", "localhost:0"]);
+    let server = start.under(root.runner("65532:65532")).found_at("/pinion".as_ref()).start();
+    assert_eq!(server.get("/about").status, 200);
+    server.stop();
+}

@@ -1,0 +1,183 @@
+//! `--protocols`: what a listener is to speak it speaks, and nothing else, whatever other listeners
+//! of the same server speak.
+
+use pinion_tests::client::wire::Peer;
+use pinion_tests::client::{Client, Connection};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::{Pair, s_client};
+use std::net::SocketAddr;
+
+/// What a client of HTTP/2 begins with (RFC 9113 §3.4): the line, and settings without any.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+struct Served {
+    server: Server,
+    authority: Pair,
+    files: Folder,
+}
+
+/// The listeners of a server: both protocols of TCP, each of them alone.
+#[derive(Debug)]
+struct Listeners {
+    both: SocketAddr,
+    http1: SocketAddr,
+    http2: SocketAddr,
+}
+
+impl Served {
+    fn start(io: Io) -> Served {
+        let files = Folder::with("protocols", [("site/index.html", "home")]);
+        let authority = Pair::new(&files, "authority", &["authority.test"]);
+        authority.vouch(&files, "a", &["localhost"]);
+        let listen = |kind: &str, protocols: &str| {
+            format!("[[listen]]\n{kind} = \"127.0.0.1:0\"\nprotocols = {protocols}\n")
+        };
+        let mut text = "[[site]]\npath = \"site\"\n".to_owned();
+        for kind in ["address", "tls"] {
+            for protocols in ["\"h1,h2\"", "\"h1\"", "[\"h2\"]"] {
+                text += &listen(kind, protocols);
+            }
+        }
+        text += &listen("quic", "\"h3\"");
+        text += "[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n";
+        files.write("pinion.toml", text);
+        let config = files.join("pinion.toml");
+        let server = Start::configured(&config).flags(&["--io", io.as_str()]).start();
+        Served { server, authority, files }
+    }
+
+    /// Those of a scheme: they are told of in the order of the file.
+    #[track_caller]
+    fn listeners(&self, scheme: &str) -> Listeners {
+        let head = format!("listening {scheme}://");
+        let found: Vec<SocketAddr> = self
+            .server
+            .lines()
+            .iter()
+            .filter_map(|line| line.strip_prefix(&head)?.strip_suffix('/'))
+            .map(|address| address.parse().expect("an address"))
+            .collect();
+        let &[both, http1, http2] = found.as_slice() else { panic!("{found:?}") };
+        Listeners { both, http1, http2 }
+    }
+
+    fn peer(&self, address: SocketAddr, protocol: Protocol) -> Peer {
+        Peer::new(address, protocol, Some(&self.authority.cert))
+    }
+
+    #[track_caller]
+    fn serves(&self, address: SocketAddr, protocol: Protocol) {
+        let answer = Client::open(&self.peer(address, protocol)).exchange(&Request::get("/"));
+        assert_eq!((answer.status, answer.text()), (200, "home"), "{protocol:?} at {address}");
+    }
+
+    /// Nothing that the client offers is spoken there (RFC 7301 §3.2).
+    #[track_caller]
+    fn refuses(&self, address: SocketAddr, protocol: Protocol) {
+        let refused = Client::try_open(&self.peer(address, protocol)).expect_err("not spoken");
+        assert!(refused.to_string().contains("NoApplicationProtocol"), "{protocol:?}: {refused}");
+    }
+
+    /// What is agreed on with a client of TLS that offers so much; nothing when there is no
+    /// agreement.
+    #[track_caller]
+    fn agreed(&self, address: SocketAddr, offer: &str) -> Option<String> {
+        let told = s_client(&self.files, address, "localhost", &["-alpn", offer]);
+        let found = told.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
+        found.map(str::to_owned)
+    }
+}
+
+#[test]
+fn in_the_clear_the_first_bytes_decide_unless_there_is_but_one_protocol() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let Listeners { both, http1, http2 } = served.listeners("http");
+        served.serves(both, Protocol::Http1);
+        served.serves(both, Protocol::Http2Clear);
+        served.serves(http1, Protocol::Http1);
+        served.serves(http2, Protocol::Http2Clear);
+        // In the only words that the listener has (RFC 9110 §15.6.6).
+        let mut connection = Connection::open(http1);
+        connection.send(PREFACE);
+        assert_eq!(connection.receive().status, 505, "over {io:?}");
+        connection.expect_close();
+        // The same the other way (RFC 9113 §3.4): its settings, and PROTOCOL_ERROR.
+        let mut connection = Connection::open(http2);
+        connection.send(Request::get("/").bytes());
+        let answer = connection.rest();
+        assert_eq!(kinds(&answer), [SETTINGS, GOAWAY], "over {io:?}: {}", answer.escape_ascii());
+        assert_eq!(answer[answer.len() - 4..], [0, 0, 0, 1], "{}", answer.escape_ascii());
+        served.server.stop();
+    }
+}
+
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+
+/// The types of frames (RFC 9113 §4.1), but for those that open windows.
+#[track_caller]
+fn kinds(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    while let [a, b, c, kind, ..] = *bytes {
+        kinds.push(kind);
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        bytes = bytes.get(9 + length..).expect("whole frames");
+    }
+    kinds.retain(|kind| *kind != WINDOW_UPDATE);
+    kinds
+}
+
+#[test]
+fn over_tls_a_listener_offers_what_it_is_to_speak() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let Listeners { both, http1, http2 } = served.listeners("https");
+        for (address, offer, agreed) in [
+            (both, "h2,http/1.1", Some("h2")),
+            (both, "http/1.1,h2", Some("h2")),
+            (both, "http/1.1", Some("http/1.1")),
+            (http1, "h2,http/1.1", Some("http/1.1")),
+            (http1, "h2", None),
+            (http2, "http/1.1,h2", Some("h2")),
+            (http2, "http/1.1", None),
+        ] {
+            let found = served.agreed(address, offer);
+            assert_eq!(found.as_deref(), agreed, "{offer} over {io:?}");
+        }
+        served.serves(http1, Protocol::Http1Tls);
+        served.refuses(http1, Protocol::Http2);
+        served.serves(http2, Protocol::Http2);
+        served.refuses(http2, Protocol::Http1Tls);
+        // The handshake was the place to say so.
+        let mut connection = Client::open(&served.peer(http1, Protocol::Http1Tls));
+        let Client::Http1(connection) = &mut connection else { panic!("HTTP/1") };
+        connection.send(PREFACE);
+        assert_eq!(connection.receive().status, 505, "over {io:?}");
+        let quic = served.server.address_over(Protocol::Http3);
+        served.serves(quic, Protocol::Http3);
+        served.server.stop();
+    }
+}
+
+/// Who offers nothing speaks what is left, and where two are left, HTTP/1.
+#[test]
+fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let Listeners { both, http1, http2 } = served.listeners("https");
+        for address in [both, http1] {
+            let told = s_client(&served.files, address, "localhost", &[]);
+            assert!(told.contains("HTTP/1.1 200"), "over {io:?}: {told}");
+        }
+        let told = s_client(&served.files, http2, "localhost", &[]);
+        assert!(told.contains("No ALPN negotiated"), "over {io:?}: {told}");
+        assert!(!told.contains("HTTP/1.1 "), "over {io:?}: {told}");
+        served.server.stop();
+    }
+}

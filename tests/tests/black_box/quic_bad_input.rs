@@ -1,0 +1,303 @@
+//! Datagrams that are no QUIC, handshakes that are broken off, clients that vanish: others are
+//! served meanwhile, and nothing of it stays.
+
+use pinion_tests::client::http3::{Http3, kind, stream};
+use pinion_tests::client::quic::{Quic, first_datagram, frame, integer, wait};
+use pinion_tests::client::{Broken, qpack};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::relay::Relay;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::{is_reached, wait_for};
+use quinn::ConnectionError;
+use std::net::UdpSocket;
+
+struct Served {
+    server: Server,
+    _site: Folder,
+}
+
+impl Served {
+    fn start(io: Io, flags: &[&str]) -> Served {
+        Served::start_with(io, flags, |start| start)
+    }
+
+    fn start_with(io: Io, flags: &[&str], more: impl Fn(Start) -> Start) -> Served {
+        let site = Folder::with("quic-bad", [("index.html", "home")]);
+        let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
+        let start = Start::site(site.path()).in_way(way).flags(&["--workers", "1"]);
+        Served { server: more(start.flags(flags)).start(), _site: site }
+    }
+
+    fn socket(&self) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect(self.server.address()).expect("an address");
+        socket
+    }
+
+    /// Somebody who behaves is served.
+    #[track_caller]
+    fn serves(&self) {
+        assert_eq!(self.server.get("/").text(), "home");
+    }
+}
+
+/// Bytes that depend on nothing but the seed.
+fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut state = u64::from(seed) << 1 | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..bytes + 8).map(|_| next()).skip(8).collect()
+}
+
+#[test]
+fn what_is_no_quic_is_passed_over() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &[]);
+        let socket = served.socket();
+        for bytes in [0, 1, 2, 5, 6, 20, 21, 22, 25, 50, 1199, 1200, 1500, 9000, 65_507] {
+            for (seed, first) in [(1, 0x00), (2, 0x40), (3, 0x80), (4, 0xc0), (5, 0xff), (6, 0xd0)]
+            {
+                let mut datagram = noise(seed, bytes);
+                if let Some(byte) = datagram.first_mut() {
+                    *byte = first;
+                }
+                socket.send(&datagram).expect("sent");
+                // The same with the version that the server speaks.
+                if let Some(version) = datagram.get_mut(1..5) {
+                    version.copy_from_slice(&[0, 0, 0, 1]);
+                    socket.send(&datagram).expect("sent");
+                }
+            }
+        }
+        socket.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// What a client begins with, with a byte that is another one, without its end, with more behind
+/// it, and again.
+#[test]
+fn a_first_datagram_that_is_damaged_harms_nobody() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &[]);
+        let socket = served.socket();
+        let whole = first_datagram(served.server.peer());
+        for at in (0..60).chain((60..whole.len()).step_by(37)) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x55;
+            socket.send(&damaged).expect("sent");
+            socket.send(&whole[..at]).expect("sent");
+        }
+        served.serves();
+        for _ in 0..100 {
+            socket.send(&whole).expect("sent");
+            socket.send(&[&whole[..], &noise(7, 200)].concat()).expect("sent");
+        }
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// A client that goes on only so far: its connection is made, and nothing of it is heard again.
+fn vanish(served: &Served, way: usize) {
+    let relay = Relay::to(served.server.address());
+    let peer = served.server.peer().at(relay.address());
+    match way {
+        // Nobody takes part in it behind the first datagram.
+        0 => drop(served.socket().send(&first_datagram(served.server.peer())).expect("sent")),
+        // Behind the handshake, with the streams of HTTP/3 or without.
+        1 => {
+            let quic = Quic::open(&peer).expect("a connection");
+            relay.close_to_server();
+            drop(quic);
+        }
+        2 => {
+            let client = Http3::try_open(&peer).expect("a connection");
+            relay.close_to_server();
+            drop(client);
+        }
+        // Behind an answer.
+        _ => {
+            let client = Http3::try_open(&peer).expect("a connection");
+            let answer = client.try_exchange(&Request::get("/"));
+            assert!(answer.is_ok_and(|answer| answer.text() == "home"));
+            relay.close_to_server();
+            drop(client);
+        }
+    }
+}
+
+/// Ways to leave: at once, behind an answer, within a request.
+fn leave(served: &Served, way: usize) {
+    match way {
+        0 => drop(Quic::open(served.server.peer()).expect("a connection")),
+        1 => served.serves(),
+        _ => {
+            let quic = Quic::open(served.server.peer()).expect("a connection");
+            let (mut sender, _receiver) =
+                wait(quic.connection().open_bi()).expect("room").expect("open");
+            wait(sender.write_all(&[1, 9])).expect("room").expect("written");
+        }
+    }
+}
+
+impl Served {
+    /// Waits until the server has no connection any more; it tells every second.
+    fn wait_until_nobody_is_left(&self) {
+        let from = self.server.lines().len();
+        let is_empty = || {
+            let lines = self.server.lines();
+            lines.iter().skip(from).any(|line| line.contains("; 0 connections;"))
+        };
+        // A connection may be silent for a minute.
+        assert!((0..3).any(|_| is_reached(is_empty)), "{:?}", self.server.lines().last());
+    }
+}
+
+#[test]
+fn clients_that_leave_leave_nothing_behind() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &["--stats", "1"]);
+        let round = || (0..3).for_each(|way| leave(&served, way));
+        (0..50).for_each(|_| round());
+        served.wait_until_nobody_is_left();
+        let memory = served.server.memory_bytes("RssAnon");
+        (0..200).for_each(|_| round());
+        served.wait_until_nobody_is_left();
+        // A connection takes more than ten KiB: if one in two stayed, this would show it.
+        let grown = served.server.memory_bytes("RssAnon").saturating_sub(memory);
+        assert!(grown < 3 << 20, "{grown} bytes more over {io:?}");
+        served.server.stop();
+    }
+}
+
+/// Others are served meanwhile; and when their time is over, nothing of the others is left.
+#[test]
+fn clients_that_vanish_keep_nobody_waiting() {
+    for io in Io::BOTH {
+        // Its end would wait an hour for a client that has something to come.
+        let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(3600));
+        for _ in 0..25 {
+            (0..4).for_each(|way| vanish(&served, way));
+            served.serves();
+        }
+        if cfg!(feature = "long") {
+            served.wait_until_nobody_is_left();
+            served.serves();
+        }
+        served.server.stop();
+    }
+}
+
+#[test]
+fn connections_beyond_the_cap_are_refused() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &["--max-connections", "4"]);
+        let mut open: Vec<Quic> = Vec::new();
+        let refused = loop {
+            match Quic::open(served.server.peer()) {
+                Ok(quic) => open.push(quic),
+                Err(error) => break error,
+            }
+            assert!(open.len() <= 4, "over {io:?}");
+        };
+        // RFC 9000 §20.1: CONNECTION_REFUSED.
+        assert!(refused.to_string().contains("refused"), "{refused} over {io:?}");
+        assert_eq!(open.len(), 4, "over {io:?}");
+        drop(open.pop());
+        wait_for("a place", || Quic::open(served.server.peer()).ok());
+        drop(open);
+        served.server.stop();
+    }
+}
+
+/// Streams that are opened and never used, or not to their end, are no obstacle to others.
+#[test]
+fn streams_that_stand_still_keep_nobody_waiting() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &[]);
+        let quic = Quic::open(served.server.peer()).expect("a connection");
+        let section = [(":method", "POST"), (":scheme", "https"), (":authority", "a")];
+        let section = qpack::encode(&[&section[..], &[(":path", "/")]].concat());
+        let mut open = Vec::new();
+        for part in [1, 2, 10, section.len() + 1].into_iter().cycle().take(100) {
+            let (mut sender, receiver) =
+                wait(quic.connection().open_bi()).expect("room").expect("open");
+            let bytes = frame(kind::HEADERS, &section);
+            wait(sender.write_all(&bytes[..part])).expect("room").expect("written");
+            open.push((sender, receiver));
+        }
+        for _ in 0..5 {
+            served.serves();
+        }
+        drop(quic);
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// What costs a client little and the server something, again and again: the connection is closed.
+#[test]
+fn too_much_of_what_means_nothing_ends_the_connection() {
+    /// RFC 9114 §8.1: H3_EXCESSIVE_LOAD.
+    const EXCESSIVE_LOAD: u64 = 0x107;
+    for io in Io::BOTH {
+        let served = Served::start(io, &[]);
+        let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
+        for (what, bytes) in [
+            ("frames of no meaning", frame(0x21, &[])),
+            ("MAX_PUSH_ID", frame(kind::MAX_PUSH_ID, &[5])),
+            ("priorities", frame(0xf0700, &[0])),
+        ] {
+            let quic = Quic::open(served.server.peer()).expect("a connection");
+            let mut control = wait(quic.connection().open_uni()).expect("room").expect("open");
+            wait(control.write_all(&settings)).expect("room").expect("written");
+            while wait(control.write_all(&bytes.repeat(1000))).expect("room").is_ok() {}
+            assert_eq!(code(&quic), EXCESSIVE_LOAD, "{what} over {io:?}");
+        }
+        // Requests that are taken back at once.
+        let quic = Quic::open(served.server.peer()).expect("a connection");
+        while let Ok((mut sender, mut receiver)) = wait(quic.connection().open_bi()).expect("room")
+        {
+            let _closed_meanwhile = wait(sender.write_all(&[1, 9])).expect("room");
+            let _closed_meanwhile = sender.reset(0x10c_u32.into());
+            let _closed_meanwhile = receiver.stop(0x10c_u32.into());
+        }
+        assert_eq!(code(&quic), EXCESSIVE_LOAD, "resets over {io:?}");
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// The code with which the server has closed a connection.
+#[track_caller]
+fn code(quic: &Quic) -> u64 {
+    match wait(quic.connection().closed()).expect("an end") {
+        ConnectionError::ApplicationClosed(closed) => closed.error_code.into_inner(),
+        other => panic!("{other}"),
+    }
+}
+
+/// A server that dies is not there any more; one that stops says so.
+#[test]
+fn a_server_that_stops_says_so() {
+    for io in Io::BOTH {
+        let served = Served::start(io, &[]);
+        let client = Http3::try_open(served.server.peer()).expect("a connection");
+        assert!(client.try_exchange(&Request::get("/")).is_ok());
+        served.server.stop();
+        wait_for("the end", || client.quic().connection().close_reason());
+        match client.try_exchange(&Request::get("/")) {
+            Err(Broken::Closed) => {}
+            other => panic!("{other:?} over {io:?}"),
+        }
+    }
+}

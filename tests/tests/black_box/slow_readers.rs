@@ -1,0 +1,216 @@
+//! Readers that take a little at a time get all of it. No clock says how slow they are: the server
+//! cannot be rid of the answer before the reader has taken most of it, so that it has to wait again
+//! and again.
+
+use pinion_tests::body::noise;
+use pinion_tests::client::Client;
+use pinion_tests::client::http2::Http2;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SocketType};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// What a reader takes at a time.
+const PIECE_BYTES: usize = 1 << 10;
+
+/// What the kernel keeps for a reader: little, but a few segments of the loopback interface, below
+/// which TCP itself waits.
+const RECEIVE_BYTES: usize = 256 << 10;
+
+/// Far more than the kernel keeps for a connection whose reader is slow.
+fn large_bytes() -> usize {
+    let limits = fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").expect("its limits");
+    let most = limits.split_whitespace().last().expect("the largest");
+    2 * most.parse::<usize>().expect("a number")
+}
+
+fn start(site: &Folder, protocol: Protocol, io: Io) -> Server {
+    let way = Way { protocol, io, form: Form::Folder };
+    Start::site(site.path()).in_way(way).flags(&["--workers", "1"]).start()
+}
+
+/// Stands between a client and a server, and takes what the server sends as a slow client does: the
+/// kernel keeps as little as it can, and from some moment on a piece is taken each second.
+struct Narrow {
+    address: SocketAddr,
+    is_slow: Arc<AtomicBool>,
+    /// How many pieces have been taken since it is.
+    pieces: Arc<AtomicUsize>,
+}
+
+impl Narrow {
+    fn to(server: SocketAddr) -> Narrow {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (is_slow, pieces) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let narrow = Narrow { address, is_slow: Arc::clone(&is_slow), pieces: Arc::clone(&pieces) };
+        thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("a client");
+            let mut server = with_little_room(server).expect("a connection");
+            let mut requests = client.try_clone().expect("a handle");
+            let mut to_server = server.try_clone().expect("a handle");
+            thread::spawn(move || io::copy(&mut requests, &mut to_server));
+            let mut piece = [0; PIECE_BYTES];
+            loop {
+                match server.read(&mut piece) {
+                    Ok(0) | Err(_) => return,
+                    Ok(bytes) => client.write_all(&piece[..bytes]).expect("it reads"),
+                }
+                if is_slow.load(Ordering::Relaxed) {
+                    pieces.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_secs(1));
+                }
+            }
+        });
+        narrow
+    }
+}
+
+/// A connection for which the kernel keeps as little as it can. It must know before it connects,
+/// because it never takes back what it has offered.
+fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_socket_recv_buffer_size(&socket, PIECE_BYTES)?;
+    rustix::net::connect(&socket, &server)?;
+    Ok(TcpStream::from(socket))
+}
+
+/// 5 KiB at 1 KiB/s, as no server may find too slow. All at once, because each takes its seconds.
+#[test]
+fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
+    let site = Folder::new("slow-readers");
+    let content = noise(5 * PIECE_BYTES);
+    site.write("small.bin", &content);
+    let protocols = [Protocol::Http1Tls, Protocol::Http2, Protocol::Http2Clear];
+    let ways = protocols.into_iter().flat_map(|protocol| Io::BOTH.map(|io| (protocol, io)));
+    thread::scope(|scope| {
+        for (protocol, io) in ways {
+            let (site, content) = (&site, &content);
+            scope.spawn(move || {
+                let server = start(site, protocol, io);
+                let narrow = Narrow::to(server.address());
+                let mut client = Client::open(&server.peer().at(narrow.address));
+                narrow.is_slow.store(true, Ordering::Relaxed);
+                let answer = client.exchange(&Request::get("/small.bin"));
+                assert!(answer.body == *content, "{protocol:?} over {io:?}: {answer}");
+                let pieces = narrow.pieces.load(Ordering::Relaxed);
+                assert!(pieces >= 5, "{protocol:?} over {io:?}: {pieces} pieces");
+                drop(client);
+                server.stop();
+            });
+        }
+    });
+}
+
+/// The last answer of a connection is the kernel's business long before a slow client has it, and a
+/// client of HTTP/2 speaks while it reads: a connection that was closed would answer with a reset,
+/// and the kernel would drop the rest.
+#[test]
+fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
+    // As PIECE_BYTES, but so that it is over in some seconds.
+    const PIECE_BYTES: usize = 8 << 10;
+    const PAUSE: Duration = Duration::from_millis(200);
+    let (site, content) = (Folder::new("slow-readers"), noise(12 * PIECE_BYTES));
+    site.write("some.bin", &content);
+    thread::scope(|scope| {
+        for io in Io::BOTH {
+            let (site, content) = (&site, &content);
+            scope.spawn(move || {
+                let way = Way { protocol: Protocol::Http2Clear, io, form: Form::Folder };
+                let flags = ["--workers", "1", "--max-requests-per-connection", "1"];
+                let server = Start::site(site.path()).in_way(way).flags(&flags).start();
+                let mut stream = with_little_room(server.address()).expect("a connection");
+                stream.write_all(&asks_for_all(b"/some.bin")).expect("it reads");
+                let (mut came, mut piece) = (Vec::new(), [0; PIECE_BYTES]);
+                loop {
+                    match stream.read(&mut piece) {
+                        Ok(0) => break,
+                        Ok(bytes) => came.extend_from_slice(&piece[..bytes]),
+                        Err(error) => panic!("{io:?}: {error} behind {} bytes", came.len()),
+                    }
+                    // It may have closed its side by now.
+                    let _ = stream.write_all(&[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+                    thread::sleep(PAUSE);
+                }
+                assert!(content_of(&came) == *content, "{io:?}: {} bytes", came.len());
+                server.stop();
+            });
+        }
+    });
+}
+
+/// What a client of HTTP/2 begins with that lets all of a content come at once (RFC 9113 §3.4, §6).
+fn asks_for_all(path: &[u8]) -> Vec<u8> {
+    let window = 0x7fff_0000_u32.to_be_bytes();
+    let settings = [&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4][..], &window].concat();
+    let opened = [&[0, 0, 4, 8, 0, 0, 0, 0, 0][..], &window].concat();
+    // "GET", "http", the path and the host "a" (RFC 7541 §6).
+    let block = [&[0x82, 0x86, 0x04, path.len() as u8][..], path, &[0x41, 1, b'a']].concat();
+    let head = [&[0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1][..], &block].concat();
+    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &opened, &head].concat()
+}
+
+/// The content in all DATA frames.
+fn content_of(mut frames: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
+        let bytes = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let (payload, behind) = rest.split_at(bytes.min(rest.len()));
+        if *kind == 0 {
+            content.extend_from_slice(payload);
+        }
+        frames = behind;
+    }
+    content
+}
+
+#[test]
+fn over_http1_a_reader_with_little_room_gets_it_all() {
+    let (site, content) = (Folder::new("slow-readers"), noise(large_bytes()));
+    site.write("large.bin", &content);
+    for protocol in [Protocol::Http1, Protocol::Http1Tls] {
+        for io in Io::BOTH {
+            let server = start(&site, protocol, io);
+            let mut connection = server.connect();
+            set_socket_recv_buffer_size(connection.stream(), RECEIVE_BYTES).expect("set");
+            connection.send(Request::get("/large.bin").bytes());
+            for _ in 0..content.len() / PIECE_BYTES {
+                assert_ne!(connection.read_some(PIECE_BYTES).expect("more"), 0, "{protocol:?}");
+            }
+            let answer = connection.receive();
+            assert!(answer.body == content, "{protocol:?} over {io:?}: {answer}");
+            server.stop();
+        }
+    }
+}
+
+/// The window opens when something has been taken, and never to more than a piece: the client sees
+/// to it that nothing more comes.
+#[test]
+fn over_http2_a_reader_with_a_small_window_gets_it_all() {
+    let site = Folder::new("slow-readers");
+    site.write("small.bin", noise(5 << 10));
+    site.write("large.bin", noise(1 << 20));
+    for protocol in [Protocol::Http2, Protocol::Http2Clear] {
+        for io in Io::BOTH {
+            let server = start(&site, protocol, io);
+            let client = Http2::with_window(server.peer(), PIECE_BYTES as u32);
+            let mut client = client.expect("a connection");
+            for (path, bytes) in [("/small.bin", 5 << 10), ("/large.bin", 1 << 20)] {
+                let answer = client.try_exchange(&Request::get(path)).expect("an answer");
+                assert!(answer.body == noise(bytes), "{path} by {protocol:?} over {io:?}");
+            }
+            server.stop();
+        }
+    }
+}

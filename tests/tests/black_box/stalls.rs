@@ -1,0 +1,108 @@
+//! Clients that stop in the middle and stay: each of the long timeouts of docs/serving.md, over
+//! real sockets and every protocol. They are constants of 10 to 90 seconds, so this is a step of
+//! `cargo xtask test --long` only: feature `long`. The timeout of heads over HTTP/1 is in
+//! `limits.rs` too.
+
+mod http1;
+mod http2;
+mod http3;
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start, build};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// More than the buffers of both ends of a connection take.
+const LARGE_BYTES: usize = 16 << 20;
+/// Rounds of one second: longer than any answer of a slow client may stall.
+const SLOW_ROUNDS: usize = 45;
+/// Rounds of one second: longer than a window may stay shut, or a connection be without a request.
+const LONG_ROUNDS: usize = 120;
+
+/// A handler that waits for content, one that has begun to answer before, and one that never ends.
+const HANDLERS: &str = r#"
+pinion.post("/echo", function(req) return req:body() end)
+pinion.post("/begun", function(req, res)
+    res:write("begun"):flush()
+    return req:body()
+end)
+pinion.get("/never", function() pinion.sleep(3600) end)
+"#;
+
+/// What a client does that stops, and what has to come of it.
+type Stall = fn(&Server);
+
+fn stalls(protocol: Protocol) -> &'static [Stall] {
+    match protocol {
+        Protocol::Http1 | Protocol::Http1Tls => http1::ALL,
+        Protocol::Http2 | Protocol::Http2Clear => http2::ALL,
+        Protocol::Http3 => http3::ALL,
+    }
+}
+
+#[test]
+fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
+    let folder = Folder::with("stalls", [("site/main.lua", HANDLERS)]);
+    folder.write("site/public_html/index.html", "home");
+    folder.write("site/public_html/large.bin", vec![b'x'; LARGE_BYTES]);
+    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+    // All at once, because they wait far more than they work.
+    thread::scope(|scope| {
+        for &protocol in Protocol::SPOKEN {
+            for io in Io::BOTH {
+                let folder = &folder;
+                scope.spawn(move || all_at_once(protocol, io, folder));
+            }
+        }
+    });
+}
+
+/// On one worker, so that all of them meet.
+fn all_at_once(protocol: Protocol, io: Io, folder: &Folder) {
+    let archive = [folder.join("site.pinion")];
+    let way = Way { protocol, io, form: Form::Archive };
+    let socket = folder.join(format!("{}.sock", io.as_str()));
+    let listen = format!("unix:{}", socket.display());
+    // Handlers have more time than what they wait for.
+    let flags = ["--workers", "1", "--lua-time", "3600"];
+    let mut start = Start::serve(&archive).in_way(way).flags(&flags);
+    let also_unix = protocol == Protocol::Http1;
+    if also_unix {
+        start = start.flags(&["--listen", &listen]);
+    }
+    let server = start.start();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let each = stalls(protocol).iter().map(|stall| scope.spawn(|| stall(&server)));
+        let mut each: Vec<_> = each.collect();
+        if also_unix {
+            each.push(scope.spawn(|| http1::unread_answers_on_a_unix_socket(&socket)));
+        }
+        scope.spawn(|| canary(&server, &over));
+        let ends: Vec<_> = each.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        over.store(true, Ordering::Relaxed);
+        assert!(ends.iter().all(Result::is_ok), "{protocol:?} over {io:?}: see above");
+    });
+    server.stop();
+}
+
+/// Somebody who behaves, all the time.
+fn canary(server: &Server, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        let mut client = server.client();
+        assert_eq!(client.exchange(&Request::get("/")).text(), "home");
+        assert_eq!(client.exchange(&Request::head("/large.bin")).status, 200);
+        let asked = Request::new("POST", "/echo").body(b"echo");
+        assert_eq!(client.exchange(&asked).text(), "echo");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A request with content of which only half will come.
+fn to_half(target: &str) -> Request {
+    Request::new("POST", target).body(&[b'x'; 100])
+}

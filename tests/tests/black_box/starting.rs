@@ -1,0 +1,79 @@
+//! Signals while a site is being built: at the start, and for a reload.
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::server::Start;
+use rustix::process::Signal;
+
+/// Takes a compressor long.
+const SLOWLY: [&str; 4] = ["--codings", "br:11", "--jobs", "1"];
+/// Of 512 KiB each: copied and compressed, not served from where they are.
+const FILE_BYTES: usize = 512 << 10;
+/// The name of the threads that build.
+const BUILDER: &str = "build";
+
+/// Adds pages that no two lines of are alike.
+fn add_pages(folder: &Folder, count: u64) {
+    let mut state: u64 = 1;
+    for number in 0..count {
+        let mut page = String::with_capacity(FILE_BYTES + 17);
+        while page.len() < FILE_BYTES {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(number | 1);
+            page.push_str(&format!("{state:016x}\n"));
+        }
+        folder.write(format!("{number}.html"), page);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_start_that_still_builds() {
+    let site = Folder::new("building");
+    add_pages(&site, 60);
+    for signal in [Signal::TERM, Signal::INT] {
+        let sockets = Folder::new("sockets");
+        let socket = sockets.join("pinion.sock");
+        let listen = format!("unix:{}", socket.display());
+        let start = Start::site(site.path()).flags(&SLOWLY).flags(&["--listen", &listen]);
+        let mut server = start.begin();
+        server.wait_for_thread(BUILDER);
+        assert!(socket.exists(), "the addresses are taken before the build");
+        server.signal(signal);
+        let status = server.wait();
+        assert!(status.success(), "{status}");
+        let said = server.wait_for_line(0, |line| line.starts_with("stopped"));
+        assert_eq!(said, "stopped; nothing was served yet");
+        assert_eq!(server.lines(), [said], "it never listened");
+        assert!(!socket.exists(), "the file of the socket is left behind");
+    }
+}
+
+#[test]
+fn a_reload_that_is_asked_for_while_the_site_is_built_comes_after_it() {
+    let site = Folder::with("hup", [("index.html", "home")]);
+    add_pages(&site, 2);
+    let mut server = Start::site(site.path()).flags(&SLOWLY).begin();
+    server.wait_for_thread(BUILDER);
+    server.signal(Signal::HUP);
+    server.wait_for_line(0, |line| line.starts_with("listening "));
+    server.wait_for_line(0, |line| line.starts_with("reloaded "));
+    assert!(server.is_running());
+    server.stop();
+}
+
+#[test]
+fn a_signal_ends_a_server_whose_reload_still_builds() {
+    for io in Io::BOTH {
+        let site = Folder::with("rebuilding", [("index.html", "home")]);
+        let start = Start::site(site.path()).flags(&SLOWLY).flags(&["--io", io.as_str()]);
+        let mut server = start.start();
+        add_pages(&site, 60);
+        server.signal(Signal::HUP);
+        server.wait_for_thread(BUILDER);
+        assert_eq!(server.get("/").text(), "home");
+        server.signal(Signal::TERM);
+        let status = server.wait();
+        assert!(status.success(), "{status}");
+        let said = server.lines();
+        assert!(!said.iter().any(|line| line.starts_with("reloaded")), "{said:?}");
+    }
+}

@@ -1,0 +1,352 @@
+//! What is no handshake, breaks one off, or ends a connection the wrong way: the connection ends,
+//! others are served meanwhile, and nothing of it stays.
+
+use pinion_tests::client::wire::trusting;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::{Pair, curl, openssl};
+use pinion_tests::wait_for;
+use rustls::{ALL_VERSIONS, AlertDescription, ClientConnection, Error, StreamOwned};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than anything here may take but a handshake that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Served {
+    server: Server,
+    /// Who vouches for its certificate.
+    authority: Pair,
+    _files: Folder,
+}
+
+impl Served {
+    fn start(io: Io) -> Served {
+        Served::start_with(io, &[])
+    }
+
+    fn start_with(io: Io, flags: &[&str]) -> Served {
+        let files = Folder::with("tls-bad", [("site/index.html", "home")]);
+        let authority = Pair::new(&files, "authority", &["authority.test"]);
+        let pair = authority.vouch(&files, "a", &["a.test"]);
+        let start = Start::site(&files.join("site")).tls(&pair);
+        let start = start.flags(&["--io", io.as_str(), "--workers", "1"]).flags(flags);
+        Served { server: start.start(), authority, _files: files }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.address_of("https")
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address()).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("set");
+        stream
+    }
+
+    /// A client that behaves until a case says otherwise.
+    fn client(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        let config = trusting(&self.authority.cert, ALL_VERSIONS).with_no_client_auth();
+        let host = "a.test".try_into().expect("a name");
+        let session = ClientConnection::new(Arc::new(config), host).expect("a session");
+        StreamOwned::new(session, self.connect())
+    }
+
+    /// Somebody who behaves is served.
+    #[track_caller]
+    fn serves(&self) {
+        let answer = curl(&self.server, "a.test", "/", &self.authority.cert, &[]);
+        assert!(answer.as_ref().is_ok_and(|answer| answer.ends_with("home")), "{answer:?}");
+    }
+}
+
+/// What comes back until the server ends the connection.
+#[track_caller]
+fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("the server keeps the connection: {error}"),
+    }
+    answer
+}
+
+/// The hello of a client, as openssl sends it to nobody.
+fn client_hello() -> Vec<u8> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut client = openssl("s_client");
+    client.arg("-connect").arg(listener.local_addr().expect("an address").to_string());
+    client.args(["-servername", "a.test"]).stdin(Stdio::null());
+    let mut child = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("openssl");
+    let (mut stream, _) = listener.accept().expect("a client");
+    let mut header = [0; 5];
+    stream.read_exact(&mut header).expect("a record");
+    let mut body = vec![0; usize::from(u16::from_be_bytes([header[3], header[4]]))];
+    stream.read_exact(&mut body).expect("a whole record");
+    child.kill().expect("it waits");
+    child.wait().expect("its end");
+    [&header[..], &body].concat()
+}
+
+/// A record of TLS.
+fn record(kind: u8, version: [u8; 2], body: &[u8]) -> Vec<u8> {
+    let bytes = (body.len() as u16).to_be_bytes();
+    [&[kind, version[0], version[1], bytes[0], bytes[1]], body].concat()
+}
+
+/// What nobody could make a handshake of.
+fn no_handshakes() -> Vec<(&'static str, Vec<u8>)> {
+    let hello = client_hello();
+    let mut wrong_length = hello.clone();
+    wrong_length[6] = 0x7f;
+    let mut cut = hello.clone();
+    cut.truncate(60);
+    cut[3..5].copy_from_slice(&55u16.to_be_bytes());
+    let ssl3 = {
+        let body = [&[1, 0, 0, 41, 3, 0][..], &[7; 32], &[0, 0, 2, 0, 4, 1, 0]].concat();
+        record(22, [3, 0], &body)
+    };
+    // SSLv2: a length with its first bit set, type 1, version 0.2, one cipher, a challenge.
+    let ssl2 = [&[0x80, 28, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80][..], &[7; 16]].concat();
+    vec![
+        ("zeros", vec![0; 500]),
+        ("noise", (0..3000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()),
+        ("SSLv3", ssl3),
+        ("SSLv2", ssl2),
+        ("an alert", record(21, [3, 3], &[2, 40])),
+        ("application data", record(23, [3, 3], b"GET / HTTP/1.1\r\n\r\n")),
+        ("an empty handshake record", record(22, [3, 3], b"")),
+        ("an oversized record", record(22, [3, 1], &[1; 0x4500])),
+        ("a hello with a wrong length", wrong_length),
+        ("a hello that is cut", cut),
+        ("a finished before anything", record(22, [3, 3], &[20, 0, 0, 12, 1, 2, 3, 4])),
+        ("two hellos", [&hello[..], &hello].concat()),
+        ("garbage behind a hello", [&hello[..], &[0xff; 100]].concat()),
+        (
+            "a record too large behind a hello",
+            [&hello[..], &record(23, [3, 3], &[0; 17_000])].concat(),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_no_handshake_ends_the_connection() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        for (name, bytes) in no_handshakes() {
+            for at_a_time in [bytes.len(), 7] {
+                let mut stream = served.connect();
+                for part in bytes.chunks(at_a_time) {
+                    if stream.write_all(part).is_err() {
+                        break;
+                    }
+                }
+                let _ended_already = stream.shutdown(Shutdown::Write);
+                let answer = rest_of(&mut stream);
+                assert!(!answer.starts_with(b"HTTP/"), "{name} over {io:?}");
+            }
+            served.serves();
+        }
+        served.server.stop();
+    }
+}
+
+/// RFC 9110 §15.5.1: what speaks HTTP there can at least be told. What clients of TLS are to
+/// remember has no place in an answer that anybody could have written (RFC 6797 §7.2).
+#[test]
+fn plain_http_is_told_what_the_port_speaks() {
+    for io in Io::BOTH {
+        let flags = ["--hsts", "1y", "--quic", "127.0.0.1:0", "--server-name", "Pinion"];
+        let served = Served::start_with(io, &flags);
+        for request in [
+            "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "POST /x HTTP/1.0\r\n\r\n",
+            // RFC 9113 §3.4: what HTTP/2 begins with is made to be a request of HTTP/1 as well, and
+            // GOAWAY may be left out.
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        ] {
+            let mut stream = served.connect();
+            stream.write_all(request.as_bytes()).expect("it takes bytes");
+            let answer = String::from_utf8(rest_of(&mut stream)).expect("text");
+            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+            assert!(answer.contains("\r\nContent-Type: text/plain"), "{answer}");
+            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+            assert!(answer.contains("\r\nDate: "), "{answer}");
+            for field in ["Strict-Transport-Security", "Alt-Svc", "Server"] {
+                assert!(!answer.contains(field), "{answer}");
+            }
+        }
+        // They are there, where they belong.
+        let answer = curl(&served.server, "a.test", "/", &served.authority.cert, &[]);
+        let answer = answer.expect("an answer").to_ascii_lowercase();
+        for field in ["strict-transport-security", "alt-svc", "server"] {
+            assert!(answer.contains(&format!("\r\n{field}: ")), "{answer}");
+        }
+        served.server.stop();
+    }
+}
+
+/// Ways to stop in a handshake, or to leave without a word.
+fn leave_somehow(served: &Served, hello: &[u8], way: usize) {
+    let mut stream = served.connect();
+    let sent = match way {
+        0 => 0,
+        1 => 1,
+        2 => 5,
+        3 => hello.len() - 1,
+        _ => hello.len(),
+    };
+    stream.write_all(&hello[..sent]).expect("it takes bytes");
+    match way {
+        // Half-closed within a handshake, which can never be complete.
+        0..=3 => {
+            stream.shutdown(Shutdown::Write).expect("an open connection");
+            rest_of(&mut stream);
+        }
+        // Gone behind the first flight of the server, which is read, or is not.
+        4 => stream.read_exact(&mut [0; 100]).expect("a flight"),
+        _ => {}
+    }
+}
+
+#[test]
+fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let hello = client_hello();
+        let round = || (0..6).for_each(|way| leave_somehow(&served, &hello, way));
+        (0..100).for_each(|_| round());
+        served.serves();
+        wait_for("few sockets", || (served.server.sockets() < 20).then_some(()));
+        let sockets = served.server.sockets();
+        let memory_bytes = served.server.memory_bytes("RssAnon");
+        (0..500).for_each(|_| round());
+        served.serves();
+        wait_for("as few sockets", || (served.server.sockets() <= sockets).then_some(()));
+        // A session takes more than ten KiB: if one in ten stayed, this would show it.
+        let grown_bytes = served.server.memory_bytes("RssAnon").saturating_sub(memory_bytes);
+        assert!(grown_bytes < 3_000_000, "{grown_bytes} bytes more over {io:?}");
+        served.server.stop();
+    }
+}
+
+/// Others are served while many stand still in their handshake.
+#[test]
+fn handshakes_that_stand_still_keep_nobody_waiting() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let hello = client_hello();
+        let mut stalled: Vec<TcpStream> = Vec::new();
+        for n in 0..200 {
+            let mut stream = served.connect();
+            stream.write_all(&hello[..[0, 1, 5, 100, hello.len()][n % 5]]).expect("taken");
+            stalled.push(stream);
+        }
+        for _ in 0..5 {
+            served.serves();
+        }
+        // Each is closed when its time is over: ten seconds, which only a long run has.
+        if cfg!(feature = "long") {
+            stalled.iter_mut().for_each(|stream| drop(rest_of(stream)));
+        }
+        served.server.stop();
+    }
+}
+
+/// What comes behind the last request of a connection is dropped as it is: the answer arrives,
+/// whatever that was.
+#[test]
+fn garbage_behind_the_last_request_does_not_cut_its_answer() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let mut client = served.client();
+        let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 99999999\r\n\r\n";
+        client.write_all(request.as_bytes()).expect("taken");
+        for _ in 0..20 {
+            client.sock.write_all(&[0xff; 5000]).expect("taken");
+        }
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("an answer, and the end of the session");
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// RFC 8446 §5.2: a record may have 2^14 + 256 bytes, and one with more ends the connection, also
+/// behind the handshake; so does what cannot be opened. Which alert says so, if one does, is laid
+/// down (§6.2).
+#[test]
+fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
+    const MOST_BYTES: usize = (1 << 14) + 256;
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let ask = |client: &mut StreamOwned<ClientConnection, TcpStream>| {
+            client.write_all(REQUEST).expect("taken");
+            let (mut answer, mut piece) = (Vec::new(), [0; 1 << 10]);
+            while !answer.ends_with(b"\r\n\r\nhome") {
+                let bytes = client.read(&mut piece).expect("an answer");
+                assert_ne!(bytes, 0, "over {io:?}: {}", answer.escape_ascii());
+                answer.extend_from_slice(&piece[..bytes]);
+            }
+        };
+        let mut other = served.client();
+        ask(&mut other);
+        for (bytes, wanted) in [
+            (MOST_BYTES, AlertDescription::BadRecordMac),
+            (MOST_BYTES + 1, AlertDescription::RecordOverflow),
+            (usize::from(u16::MAX), AlertDescription::RecordOverflow),
+        ] {
+            let mut client = served.client();
+            ask(&mut client);
+            client.sock.write_all(&record(23, [3, 3], &vec![0; bytes])).expect("taken");
+            let ended = client.read_to_end(&mut Vec::new()).expect_err("no orderly end");
+            let is_reset = ended.kind() == ErrorKind::ConnectionReset;
+            let told = ended.get_ref().and_then(|error| error.downcast_ref());
+            let is_told = told == Some(&Error::AlertReceived(wanted));
+            assert!(is_reset || is_told, "{bytes} bytes over {io:?}: {ended}");
+            ask(&mut other);
+        }
+        served.serves();
+        served.server.stop();
+    }
+}
+
+/// A connection that ends without close_notify, by its end of stream or by a reset, between two
+/// requests and within one.
+#[test]
+fn an_end_without_close_notify_is_an_end() {
+    for io in Io::BOTH {
+        let served = Served::start(io);
+        let before = {
+            served.serves();
+            served.server.sockets()
+        };
+        for request in ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "GET / HT", ""] {
+            let mut client = openssl("s_client");
+            client.args(["-quiet", "-servername", "a.test", "-connect"]);
+            client.arg(served.address().to_string()).stdin(Stdio::piped());
+            client.stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = client.spawn().expect("openssl");
+            let mut stdin = child.stdin.take().expect("piped");
+            stdin.write_all(request.as_bytes()).expect("taken");
+            if request.ends_with("\r\n\r\n") {
+                let mut stdout = child.stdout.take().expect("piped");
+                stdout.read_exact(&mut [0; 15]).expect("an answer");
+            }
+            // The kernel ends the connection; the client says nothing.
+            child.kill().expect("it runs");
+            child.wait().expect("its end");
+            served.serves();
+        }
+        wait_for("closed", || (served.server.sockets() <= before).then_some(()));
+        served.server.stop();
+    }
+}

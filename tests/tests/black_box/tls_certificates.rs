@@ -1,0 +1,309 @@
+//! Certificates and keys: what is served, who gets which, and what is said about those that cannot
+//! be served. openssl makes them and curl judges.
+
+use pinion_tests::binary::pinion;
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{output, program, stdout};
+use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::tls::{KEYS, Pair, UNKNOWN_CURVE, curl, openssl, s_client};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Command;
+
+fn site() -> Folder {
+    Folder::with("tls", [("index.html", "home")])
+}
+
+fn serve(site: &Folder, flags: &[String]) -> Server {
+    Start::site(site.path()).flags(&["--tls", "127.0.0.1:0"]).flags(flags).start()
+}
+
+#[test]
+fn every_kind_of_key_is_served_from_one_file_or_two() {
+    let (site, files) = (site(), Folder::new("keys"));
+    for (number, kind) in KEYS.iter().enumerate() {
+        let pair = Pair::with_key(&files, &number.to_string(), &["a.test"], kind);
+        let bundle = ["--cert".to_owned(), pair.bundled().display().to_string()];
+        for flags in [&pair.flags()[..], &bundle[..]] {
+            let server = serve(&site, flags);
+            for version in ["-tls1_2", "-tls1_3"] {
+                let told = s_client(&files, server.address_of("https"), "a.test", &[version]);
+                assert!(told.contains("HTTP/1.1 200"), "{kind:?} {version}: {told}");
+            }
+            let got = curl(&server, "a.test", "/", &pair.cert, &[]).expect("an answer");
+            assert!(got.ends_with("home"), "{kind:?}: {got}");
+            server.stop();
+        }
+    }
+}
+
+/// Forms of keys that older programs write: PKCS#1, and SEC1 with the curve in front.
+#[test]
+fn older_forms_of_keys_are_served() {
+    let (site, files) = (site(), Folder::new("older-keys"));
+    let rsa = Pair::with_key(&files, "rsa", &["a.test"], KEYS[4]);
+    let old = files.join("old.key");
+    let mut traditional = openssl("pkey");
+    stdout(traditional.arg("-traditional").arg("-in").arg(&rsa.key).arg("-out").arg(&old));
+    let ec = files.join("ec.key");
+    let mut generate = openssl("ecparam");
+    stdout(generate.args(["-name", "prime256v1", "-genkey", "-out"]).arg(&ec));
+    for (key, begins) in
+        [(&old, "-----BEGIN RSA PRIVATE KEY-----\n"), (&ec, "-----BEGIN EC PARAMETERS-----\n")]
+    {
+        let text = fs::read_to_string(key).expect("a key");
+        assert!(text.starts_with(begins), "{text}");
+        let cert = key.with_extension("crt");
+        let mut request = openssl("req");
+        request.args(["-x509", "-days", "2", "-subj", "/CN=test", "-addext"]);
+        request.arg("subjectAltName=DNS:a.test").arg("-key").arg(key).arg("-out").arg(&cert);
+        stdout(&mut request);
+        let pair = Pair { cert, key: key.clone() };
+        let server = serve(&site, &pair.flags());
+        let got = curl(&server, "a.test", "/", &pair.cert, &[]).expect("an answer");
+        assert!(got.ends_with("home"), "{begins}: {got}");
+        server.stop();
+    }
+}
+
+#[test]
+fn no_client_gets_an_older_version() {
+    let (site, files) = (site(), Folder::new("old"));
+    let server = serve(&site, &Pair::new(&files, "a", &["a.test"]).flags());
+    let flags = ["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"];
+    let told = s_client(&files, server.address_of("https"), "a.test", &flags);
+    assert!(told.contains("alert") && told.contains("Cipher is (NONE)"), "{told}");
+    server.stop();
+}
+
+#[test]
+fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
+    let (site, files) = (site(), Folder::new("sni"));
+    let first = Pair::new(&files, "first", &["first.test"]);
+    let wild = Pair::new(&files, "wild", &["*.b.test"]);
+    let exact = Pair::new(&files, "exact", &["a.b.test"]);
+    let flags = [first.flags(), wild.flags(), exact.flags()].concat();
+    let server = serve(&site, &flags);
+    for (host, pair) in
+        [("first.test", &first), ("a.b.test", &exact), ("A.B.test", &exact), ("x.b.test", &wild)]
+    {
+        let got = curl(&server, host, "/", &pair.cert, &[]);
+        assert!(got.is_ok_and(|got| got.ends_with("home")), "{host}");
+    }
+    // Whoever asks for another host, or for none, gets the first.
+    let shown = openssl("x509").arg("-in").arg(&first.cert).output().expect("openssl");
+    let shown = String::from_utf8(shown.stdout).expect("PEM");
+    for host in ["x.y.b.test", "unknown.test"] {
+        let told = s_client(&files, server.address_of("https"), host, &[]);
+        assert!(told.contains(shown.trim_end()), "{host}: {told}");
+    }
+    let address = server.address_of("https").to_string();
+    let told = openssl("s_client")
+        .args(["-noservername", "-connect", &address])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("openssl");
+    assert!(String::from_utf8_lossy(&told.stdout).contains(shown.trim_end()));
+    server.stop();
+}
+
+/// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
+#[test]
+fn a_chain_is_served_as_far_as_the_file_has_it() {
+    let (site, files) = (site(), Folder::new("chain"));
+    let root = Pair::new(&files, "root", &["root.test"]);
+    let intermediate = root.intermediate(&files, "intermediate");
+    let leaf = intermediate.vouch(&files, "leaf", &["a.test"]);
+    for (pair, is_whole) in [(leaf.chained(&intermediate), true), (leaf, false)] {
+        let server = serve(&site, &pair.flags());
+        for version in ["1.2", "1.3"] {
+            let got = curl(&server, "a.test", "/", &root.cert, &["--tls-max", version]);
+            match (is_whole, got) {
+                (true, Ok(got)) => assert!(got.ends_with("home"), "{got}"),
+                (false, Err(told)) => assert!(told.contains("issuer certificate"), "{told}"),
+                (_, other) => panic!("TLS {version}, whole: {is_whole}: {other:?}"),
+            }
+        }
+        server.stop();
+    }
+}
+
+#[track_caller]
+fn fails(site: &Folder, cert: &Path, key: &Path, why: &str) {
+    let [site, cert, key] = [site.path(), cert, key].map(|path| path.display().to_string());
+    let flags = ["--tls", "127.0.0.1:0", "--cert", &cert, "--key", &key];
+    does_not_start(&[&["serve", &site], &flags[..]].concat(), why);
+}
+
+#[track_caller]
+fn does_not_start(arguments: &[&str], why: &str) {
+    let Ended { code, stdout, stderr } = run(arguments);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert_eq!(stderr, format!("pinion: {why}\n"));
+}
+
+#[test]
+fn what_cannot_be_served_is_one_line_that_names_the_file() {
+    let (site, files) = (site(), Folder::new("bad"));
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let other = Pair::new(&files, "b", &["b.test"]);
+    let odd = Pair::with_key(&files, "odd", &["a.test"], UNKNOWN_CURVE);
+    let (cert, key) = (pair.cert.display(), pair.key.display());
+    let not_its = format!(
+        "{}: the private key is not that of the certificate in {cert}",
+        other.key.display()
+    );
+    fails(&site, &pair.cert, &other.key, &not_its);
+    let unusable = format!(
+        "{}: the private key cannot be used: it is damaged, or none of RSA (2048 bits or more), \
+         ECDSA on P-256, P-384 or P-521, Ed25519",
+        odd.key.display()
+    );
+    fails(&site, &odd.cert, &odd.key, &unusable);
+    let missing = files.join("none.key");
+    let none = format!("{}: cannot be read: No such file or directory", missing.display());
+    fails(&site, &pair.cert, &missing, &none);
+    let folder = format!("{}: is no regular file", files.path().display());
+    fails(&site, &pair.cert, files.path(), &folder);
+    let no_cert = format!("{key}: has no certificate (-----BEGIN CERTIFICATE-----)");
+    fails(&site, &pair.key, &pair.key, &no_cert);
+    let no_key = format!(
+        "{cert}: has no private key (-----BEGIN PRIVATE KEY-----), and no other file is named for \
+         it (--key)"
+    );
+    fails(&site, &pair.cert, &pair.cert, &no_key);
+    let locked = files.join("locked.key");
+    let mut lock = openssl("pkey");
+    lock.args(["-aes256", "-passout", "pass:x", "-in"]).arg(&pair.key).arg("-out");
+    assert!(lock.arg(&locked).status().expect("openssl").success());
+    // Without extensions openssl makes one of version 1.
+    let first = files.join("v1.crt");
+    let mut request = openssl("req");
+    request.args(["-new", "-subj", "/CN=a.test", "-key"]).arg(&pair.key);
+    stdout(request.arg("-out").arg(files.join("v1.csr")));
+    let mut sign = openssl("x509");
+    sign.args(["-req", "-signkey"]).arg(&pair.key).arg("-in").arg(files.join("v1.csr"));
+    stdout(sign.arg("-out").arg(&first));
+    let bad = format!(
+        "{}: certificate 1 of the file cannot be read: it is damaged, or no X.509 version 3",
+        first.display()
+    );
+    fails(&site, &first, &pair.key, &bad);
+    let encrypted = format!(
+        "{}: the private key is encrypted; take the password away with `openssl pkey`",
+        locked.display()
+    );
+    fails(&site, &pair.cert, &locked, &encrypted);
+}
+
+/// As a user who may not read everything: root becomes nobody. The program goes where nobody finds
+/// it.
+#[test]
+fn a_key_that_may_not_be_read_is_named() {
+    const NOBODY: &str = "65534";
+    let (site, files) = (site(), Folder::new("rights"));
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let is_root = fs::metadata(&pair.key).expect("a key").uid() == 0;
+    let mode = if is_root { 0o600 } else { 0 };
+    fs::set_permissions(&pair.key, fs::Permissions::from_mode(mode)).expect("set");
+    let copy = files.join("pinion");
+    fs::copy(pinion(), &copy).expect("copied");
+    let mut start = match is_root {
+        true => {
+            let mut setpriv = program("setpriv", "util-linux");
+            setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(&copy);
+            setpriv
+        }
+        false => Command::new(&copy),
+    };
+    start.arg("serve").arg(site.path()).args(["--tls", "127.0.0.1:0"]).args(pair.flags());
+    let Ended { code, stdout, stderr } = output(&mut start).into();
+    let why = format!("pinion: {}: cannot be read: Permission denied\n", pair.key.display());
+    assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", why));
+}
+
+#[test]
+fn an_expired_certificate_is_told_and_served() {
+    let (site, files) = (site(), Folder::new("expired"));
+    let old = Pair::expired(&files, "old");
+    let server = serve(&site, &old.flags());
+    let warning = format!(
+        "pinion: {}: the certificate has expired on 2021-01-01T00:00:00Z; clients refuse it",
+        old.cert.display()
+    );
+    assert!(server.lines().contains(&warning), "{:?}", server.lines());
+    let refused = curl(&server, "old.test", "/", &old.cert, &[]).expect_err("it has expired");
+    assert!(refused.contains("certificate"), "{refused}");
+    let got = curl(&server, "old.test", "/", &old.cert, &["--insecure"]).expect("an answer");
+    assert!(got.ends_with("home"), "{got}");
+    server.stop();
+}
+
+#[test]
+fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
+    let files = Folder::with("check", [("site/index.html", "home")]);
+    Pair::new(&files, "a", &["a.test"]);
+    Pair::new(&files, "b", &["b.test"]);
+    Pair::expired(&files, "old");
+    let listen = "[[site]]\npath = \"site\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
+    let pairs = "[[certificate]]\ncert = \"a.crt\"\nkey = \"b.key\"\n\
+                 [[certificate]]\ncert = \"none.crt\"\n\
+                 [[certificate]]\nkey = \"a.key\"\n";
+    files.write("pinion.toml", format!("{listen}client-ca = \"a.key\"\n{pairs}"));
+    let config = files.join("pinion.toml").display().to_string();
+    let folder = files.path().display();
+    let ended = run(&["check", &config]);
+    let expected = [
+        (
+            "5:13",
+            format!("client-ca: {folder}/a.key: has no certificate (-----BEGIN CERTIFICATE-----)"),
+        ),
+        (
+            "8:7",
+            format!(
+                "key: {folder}/b.key: the private key is not that of the certificate in \
+                 {folder}/a.crt"
+            ),
+        ),
+        ("10:8", format!("cert: {folder}/none.crt: cannot be read: No such file or directory")),
+        ("11:1", "[[certificate]] lacks cert".to_owned()),
+    ];
+    let lines = expected.map(|(place, why)| format!("{config}:{place}: {why}\n"));
+    assert_eq!((ended.code, ended.stdout), (Some(2), lines.concat()), "{}", ended.stderr);
+    let old = "[[certificate]]\ncert = \"old.crt\"\nkey = \"old.key\"\n";
+    files.write("pinion.toml", format!("{listen}{old}"));
+    let ended = run(&["check", &config]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stdout);
+    assert!(ended.stderr.contains("old.crt: the certificate has expired"), "{}", ended.stderr);
+}
+
+/// With that of a client alone, given by mistake, nobody would be let in.
+#[test]
+fn what_is_no_authority_ends_the_start_and_is_named() {
+    let files = Folder::with("no-authority", [("site/index.html", "home")]);
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let authority = Pair::new(&files, "authority", &["authority.test"]);
+    let someone = authority.vouch(&files, "someone", &[]);
+    // By itself, and behind one that is an authority.
+    for (number, ca) in [(1, &someone), (2, &authority.chained(&someone))] {
+        let file = ca.cert.file_name().and_then(|name| name.to_str()).expect("a plain name");
+        let config = format!(
+            "[[site]]\npath = \"site\"\n[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n\
+             [[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"{file}\"\n"
+        );
+        files.write("pinion.toml", config);
+        let [site, config, ca, cert, key] =
+            [&files.join("site"), &files.join("pinion.toml"), &ca.cert, &pair.cert, &pair.key]
+                .map(|path| path.display().to_string());
+        let why = format!(
+            "{ca}: certificate {number} of the file cannot be used as that of an authority"
+        );
+        let flags = ["--tls", "127.0.0.1:0", "--cert", &cert, "--key", &key, "--client-ca", &ca];
+        does_not_start(&[&["serve", &site], &flags[..]].concat(), &why);
+        does_not_start(&["serve", &config], &why);
+        let ended = run(&["check", &config]);
+        let line = format!("{config}:8:13: client-ca: {why}\n");
+        assert_eq!((ended.code, ended.stdout), (Some(2), line), "{}", ended.stderr);
+    }
+}

@@ -1,0 +1,208 @@
+//! Certificate files that change while they are served.
+
+use pinion_tests::SetAtEnd;
+use pinion_tests::folder::Folder;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::{Pair, curl};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+fn serve(files: &Folder, pair: &Pair) -> Server {
+    files.write("site/index.html", "home");
+    Start::site(&files.join("site")).tls(pair).start()
+}
+
+/// A file with both certificates, for a client that takes either.
+fn both(files: &Folder, pairs: [&Pair; 2]) -> std::path::PathBuf {
+    let read = |pair: &Pair| fs::read(&pair.cert).expect("a certificate");
+    files.write("both.pem", [read(pairs[0]), read(pairs[1])].concat());
+    files.join("both.pem")
+}
+
+fn is_trusted(server: &Server, trusted: &Path) -> bool {
+    curl(server, "a.test", "/", trusted, &[]).is_ok()
+}
+
+#[test]
+fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
+    let files = Folder::new("reload");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
+    served.become_like(&one);
+    let server = serve(&files, &served);
+    let either = both(&files, [&one, &two]);
+    assert!(is_trusted(&server, &one.cert) && !is_trusted(&server, &two.cert));
+    let (over, answered) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let got = curl(&server, "a.test", "/", &either, &[]).expect("an answer");
+                assert!(got.ends_with("home"), "{got}");
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let _at_end = SetAtEnd(&over);
+        for next in [&two, &one, &two] {
+            let said = server.lines().len();
+            served.become_like(next);
+            server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+            assert!(is_trusted(&server, &next.cert));
+        }
+    });
+    assert!(!is_trusted(&server, &one.cert) && is_trusted(&server, &two.cert));
+    assert!(answered.load(Ordering::Relaxed) > 0);
+    server.stop();
+}
+
+/// How `live/` of certbot and `..data` of Kubernetes change: a link leads to another file, or to
+/// another folder, from one moment to the next.
+#[test]
+fn links_that_lead_somewhere_else_are_followed_without_being_asked() {
+    let files = Folder::new("links");
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
+    for (name, pair) in [("1", &one), ("2", &two)] {
+        fs::create_dir(files.join(name)).expect("made");
+        fs::copy(&pair.cert, files.join(name).join("tls.crt")).expect("copied");
+        fs::copy(&pair.key, files.join(name).join("tls.key")).expect("copied");
+    }
+    let lead = |link: &str, to: &str| {
+        symlink(to, files.join("new-link")).expect("a link");
+        fs::rename(files.join("new-link"), files.join(link)).expect("renamed");
+    };
+    lead("..data", "1");
+    lead("data.crt", "..data/tls.crt");
+    lead("data.key", "..data/tls.key");
+    lead("live.crt", "1/tls.crt");
+    lead("live.key", "1/tls.key");
+    let of = |name: &str| Pair {
+        cert: files.join(format!("{name}.crt")),
+        key: files.join(format!("{name}.key")),
+    };
+    for (name, links) in [
+        ("data", &[("..data", "2")][..]),
+        ("live", &[("live.crt", "2/tls.crt"), ("live.key", "2/tls.key")]),
+    ] {
+        let server = serve(&files, &of(name));
+        assert!(is_trusted(&server, &one.cert) && !is_trusted(&server, &two.cert));
+        links.iter().for_each(|(link, to)| lead(link, to));
+        server.wait_for_line(0, |line| line.starts_with("reloaded certificate "));
+        assert!(!is_trusted(&server, &one.cert) && is_trusted(&server, &two.cert));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
+    let files = Folder::new("bad-watched");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let (kept, other) = (files.join("kept.pem"), Pair::new(&files, "other", &["a.test"]));
+    fs::copy(&served.cert, &kept).expect("copied");
+    let server = serve(&files, &served);
+    let said = server.lines().len();
+    fs::copy(&other.key, &served.key).expect("copied");
+    let told = server.wait_for_line(said, |line| line.contains("certificate"));
+    let (key, cert) = (served.key.display(), served.cert.display());
+    let expected = format!(
+        "pinion: cannot reload certificate {cert}, what was there stays: {key}: the private key \
+         is not that of the certificate in {cert}"
+    );
+    assert_eq!(told, expected);
+    assert!(is_trusted(&server, &kept));
+    // Its other half comes, nobody asks, and nothing is said twice.
+    fs::copy(&other.cert, &served.cert).expect("copied");
+    server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+    assert!(is_trusted(&server, &other.cert));
+    assert_eq!(server.lines().len(), said + 2, "{:?}", server.lines());
+    server.stop();
+}
+
+#[test]
+fn a_pair_that_cannot_be_used_leaves_what_was_there() {
+    let files = Folder::new("bad-reload");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let kept = files.join("kept.pem");
+    fs::copy(&served.cert, &kept).expect("copied");
+    let other = Pair::new(&files, "other", &["a.test"]);
+    let server = serve(&files, &served);
+    for (change, why) in [
+        (&other.key, "the private key is not that of the certificate in"),
+        (&kept, "has no private key"),
+    ] {
+        let said = server.lines().len();
+        fs::copy(change, &served.key).expect("copied");
+        server.signal(Signal::HUP);
+        let told = server.wait_for_line(said, |line| line.contains("certificate"));
+        let (key, cert) = (served.key.display(), served.cert.display());
+        let head =
+            format!("pinion: cannot reload certificate {cert}, what was there stays: {key}: {why}");
+        assert!(told.starts_with(&head), "{told}");
+        assert!(is_trusted(&server, &kept));
+    }
+    let said = server.lines().len();
+    served.become_like(&other);
+    server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
+    assert!(is_trusted(&server, &other.cert));
+    server.stop();
+}
+
+#[test]
+fn a_configuration_brings_other_certificates() {
+    let files = Folder::with("config", [("site/index.html", "home")]);
+    let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["b.test"]));
+    let write = |names: &[&str]| {
+        let table =
+            |name: &&str| format!("[[certificate]]\ncert = \"{name}.crt\"\nkey = \"{name}.key\"\n");
+        let tables: String = names.iter().map(table).collect();
+        let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
+        files.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}{tables}"));
+    };
+    write(&["one"]);
+    let server = Start::site(&files.join("pinion.toml")).start();
+    let got = |host: &str, pair: &Pair| curl(&server, host, "/", &pair.cert, &[]).is_ok();
+    assert!(got("a.test", &one) && !got("b.test", &two));
+    write(&["one", "two"]);
+    let said = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.contains("two.crt: valid until"));
+    assert!(got("a.test", &one) && got("b.test", &two));
+    // One that is not there: all stay.
+    write(&["none"]);
+    let said = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.contains("none.crt: cannot be read"));
+    assert!(got("a.test", &one) && got("b.test", &two));
+    let lines = server.lines();
+    assert!(!lines.iter().any(|line| line.contains("restart is needed")), "{lines:?}");
+    server.stop();
+}
+
+/// The key of a self-signed one and its place are settings of a start.
+#[test]
+fn that_no_certificate_is_left_is_told_and_the_last_ones_stay() {
+    let files = Folder::with("none-left", [("site/index.html", "home")]);
+    let pair = Pair::new(&files, "a", &["a.test"]);
+    let listen = "[[site]]\npath = \"site\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[listen]]\ntls = \"127.0.0.1:0\"\n";
+    let certificate = "[[certificate]]\ncert = \"a.crt\"\nkey = \"a.key\"\n";
+    files.write("pinion.toml", format!("{listen}{certificate}"));
+    let server = Start::site(&files.join("pinion.toml")).start();
+    let restart = |line: &str| line.ends_with("a restart is needed for a self-signed one");
+    for _ in 0..2 {
+        files.write("pinion.toml", listen);
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, restart);
+        assert!(is_trusted(&server, &pair.cert));
+        // With one again there is nothing to wait for.
+        files.write("pinion.toml", format!("{listen}{certificate}"));
+        let said = server.lines().len();
+        server.signal(Signal::HUP);
+        server.wait_for_line(said, |line| line.starts_with("reloaded "));
+        assert!(!server.lines().iter().skip(said).any(|line| restart(line)));
+    }
+    server.stop();
+}

@@ -1,0 +1,207 @@
+//! Unix sockets: whose file is whose, who may connect, and what is said when one cannot be had.
+
+use pinion_tests::client::ask_unix;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::wait_for;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+use rustix::process::Signal;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+fn site() -> Folder {
+    Folder::with("unix", [("site/index.html", "home")])
+}
+
+fn address(socket: &Path) -> String {
+    format!("unix:{}", socket.display())
+}
+
+fn start(io: Io, folder: &Folder, socket: &Path) -> Server {
+    let start = Start::site(&folder.join("site")).flags(&["--io", io.as_str()]);
+    start.flags(&["--listen", &address(socket)]).start()
+}
+
+/// A start that should fail.
+fn refused(folder: &Folder, listen: &[&str]) -> Ended {
+    let site = folder.join("site").display().to_string();
+    let flags = listen.iter().flat_map(|address| ["--listen", *address]);
+    let arguments: Vec<&str> = ["serve", &site].into_iter().chain(flags).collect();
+    run(&arguments)
+}
+
+/// Whether the home page comes by it.
+#[track_caller]
+fn answers(socket: &Path) {
+    let answer = ask_unix(socket, "x");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhome"), "{answer}");
+}
+
+#[test]
+fn the_file_of_a_socket_comes_and_goes_with_its_server() {
+    for io in Io::BOTH {
+        let folder = site();
+        let socket = folder.join("a.sock");
+        let server = start(io, &folder, &socket);
+        answers(&socket);
+        server.stop();
+        assert!(!socket.exists());
+    }
+}
+
+#[test]
+fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
+    for io in Io::BOTH {
+        let folder = site();
+        let socket = folder.join("b.sock");
+        let first = start(io, &folder, &socket);
+        fs::remove_file(&socket).expect("removed");
+        let second = start(io, &folder, &socket);
+        first.stop();
+        answers(&socket);
+        second.stop();
+        assert!(!socket.exists());
+    }
+}
+
+/// One that drains has closed its socket already; its successor replaces the file at once.
+#[test]
+fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
+    for io in Io::BOTH {
+        let folder = site();
+        folder.write("site/large.bin", vec![b'x'; 30 << 20]);
+        let socket = folder.join("h.sock");
+        let mut first = start(io, &folder, &socket);
+        let mut slow = first.connect();
+        slow.send(Request::get("/large.bin").bytes());
+        slow.read_some(1000).expect("the first bytes");
+        first.signal(Signal::TERM);
+        wait_for("a closed socket", || UnixStream::connect(&socket).err());
+        let second = start(io, &folder, &socket);
+        drop(slow);
+        assert!(first.wait().success());
+        answers(&socket);
+        second.stop();
+        assert!(!socket.exists());
+    }
+}
+
+/// A proxy mostly runs as another user.
+#[test]
+fn everybody_may_connect_who_can_reach_the_file() {
+    for io in Io::BOTH {
+        let folder = site();
+        let socket = folder.join("c.sock");
+        let server = start(io, &folder, &socket);
+        let mode = fs::metadata(&socket).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o666, "{mode:o}");
+        // And nothing else has become writable by that.
+        let log = folder.join("access.log");
+        let other = Start::site(&folder.join("site"))
+            .flags(&["--listen", &address(&folder.join("d.sock")), "--access-log"])
+            .flags(&[&log])
+            .start();
+        let mode = fs::metadata(&log).expect("a log").permissions().mode();
+        assert_eq!(mode & 0o002, 0, "{mode:o}");
+        other.stop();
+        server.stop();
+    }
+}
+
+/// A socket that somebody listens on and does not accept from, with as many clients as it can hold.
+fn busy(path: &Path) -> (OwnedFd, Vec<OwnedFd>) {
+    let unix = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket")
+    };
+    let address = SocketAddrUnix::new(path).expect("an address");
+    let listener = unix();
+    bind(&listener, &address).expect("bound");
+    listen(&listener, 0).expect("listening");
+    let mut clients = Vec::new();
+    loop {
+        let client = unix();
+        match connect(&client, &address) {
+            Ok(()) => clients.push(client),
+            Err(Errno::AGAIN) => return (listener, clients),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
+    let folder = site();
+    let socket = folder.join("e.sock");
+    let _held = busy(&socket);
+    let ended = refused(&folder, &[&address(&socket)]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("something listens there already"), "{}", ended.stderr);
+    assert!(socket.exists());
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_named_as_what_it_is_and_left_alone() {
+    let folder = site();
+    let at = |name: &str| -> PathBuf { folder.join(name) };
+    folder.write("file", "x");
+    fs::create_dir(at("folder")).expect("a folder");
+    symlink("file", at("link")).expect("a link");
+    symlink("nothing", at("dangling")).expect("a link");
+    mkfifoat(CWD, at("pipe"), Mode::RUSR | Mode::WUSR).expect("a pipe");
+    for (name, what) in [
+        ("file", "a regular file"),
+        ("folder", "a folder"),
+        ("link", "a symbolic link"),
+        ("dangling", "a symbolic link"),
+        ("pipe", "a named pipe"),
+    ] {
+        let before = at(name).symlink_metadata().expect("there").file_type();
+        let ended = refused(&folder, &[&address(&at(name))]);
+        let said = ended.stderr;
+        assert_eq!(ended.code, Some(1), "{said}");
+        assert!(said.contains(&format!("{what} has this name; remove it or")), "{name}: {said}");
+        let after = at(name).symlink_metadata().expect("there still").file_type();
+        assert_eq!(after, before, "{name}");
+    }
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_file_behind() {
+    let folder = site();
+    let socket = folder.join("f.sock");
+    let listen = address(&socket);
+    // An address of documentation (RFC 5737 §3), which no machine has.
+    let ended = refused(&folder, &[&listen, "192.0.2.1:1"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("192.0.2.1:1"), "{}", ended.stderr);
+    assert!(!socket.exists());
+    // The addresses are taken, then the site cannot be built.
+    symlink("nothing", folder.join("site/dangling.html")).expect("a link");
+    let ended = refused(&folder, &[&listen]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("dangling"), "{}", ended.stderr);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn an_address_that_is_given_twice_is_named() {
+    let folder = site();
+    let socket = folder.join("g.sock");
+    for listen in [address(&socket), "127.0.0.1:1".to_owned()] {
+        let ended = refused(&folder, &[&listen, "127.0.0.1:0", &listen]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        let twice = format!("--listen {listen} is given twice");
+        assert!(ended.stderr.contains(&twice), "{}", ended.stderr);
+        assert!(!socket.exists());
+    }
+}

