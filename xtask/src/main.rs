@@ -29,7 +29,7 @@ cargo xtask test --long | --only STEP       more cases and more time; one step a
 cargo xtask needs                           installs what the tests use
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
-cargo xtask dist [--static]                 a package to install from, in target/dist/
+cargo xtask dist [--static]                 a package to install from, in target/packages/
 cargo xtask sbom                            renews the list of what the program is made of
 cargo xtask bench BENCH [OPTIONS]           measurements against goals, kept in bench/runs/
 cargo xtask help                            this text";

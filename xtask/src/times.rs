@@ -64,7 +64,8 @@ mod tests {
     #[test]
     fn a_table_has_every_step_and_the_sum() {
         let times = Times { steps: vec![("format", 1.25), ("tests", 100.5)] };
-        let lines = ["  format           1.2 s", "  tests          100.5 s", "  total          101.8 s"];
+        let lines =
+            ["  format           1.2 s", "  tests          100.5 s", "  total          101.8 s"];
         assert_eq!(times.table().lines().collect::<Vec<_>>(), lines);
         assert_eq!(times.last_seconds(), 100.5);
     }

@@ -1,6 +1,7 @@
 //! Messages to a worker: to one of its exchanges or streams, or to its application.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Address;
@@ -23,10 +24,21 @@ pub(crate) type Messages = VecDeque<(Recipient, Message)>;
 /// Bytes of one worker's messages: those that wait, and those it has taken and not delivered.
 pub(crate) const WORKER_BYTES: usize = 2 * INBOX_MAX_MESSAGES * size_of::<(Recipient, Message)>();
 
+/// The worker waits for its backend, or is about to. Only then does a message need its waker, which
+/// costs system calls.
+const ASLEEP: u8 = 1;
+/// There are messages.
+const MESSAGES: u8 = 2;
+/// Something that the workers share has changed: the worker makes one more pass.
+const CHANGES: u8 = 4;
+
 /// One worker's inbox.
 #[derive(Default)]
 pub(crate) struct Inbox {
     inner: Mutex<Inner>,
+    /// `ASLEEP`, `MESSAGES` and `CHANGES`. Whoever sets the first bit beside `ASLEEP` wakes the
+    /// worker, so a busy worker is never woken, and a sleeping one once.
+    state: AtomicU8,
 }
 
 #[derive(Default)]
@@ -46,8 +58,8 @@ impl Inbox {
     /// The worker that reads the inbox from now on; returns its number among those that did. The
     /// inbox outlives a worker that panics, and the number tells their connections apart.
     ///
-    /// It is woken at once: whoever called before had nobody to wake, and a drain that is not heard
-    /// would wait for the end of the grace.
+    /// It makes one more pass than it would: what was changed before had no worker to wake, and a
+    /// drain that is not seen would wait for the end of the grace.
     pub(crate) fn attach(&self, waker: Waker) -> u32 {
         let number = {
             let mut inner = self.lock();
@@ -55,8 +67,26 @@ impl Inbox {
             inner.workers = inner.workers.wrapping_add(1);
             inner.workers
         };
-        self.wake();
+        // The worker before may have ended in its sleep.
+        self.state.store(MESSAGES | CHANGES, Ordering::Release);
         number
+    }
+
+    /// Tells that the worker is about to wait; false when there is something for it to do first.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        let (order, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        self.state.compare_exchange(0, ASLEEP, order, failure).is_ok()
+    }
+
+    /// Tells that the worker is awake; returns whether there are changes for it to look at.
+    pub(crate) fn awake(&self) -> bool {
+        self.state.fetch_and(!(ASLEEP | CHANGES), Ordering::AcqRel) & CHANGES != 0
+    }
+
+    /// Whether there are messages for the worker to take. It has to ask again before it sleeps.
+    pub(crate) fn expect_messages(&self) -> bool {
+        self.state.load(Ordering::Acquire) & MESSAGES != 0
+            && self.state.fetch_and(!MESSAGES, Ordering::AcqRel) & MESSAGES != 0
     }
 
     /// Gives all messages, in the order they came, for a list that is `empty`.
@@ -76,26 +106,35 @@ impl Inbox {
             return Err(message);
         }
         inner.messages.push_back((to, message));
-        // The worker takes all messages at once, so only the first of a batch has to wake it.
-        let waker = if inner.messages.len() == 1 { inner.waker.clone() } else { None };
         drop(inner);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.notify(MESSAGES);
         Ok(())
     }
 
+    /// Has the worker make one more pass.
     pub(crate) fn wake(&self) {
-        let waker = self.lock().waker.clone();
-        if let Some(waker) = waker {
-            waker.wake();
+        self.notify(CHANGES);
+    }
+
+    /// Has the worker take messages that it has left for its next pass.
+    pub(crate) fn keep_messages(&self) {
+        self.notify(MESSAGES);
+    }
+
+    fn notify(&self, what: u8) {
+        if self.state.fetch_or(what, Ordering::AcqRel) == ASLEEP {
+            let waker = self.lock().waker.clone();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
         }
     }
 }
 
 /// Posts messages to the exchanges, streams and applications of a server: from any thread, and from
 /// inside of any event, to the own worker too. They are delivered in the order they came, each in
-/// an event of its own, never inside of the one that posted it.
+/// an event of its own, never inside of the one that posted it. A worker that is awake is posted to
+/// without a system call, and delivers what its own events have posted in the same pass.
 #[derive(Clone)]
 pub struct Poster {
     pub(crate) inboxes: Arc<[Inbox]>,
@@ -151,18 +190,76 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn a_worker_that_comes_late_is_woken_for_what_it_missed() {
+    fn a_worker_that_starts_late_sees_what_it_missed() {
+        let (inbox, wakes) = attached();
+        inbox.wake();
+        assert!(!inbox.fall_asleep(), "it has not looked");
+        assert!(inbox.awake() && inbox.expect_messages());
+        assert!(inbox.fall_asleep());
+        assert_eq!(wakes.load(Ordering::Relaxed), 0, "it was awake");
+    }
+
+    /// An inbox whose worker is awake, and how often that was woken.
+    fn attached() -> (Inbox, Arc<AtomicU32>) {
         let wakes = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&wakes);
         let waker = Waker(Arc::new(move || {
             count.fetch_add(1, Ordering::Relaxed);
         }));
         let inbox = Inbox::default();
-        inbox.wake();
         inbox.attach(waker);
-        assert_eq!(wakes.load(Ordering::Relaxed), 1);
+        (inbox, wakes)
+    }
+
+    #[test]
+    fn only_a_worker_that_sleeps_is_woken_and_once() {
+        let (inbox, wakes) = attached();
+        let push = || inbox.push(INBOX_MAX_MESSAGES, Recipient::App, Box::new(())).expect("room");
+        assert!(inbox.awake() && inbox.expect_messages());
+        push();
+        assert!(!inbox.fall_asleep(), "there is a message");
+        assert!(!inbox.awake() && inbox.expect_messages() && !inbox.expect_messages());
+        assert_eq!(wakes.load(Ordering::Relaxed), 0);
+        assert!(inbox.fall_asleep());
+        push();
+        push();
+        inbox.wake();
+        assert_eq!(wakes.load(Ordering::Relaxed), 1, "one wake brings it all");
+        assert!(inbox.awake() && inbox.expect_messages());
+        assert!(inbox.fall_asleep());
         inbox.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    /// Messages of another thread arrive however they fall between the looks of the worker: a
+    /// message that was posted is taken before the worker sleeps, or wakes it.
+    #[test]
+    fn no_message_is_missed_between_a_look_and_the_sleep() {
+        const MESSAGES: usize = 100_000;
+        let (wake, woken) = std::sync::mpsc::channel();
+        let inbox = Inbox::default();
+        inbox.attach(Waker(Arc::new(move || wake.send(()).expect("the worker listens"))));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..MESSAGES {
+                    let mut message: Message = Box::new(number);
+                    while let Err(back) = inbox.push(INBOX_MAX_MESSAGES, Recipient::App, message) {
+                        message = back;
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut taken = 0;
+            while taken < MESSAGES {
+                if inbox.fall_asleep() {
+                    woken.recv().expect("a wake");
+                }
+                inbox.awake();
+                if inbox.expect_messages() {
+                    taken += inbox.take(Messages::new()).len();
+                }
+            }
+        });
     }
 
     #[test]

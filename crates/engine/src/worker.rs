@@ -132,7 +132,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.balance();
         }
         let patience_ms = self.patience_ms();
-        self.backend.wait(patience_ms)?;
+        let index = usize::from(self.core.worker);
+        let is_idle = patience_ms != Some(0) && self.shared.inboxes[index].fall_asleep();
+        self.backend.wait(if is_idle { patience_ms } else { Some(0) })?;
+        let has_changes = self.shared.inboxes[index].awake();
         self.core.now = self.backend.now();
         self.punctuality.check(self.core.now.monotonic_ms);
         self.core.tails.refresh(self.core.now.unix_seconds);
@@ -143,6 +146,18 @@ impl<B: Backend, A: App> Worker<B, A> {
             brought_any = true;
             brought |= Self::brings(&completion);
             self.complete(completion);
+            if self.core.pool.is_low() {
+                self.relieve();
+            }
+        }
+        if has_changes {
+            brought_any = true;
+            self.look_at_changes();
+        }
+        // Behind everything that may post, so that nothing of it waits for another pass.
+        if self.shared.inboxes[index].expect_messages() {
+            brought_any = true;
+            self.deliver();
             if self.core.pool.is_low() {
                 self.relieve();
             }
@@ -243,7 +258,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Sent { slot, result } => self.sent(slot, result),
             Completion::Released { slot } => self.released(slot),
             Completion::Datagrams { number } => self.datagrams(number),
-            Completion::Woken => self.woken(),
+            // The inbox says what for, behind the other completions.
+            Completion::Woken => {}
         }
     }
 
@@ -285,27 +301,31 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.accept(false);
     }
 
-    fn woken(&mut self) {
-        let index = usize::from(self.core.worker);
-        for _ in 0..MESSAGES_PER_PASS {
-            if self.messages.is_empty() {
-                let empty = std::mem::take(&mut self.messages);
-                self.messages = self.shared.inboxes[index].take(empty);
-            }
-            match self.messages.pop_front() {
-                None => break,
-                Some((Recipient::Tenant(to), message)) => self.posted(to, message),
-                Some((Recipient::App, message)) => self.app.posted(message),
-            }
-        }
-        if !self.messages.is_empty() {
-            // The others have their turn first.
-            self.shared.inboxes[index].wake();
-        }
+    /// Looks at what another thread, or another worker, may have changed.
+    fn look_at_changes(&mut self) {
         self.look_again();
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }
+    }
+
+    /// Delivers messages, those too that are posted meanwhile, up to the share of a pass.
+    fn deliver(&mut self) {
+        let index = usize::from(self.core.worker);
+        for _ in 0..MESSAGES_PER_PASS {
+            if self.messages.is_empty() {
+                let empty = std::mem::take(&mut self.messages);
+                self.shared.inboxes[index].expect_messages();
+                self.messages = self.shared.inboxes[index].take(empty);
+            }
+            match self.messages.pop_front() {
+                None => return,
+                Some((Recipient::Tenant(to), message)) => self.posted(to, message),
+                Some((Recipient::App, message)) => self.app.posted(message),
+            }
+        }
+        // The others have their turn first.
+        self.shared.inboxes[index].keep_messages();
     }
 
     /// Whether somebody has posted what it has not delivered.

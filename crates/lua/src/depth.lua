@@ -6,6 +6,7 @@
 local is_over, is_deep, is_jit = ...
 
 local error, select, type = error, select, type
+local concat = table.concat
 local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
     string.format, load, table.sort, os.time, xpcall
 
@@ -44,9 +45,28 @@ function table.sort(list, is_before)
     return lua_sort(list, is_before or is_less)
 end
 
+-- A reader is called here and not by a function of the host. There, an error of the script would
+-- become one of the host, which can hold an earlier one, and that another: a chain of them is memory
+-- that no limit counts, and the thread's stack ends where it is released.
+local function read_all(reader)
+    local pieces, count = {}, 0
+    while true do
+        local piece = reader()
+        if piece == nil or piece == "" then
+            return concat(pieces)
+        end
+        if type(piece) ~= "string" then
+            error("load: the reader has to return strings", 3)
+        end
+        count = count + 1
+        pieces[count] = piece
+    end
+end
+
 function load(chunk, ...)
     if type(chunk) == "function" then
         check_depth("load")
+        chunk = read_all(chunk)
     end
     return lua_load(chunk, ...)
 end

@@ -6,9 +6,7 @@
 //! server lends it.
 
 use crate::limits::SOURCE_MAX_BYTES;
-use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
-use std::cell::Cell;
-use std::rc::Rc;
+use mlua::{Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
 const BASE: &[&str] = &[
@@ -206,7 +204,8 @@ pub(crate) fn seed(lua: &Lua) -> Result<()> {
     math.raw_get::<Function>("randomseed")?.call(())
 }
 
-/// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything.
+/// `load(chunk [, name [, mode [, env]]])`: text only. Bytecode can be made to do anything. What a
+/// reader gives has been read by `depth.lua`.
 fn load(
     lua: &Lua,
     (chunk, name, _mode, environment): (Value, Option<mlua::LuaString>, Value, Option<Table>),
@@ -217,7 +216,6 @@ fn load(
             return failed(lua, &format!("load: more than {kib} KiB of source"));
         }
         Value::String(text) => text.as_bytes().to_vec(),
-        Value::Function(reader) => read_all(lua, &reader)?,
         other => {
             let kind = other.type_name();
             return failed(lua, &format!("load: a string or a function is needed, not a {kind}"));
@@ -244,46 +242,6 @@ fn load(
 fn first_line(source: &[u8]) -> String {
     let line = source.split(u8::is_ascii_control).next().unwrap_or_default();
     String::from_utf8_lossy(&line[..line.len().min(CHUNK_NAME_BYTES)]).into_owned()
-}
-
-/// Bytes of source that readers have given to calls of `load` which have not ended: one reader can
-/// call it again, and each call holds what it has.
-#[derive(Default)]
-struct SourceBytes(Cell<usize>);
-
-/// Pieces of a chunk until nil or an empty one. Calls within each other have one limit together.
-fn read_all(lua: &Lua, reader: &Function) -> Result<Vec<u8>> {
-    let mut source = Vec::new();
-    let read = read_into(lua, reader, &mut source);
-    let open = open_sources(lua);
-    open.0.set(open.0.get() - source.len());
-    read.map(|()| source)
-}
-
-fn open_sources(lua: &Lua) -> Rc<SourceBytes> {
-    if let Some(open) = lua.app_data_ref::<Rc<SourceBytes>>() {
-        return Rc::clone(&open);
-    }
-    let open = Rc::<SourceBytes>::default();
-    lua.set_app_data(Rc::clone(&open));
-    open
-}
-
-fn read_into(lua: &Lua, reader: &Function, source: &mut Vec<u8>) -> Result<()> {
-    let open = open_sources(lua);
-    while let Some(piece) = reader.call::<Option<mlua::LuaString>>(())? {
-        if piece.as_bytes().is_empty() {
-            break;
-        }
-        let all = open.0.get() + piece.as_bytes().len();
-        if all > SOURCE_MAX_BYTES {
-            let why = format!("load: more than {} KiB of source", SOURCE_MAX_BYTES >> 10);
-            return Err(Error::runtime(why));
-        }
-        open.0.set(all);
-        source.extend_from_slice(&piece.as_bytes());
-    }
-    Ok(())
 }
 
 fn failed(lua: &Lua, why: &str) -> Result<MultiValue> {
@@ -433,27 +391,5 @@ mod tests {
         .expect("ran");
         assert!(trace.contains("why") && trace.contains("stack traceback"), "{trace}");
         assert!(eval::<f64>("return collectgarbage('count')").expect("ran") > 1.0);
-    }
-
-    #[test]
-    fn readers_within_each_other_have_one_limit_for_what_they_give() {
-        let code = r#"
-            local some, deepest = (" "):rep(400 * 1024), 0
-            local function nest(level)
-                local calls = 0
-                return load(function()
-                    calls = calls + 1
-                    if calls == 1 then return some end
-                    deepest = level
-                    if calls == 2 and level < 9 then nest(level + 1) end
-                end)
-            end
-            local is_well, why = pcall(nest, 1)
-            assert(not is_well and tostring(why):find("KiB of source"), why)
-            local reached = deepest
-            assert(nest(9), "there is room again")
-            return reached
-        "#;
-        assert_eq!(eval::<u32>(code).expect("bounded"), 2);
     }
 }

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aws_lc_rs::rand;
-
 use crate::kept::Kept;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
@@ -56,7 +54,7 @@ impl Site {
             return Some(*secret);
         }
         let mut secret = [0; SECRET_BYTES];
-        rand::fill(&mut secret).ok()?;
+        getrandom::fill(&mut secret).ok()?;
         // Of workers that ask at once the first one is right.
         Some(*self.secret.get_or_init(|| secret))
     }

@@ -6,8 +6,8 @@ mod outputs;
 mod pages;
 
 use known::{
-    PROFILED, are_built, builds_an_image, has_flags, is_build, is_chore, is_for_the_unit,
-    is_package_of_ours, measures, runs_an_image,
+    PROFILED, are_built, builds_an_image, has_flags, is_build, is_build_setting, is_chore,
+    is_for_the_unit, is_install, is_package_of_ours, measures, runs_an_image,
 };
 use outputs::{Part, Shown, parts};
 use pages::all_answer;
@@ -263,7 +263,10 @@ impl Reader {
             // The test that runs this very moment, and what would take as long.
             ["cargo", "xtask", chore @ ..] => is_chore(&self.document, chore),
             ["cargo", "build" | "test", rest @ ..] => is_build(&self.document, rest),
-            [setting, rest @ ..] if setting.starts_with("PINION_") => self.tries(&rest.join(" ")),
+            ["cargo", "install", rest @ ..] => is_install(&self.document, rest),
+            [setting, rest @ ..] if setting.starts_with("PINION_") || is_build_setting(setting) => {
+                self.tries(&rest.join(" "));
+            }
             [tool, rest @ ..] if measures(tool) => are_built(&self.document, rest),
             [program, ..] if program.starts_with(PROFILED) => {
                 are_built(&self.document, &own);

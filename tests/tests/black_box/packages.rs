@@ -30,7 +30,7 @@ const FILES: [&str; 16] = [
 
 fn dist() -> PathBuf {
     let target = profile_folder();
-    target.parent().expect("a profile's folder lies in the target folder").join("dist")
+    target.parent().expect("a profile's folder lies in the target folder").join("packages")
 }
 
 /// The packages for this machine, each with whether its program is static.

@@ -5,10 +5,10 @@ use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
 
-/// The release binary, built if it is not as new as its sources.
+/// The program that packages have, built if it is not as new as its sources.
 pub(crate) fn binary() -> Result<PathBuf> {
-    process::run(&mut process::cargo(&["build", "--release", "--quiet", "-p", "pinion"]))?;
-    Ok(workspace::target().join("release/pinion"))
+    process::run(&mut process::cargo(&["build", "--profile", "dist", "-q", "-p", "pinion"]))?;
+    Ok(workspace::target().join("dist/pinion"))
 }
 
 /// A folder below the build folder, as an absolute path.

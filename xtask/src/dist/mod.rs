@@ -1,4 +1,4 @@
-//! `cargo xtask dist [--static]`: a package to install from, `target/dist/pinion-….tar.gz`.
+//! `cargo xtask dist [--static]`: a package to install from, `target/packages/pinion-….tar.gz`.
 //!
 //! It is laid out as it is installed: unpacked into `/usr/local`, everything is where it belongs.
 //! `--static` links the C library into the program, so that it runs where there is none, as in an
@@ -77,7 +77,7 @@ pub(crate) fn sums() -> Result<Vec<u8>> {
 
 /// Where packages are made.
 fn folder() -> PathBuf {
-    workspace::target().join("dist")
+    workspace::target().join("packages")
 }
 
 fn fill(package: &Package, binary: &Path, parts: &Program, is_static: bool) -> Result<()> {

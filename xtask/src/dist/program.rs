@@ -25,13 +25,13 @@ pub(super) fn host() -> Result<String> {
 /// what was compiled for the other.
 pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<PathBuf> {
     let name = if is_static { "build-static" } else { "build" };
-    let folder = workspace::target().join("dist").join(name);
-    let mut command = process::cargo(&["build", "--release", "--locked", "--package", "pinion"]);
+    let folder = workspace::target().join("packages").join(name);
+    let mut command = process::cargo(&["build", "--profile", "dist", "--locked", "-p", "pinion"]);
     // Flags for a named target leave out what runs during the build: procedural macros, which
     // cannot be linked statically.
     command.args(["--target", host, "--target-dir"]).arg(&folder);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(is_static, parts)?.join(SEPARATOR));
-    command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    command.env("CARGO_PROFILE_DIST_STRIP", "symbols");
     command.env(COMPILER, process::output(rustc().arg("-V"))?.trim());
     if std::env::var_os(COMMIT).is_none()
         && let Some(commit) = commit()?
@@ -39,7 +39,7 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
         command.env(COMMIT, commit);
     }
     process::run(&mut command)?;
-    let built = folder.join(host).join("release/pinion");
+    let built = folder.join(host).join("dist/pinion");
     if is_static {
         has_no_library(&built)?;
     }

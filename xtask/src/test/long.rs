@@ -35,7 +35,7 @@ fn more_cases() -> Result<()> {
         let selection = Selection { filter: Some(filter), profile: PROFILE, cargo: &[] };
         let mut command = nextest::command(selection);
         command.env("PROPTEST_CASES", cases.to_string());
-        command.env("PINION_SIM_SEEDS", SIMULATOR_SEEDS.to_string());
+        command.env("PINION_SIM_SEEDS", SIMULATOR_SEEDS.to_string()).env("PINION_LONG", "1");
         process::run(&mut command)?;
     }
     Ok(())
@@ -79,7 +79,7 @@ fn every_way_of(
     let filter = nextest::black_box(modules);
     let selection = Selection { filter: Some(&filter), profile: PROFILE, cargo: &[] };
     let mut command = nextest::command(selection);
-    command.env("PINION_WAYS", "full");
+    command.env("PINION_WAYS", "full").env("PINION_LONG", "1");
     prepare(&mut command);
     process::run(&mut command)
 }

@@ -106,7 +106,8 @@ impl Changed {
     }
 
     fn shown(&self) -> String {
-        let all: Vec<&str> = self.packages.iter().chain(&self.modules).map(String::as_str).collect();
+        let all: Vec<&str> =
+            self.packages.iter().chain(&self.modules).map(String::as_str).collect();
         if all.is_empty() { "no crate and no test".to_owned() } else { all.join(", ") }
     }
 
@@ -179,7 +180,8 @@ mod tests {
 
     #[test]
     fn the_tests_of_a_changed_package_are_built_and_run() {
-        let found = changed(&["crates/http/src/lib.rs", "crates/pinion/src/lib.rs", "xtask/src/main.rs"]);
+        let found =
+            changed(&["crates/http/src/lib.rs", "crates/pinion/src/lib.rs", "xtask/src/main.rs"]);
         let targets = found.targets(&workspace::root()).expect("the targets");
         for target in ["--lib", "--bin=pinion", "--bin=xtask", "--test=wire", "--test=cli"] {
             assert!(targets.iter().any(|found| found == target), "{target}: {targets:?}");

@@ -32,7 +32,7 @@ pub(crate) use session::{Brought, Inside, TlsSession};
 /// When the system has none: there is no security without it.
 #[expect(clippy::expect_used, reason = "there is nothing to go on with")]
 pub(crate) fn fill_random(bytes: &mut [u8]) {
-    aws_lc_rs::rand::fill(bytes).expect("the system has no randomness");
+    getrandom::fill(bytes).expect("the system has no randomness");
 }
 
 /// What the connections of a TLS listener have in common: certificates, protocols, tickets.

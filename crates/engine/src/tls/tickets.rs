@@ -13,7 +13,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 
 use crate::limits::{TICKET_KEY_SECONDS, TICKET_KEYS_MAX};
@@ -53,10 +52,15 @@ impl TicketKey {
     pub fn new(now_unix_seconds: u64) -> Result<Self, Unspecified> {
         let mut key =
             Self { name: [0; NAME_BYTES], secret: [0; 32], made_unix_seconds: now_unix_seconds };
-        rand::fill(&mut key.name)?;
-        rand::fill(&mut key.secret)?;
+        random(&mut key.name)?;
+        random(&mut key.secret)?;
         Ok(key)
     }
+}
+
+/// Fills `bytes` with randomness of the system, which needs no generator to be started first.
+fn random(bytes: &mut [u8]) -> Result<(), Unspecified> {
+    getrandom::fill(bytes).map_err(|_| Unspecified)
 }
 
 /// Without the secret.
@@ -102,7 +106,7 @@ impl Tickets {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let Ready { key, cipher } = keys.first().ok_or(Unspecified)?;
         let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce)?;
+        random(&mut nonce)?;
         let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES);
         ticket.extend_from_slice(&key.name);
         ticket.extend_from_slice(&nonce);

@@ -12,7 +12,7 @@ use super::options::Options;
 use crate::clock::Clock;
 use crate::pages::LinkKey;
 use crate::site::Site;
-use aws_lc_rs::{constant_time, digest, hkdf, hmac, rand};
+use aws_lc_rs::{constant_time, digest, hkdf, hmac};
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
 pub(crate) fn table(lua: &Lua, clock: &Clock) -> Result<Table> {
@@ -74,7 +74,7 @@ fn blake3_hash(lua: &Lua, (data, key): (LuaString, Option<LuaString>)) -> Result
 /// `crypto.random(n) -> n bytes` that nobody can foresee.
 fn random(lua: &Lua, count: f64) -> Result<LuaString> {
     let mut bytes = zeros("crypto.random", count, RANDOM_MAX_BYTES)?;
-    rand::fill(&mut bytes).map_err(|_| no_random_bytes())?;
+    getrandom::fill(&mut bytes).map_err(|_| no_random_bytes())?;
     lua.create_string(bytes)
 }
 

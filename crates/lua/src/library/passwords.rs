@@ -5,7 +5,6 @@
 use super::limits::PASSWORD_MAX_BYTES;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use aws_lc_rs::rand;
 use std::cell::RefCell;
 
 /// OWASP's first choice of five that cost an attacker alike (Password Storage Cheat Sheet):
@@ -60,7 +59,7 @@ pub enum PasswordError {
 pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
     bounded(password)?;
     let mut salt = [0; SALT_BYTES];
-    rand::fill(&mut salt).map_err(|_| PasswordError::System)?;
+    getrandom::fill(&mut salt).map_err(|_| PasswordError::System)?;
     let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|_| PasswordError::System)?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let hash = hashed(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)?;

@@ -22,8 +22,10 @@ use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
+use pinion_engine::tls::tickets::Tickets;
 use pinion_lua::footprint::script_bytes;
 use pinion_lua::program::Program;
+use std::sync::Arc;
 
 /// Everything a server needs.
 pub(crate) struct Kit {
@@ -43,8 +45,9 @@ pub(crate) struct Kit {
     pub(crate) files: SocketFiles,
     /// What encrypts; none without listeners that do.
     pub(crate) tls: Option<Tls>,
-    /// What sessions and connections are known by, which clients come back with.
-    pub(crate) keys: Keys,
+    /// The keys of sessions and connections that clients come back with; none where nothing is
+    /// encrypted.
+    pub(crate) keys: Option<Keys>,
     /// The open log.
     pub(crate) log: Option<Output>,
     /// What is served first, and how to load it again; none for the dummy.
@@ -69,8 +72,9 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
-    let keys = Keys::random()?;
-    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, &keys))?;
+    let keys = settings.encrypts().then(Keys::random).transpose()?;
+    let tickets = keys.as_ref().map(|keys| &keys.tickets);
+    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, tickets))?;
     let Opened { io, log, tls, listeners, quic, sites } = opened;
     let workers = settings.workers.unwrap_or_else(cores);
     let programs = sites.iter().filter_map(|site| site.first.program());
@@ -127,7 +131,7 @@ fn open(
     settings: &Serve,
     sites: Vec<PlannedSite>,
     files: &SocketFiles,
-    keys: &Keys,
+    tickets: Option<&Arc<Tickets>>,
 ) -> Result<Opened, Failure> {
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
@@ -136,7 +140,7 @@ fn open(
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let log = settings.access_log.clone().map(open_log).transpose()?;
-    let tls = Tls::open(settings, &keys.tickets)?;
+    let tls = tickets.map(|tickets| Tls::open(settings, tickets)).transpose()?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;

@@ -61,7 +61,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let alt_svc = alt_svc(&settings, &quic);
     let engine = EngineKit {
         listeners: self::listeners(&settings, listeners, tls.as_ref(), alt_svc.as_deref()),
-        quic: doors(&settings, quic, tls.as_ref(), &keys.quic)?,
+        quic: doors(&settings, quic, tls.as_ref(), keys.map(|keys| keys.quic).as_ref())?,
         settings: engine_settings(&settings, &capacity),
         workers,
         io,
@@ -155,11 +155,12 @@ fn doors(
     settings: &Serve,
     bound: Vec<BoundQuic>,
     tls: Option<&Tls>,
-    keys: &QuicKeys,
+    keys: Option<&QuicKeys>,
 ) -> Result<Vec<QuicListener>, Failure> {
     let mut doors = Vec::new();
     for BoundQuic { sockets, listen, .. } in bound {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
+        let keys = keys.context("QUIC needs keys")?;
         let config = QuicConfig::new(&tls, keys.clone(), Settings::default().idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);

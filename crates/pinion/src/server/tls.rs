@@ -38,15 +38,12 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads everything that encrypts, and makes a certificate where there is none. `None` for a
-    /// server that encrypts nothing.
+    /// Reads everything that encrypts, and makes a certificate where there is none. For a server with
+    /// at least one encrypted listener.
     ///
     /// # Errors
     /// One line that names the file, or says that redirects lead nowhere.
-    pub(crate) fn open(settings: &Serve, tickets: &Arc<Tickets>) -> Result<Option<Self>, Failure> {
-        if !settings.encrypts() {
-            return Ok(None);
-        }
+    pub(crate) fn open(settings: &Serve, tickets: &Arc<Tickets>) -> Result<Self, Failure> {
         let (files, own) = match &settings.tls.certificates {
             Certificates::Files(files) => (files.clone(), None),
             Certificates::SelfSigned { key, state } => {
@@ -72,7 +69,7 @@ impl Tls {
             loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         let store = Arc::new(CertificateStore::new(&certificates));
         let configs = configs(settings, &store, tickets)?;
-        Ok(Some(Self { loaded, looks, own, store, configs, leads_to }))
+        Ok(Self { loaded, looks, own, store, configs, leads_to })
     }
 
     /// What a listener's connections have in common; none for one that does not encrypt.

@@ -35,7 +35,7 @@ pub(crate) fn is_package_of_ours(document: &Path, words: &[&str]) {
     let version = workspace.lines().find_map(|line| line.strip_prefix("version = "));
     let version = version.expect("a version").trim_matches('"');
     for package in words.iter().filter(|word| word.ends_with(".tar.gz")) {
-        let name = package.strip_prefix("target/dist/pinion-").unwrap_or(package);
+        let name = package.strip_prefix("target/packages/pinion-").unwrap_or(package);
         let rest = name.strip_prefix(version);
         let is_made = ["-x86_64-linux.tar.gz", "-x86_64-linux-static.tar.gz"].map(Some);
         assert!(is_made.contains(&rest), "{}: {package}", document.display());
@@ -110,6 +110,26 @@ pub(crate) fn is_build(document: &Path, words: &[&str]) {
         };
         assert!(exists, "{}: cargo … {}", document.display(), words.join(" "));
     }
+}
+
+/// The package to install exists; a repository has a name that its reader knows.
+#[track_caller]
+pub(crate) fn is_install(document: &Path, words: &[&str]) {
+    let is_known = match words {
+        ["--path", folder] => source_root().join(folder).join("Cargo.toml").is_file(),
+        ["--git", "URL", name] => is_package(name),
+        _ => false,
+    };
+    assert!(is_known, "{}: cargo install {}", document.display(), words.join(" "));
+}
+
+/// Whether a word sets a variable for a build as `.cargo/config.toml` does.
+pub(crate) fn is_build_setting(word: &str) -> bool {
+    let config = fs::read_to_string(source_root().join(".cargo/config.toml"));
+    let config = config.expect("the settings of cargo");
+    word.split_once('=').is_some_and(|(name, value)| {
+        config.lines().any(|line| line == format!("{name} = \"{value}\""))
+    })
 }
 
 /// Whether some crate has tests of that name.

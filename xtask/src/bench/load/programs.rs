@@ -136,7 +136,14 @@ impl Workshop {
         let state = fs::canonicalize(state)?;
         // One after the other: a dependency of several has the features of one.
         for package in ["pinion", "pinion-h3load", "pinion-tests"] {
-            process::run(&mut process::cargo(&["build", "--release", "--quiet", "-p", package]))?;
+            process::run(&mut process::cargo(&[
+                "build",
+                "--profile",
+                "dist",
+                "-q",
+                "-p",
+                package,
+            ]))?;
         }
         for (name, library) in [("epoll", None), ("uring", Some("-luring"))] {
             let source = workspace::root().join(format!("bench/limits/{name}.c"));
@@ -146,7 +153,7 @@ impl Workshop {
         }
         let small = site::small(&state)?;
         keys::make(&state)?;
-        let pinion = workspace::target().join("release/pinion");
+        let pinion = workspace::target().join("dist/pinion");
         let shop = Self { state, pinion, small, many: OnceCell::new() };
         shop.archive(&shop.small, &[], "small.pinion")?;
         let rules = site::rules(&shop.state)?;

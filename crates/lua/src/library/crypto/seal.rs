@@ -16,7 +16,6 @@ use super::expand;
 use aes_siv::KeyInit as _;
 use aes_siv::siv::Aes256Siv;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::rand;
 
 const RANDOM_FORM: u8 = 1;
 const SIV_FORM: u8 = 2;
@@ -39,7 +38,7 @@ const SIV_KEY_BYTES: usize = 64;
 /// `None` if there are no random bytes.
 pub(crate) fn seal(key: &[u8], text: &[u8], context: &[u8]) -> Option<Vec<u8>> {
     let mut random = [0; RANDOM_BYTES];
-    rand::fill(&mut random).ok()?;
+    getrandom::fill(&mut random).ok()?;
     seal_with(key, &random, text, context)
 }
 

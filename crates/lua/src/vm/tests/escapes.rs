@@ -147,7 +147,19 @@ fn neither_bytecode_nor_environments_lead_out() {
         ("load(function() while true do end end)", Over),
         ("load(function() error({}) end)", Error),
         ("load(function() coroutine.yield() end)", Error),
-        ("load(function() return 1 end)", Stopped),
+        ("load(function() return 1 end)", Error),
+        // An error of a reader stays what it is: wrapped by the host it could hold an earlier one,
+        // which holds another, and the end of such a chain was the end of the process.
+        ("local last = {}; for _ = 1, 100 do
+            local _, why = pcall(load, function() error(last, 0) end)
+            assert(why == last) end", Well),
+        // What a reader raises counts against the memory of its VM.
+        ("local all = {}; for n = 1, 2000 do
+            local _, why = pcall(load, function() error(('x'):rep(2^20) .. n, 0) end)
+            all[n] = why end", Over),
+        ("local some = (' '):rep(2^19)
+            local function nest() return load(function() nest() return some end) end
+            nest()", Stopped),
         // A source without an end is not collected until the machine is out of memory.
         ("local part = (' '):rep(2^20); while true do
             assert(load(function() return part end) == nil) end", Stopped),

@@ -288,7 +288,6 @@ mod tests {
         renew(&file);
         let tickets = Arc::new(Tickets::new(Vec::new()).expect("random bytes"));
         let tls = Tls::open(&serving(&file), &tickets).expect("a certificate");
-        let tls = tls.expect("it encrypts");
         renew(&file);
         let mut kept = Kept::new(tls);
         let (files, first) = kept.loaded[0].clone();
