@@ -22,6 +22,7 @@
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |
 //! | [`tls`] | certificates made by openssl, and its client |
+//! | [`units`] | what a unit of systemd says |
 //! | [`browser`] | Chromium, and what it complains about |
 //! | [`blocks`] | what documents have their readers do |
 //!
@@ -51,6 +52,7 @@ pub mod script;
 pub mod seccomp;
 pub mod server;
 pub mod tls;
+pub mod units;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Programs to which the kernel refuses some system calls, as it does in most containers.
+//! Programs to which the kernel refuses some system calls or executable memory, as it does in most
+//! containers and under units of systemd.
 
 use crate::peers::program;
 use rustix::io::Errno;
@@ -23,10 +24,50 @@ pub fn refusing(error: Errno, calls: &[u32]) -> Command {
     python
 }
 
+/// What `deny_execute.py` says at its top.
+const DENY_EXECUTE: &str = include_str!("deny_execute.py");
+
+/// How the kernel refuses executable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// By `PR_SET_MDWE`, since Linux 6.3.
+    Prctl,
+    /// By a filter of system calls, as systemd has it on older kernels.
+    Seccomp,
+}
+
+impl Denial {
+    /// Both ways.
+    pub const BOTH: [Denial; 2] = [Denial::Prctl, Denial::Seccomp];
+
+    /// The words of a command that runs what its further arguments say, in its own process, and
+    /// refuses to make memory executable there.
+    pub fn words(self) -> [&'static str; 4] {
+        let way = match self {
+            Denial::Prctl => "prctl",
+            Denial::Seccomp => "seccomp",
+        };
+        ["python3", "-c", DENY_EXECUTE, way]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::peers::{output, stdout};
+
+    #[test]
+    fn memory_that_was_written_cannot_be_run() {
+        let try_it = "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | \
+                      mmap.PROT_EXEC); print('mapped')";
+        for denial in Denial::BOTH {
+            let [python, rest @ ..] = denial.words();
+            let mut command = program(python, "python3");
+            let failed = output(command.args(rest).args(["python3", "-c", try_it]));
+            let said = String::from_utf8_lossy(&failed.stderr);
+            assert!(said.contains("ermission denied") || said.contains("not permitted"), "{said}");
+        }
+    }
 
     #[test]
     fn what_is_refused_fails_and_the_rest_works() {

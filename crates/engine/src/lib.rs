@@ -26,6 +26,7 @@
 //! | [`quic`] | QUIC: datagrams, endpoints, connections |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
+//! | [`executable_memory`] | whether code that was made at run time may run |
 //! | [`residency`] | memory given back after a build |
 //! | [`footprint`] | what all of it takes at most |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
@@ -48,6 +49,7 @@ mod deadline;
 mod drain;
 pub mod encode;
 pub mod exchange;
+pub mod executable_memory;
 pub mod footprint;
 mod handover;
 mod http1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::app::App;
+use crate::backend::Backend as _;
 use crate::backend::sim::{Network, Sim};
 use crate::inbox::Poster;
 use crate::settings::Settings;
@@ -49,6 +50,11 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     /// # Errors
     /// When the backend cannot wait; the simulated one always can.
     pub fn pass(&mut self) -> io::Result<bool> {
+        if self.worker.has_messages() {
+            // A worker that is awake needs no wake-up, but the simulated kernel takes a pass that
+            // neither waits nor brings anything for a loop that burns a processor.
+            self.worker.backend.waker().wake();
+        }
         self.worker.pass()
     }
 

@@ -10,7 +10,8 @@ const PATH: &str = "DEP_AWS_LC_RS_1_19_0_SYS_LIBCRYPTO_PATH";
 /// Runs the script with a library of these bytes, or without one.
 fn run(library: Option<&[u8]>) -> Output {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (program, path) = (folder.join("engine-build-script"), folder.join("libcrypto.a"));
+    let name = |kind: &str| folder.join(format!("engine-{kind}-{}", std::process::id()));
+    let (program, path) = (name("build-script"), name("libcrypto"));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "-o"]).arg(&program).arg(source);

@@ -65,7 +65,6 @@ end
 
 function load(chunk, ...)
     if type(chunk) == "function" then
-        check_depth("load")
         chunk = read_all(chunk)
     end
     return lua_load(chunk, ...)

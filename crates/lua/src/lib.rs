@@ -30,6 +30,7 @@
 //! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | `absent` | what errors say about what only other Luas have |
+//! | `machine_code` | what happens where LuaJIT may not run what it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
 //! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that
@@ -53,6 +54,7 @@ mod kept;
 mod letter;
 pub mod library;
 pub mod limits;
+mod machine_code;
 mod pages;
 pub mod pattern;
 mod pieces;

@@ -6,6 +6,7 @@
 //! server lends it.
 
 use crate::limits::SOURCE_MAX_BYTES;
+use crate::machine_code;
 use mlua::{Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
@@ -107,6 +108,7 @@ const CHUNK_NAME_BYTES: usize = 40;
 /// Out of memory.
 pub fn open() -> Result<Lua> {
     let lua = Lua::new_with(opened(), LuaOptions::new())?;
+    machine_code::prepare(&lua)?;
     let globals = lua.globals();
     let has = |table: &Table, name: &str| table.raw_get::<Value>(name).map(|v| !v.is_nil());
     // What is to stay is copied out, everything else removed: nothing new slips through.

@@ -4,6 +4,7 @@
 
 use mlua::{Lua, LuaOptions, Result, StdLib, Table, Value};
 
+use crate::machine_code;
 use crate::sandbox;
 
 /// A fresh VM with all libraries: files, programs, `debug`, `package`, bytecode, and in LuaJIT
@@ -15,6 +16,7 @@ pub(crate) fn open() -> Result<Lua> {
     // SAFETY: what C modules, foreign functions and bytecode do in it is the script's, which the
     // operator has said to trust with the whole process; by itself it is as sound as any other.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
+    machine_code::prepare(&lua)?;
     // As in the sandbox, both Luas have both names.
     let (globals, table) = (lua.globals(), lua.globals().raw_get::<Table>("table")?);
     let unpack: Value = globals.raw_get("unpack")?;

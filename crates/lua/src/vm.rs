@@ -23,6 +23,7 @@ use crate::absent;
 use crate::allowance::Allowance;
 use crate::budget::{self, Budget, OVER_BUDGET};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
+use crate::machine_code;
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
@@ -378,6 +379,7 @@ impl Vm {
         self.steps.set(left.steps);
         self.host.work.current.set(id);
         stack::begin();
+        machine_code::begin_turn();
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();

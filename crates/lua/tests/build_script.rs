@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build-script");
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("build-script-{}", std::process::id()));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "-o"]).arg(&program).arg(source);

@@ -9,6 +9,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/engine/",
     "crates/lua/src/budget.rs",
     "crates/lua/src/budget/coroutines.rs",
+    "crates/lua/src/machine_code.rs",
     "crates/lua/src/pages/plain.rs",
     "crates/lua/src/unconfined.rs",
 ];

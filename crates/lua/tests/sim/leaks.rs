@@ -2,17 +2,17 @@
 //! first thousand.
 
 use std::fs;
-use std::path::Path;
 
 use pinion_engine::backend::sim::Faults;
 use pinion_engine::stepped::Holdings as EngineHoldings;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::files::{FolderAt, Folders};
+use pinion_lua::files::Folders;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Holdings;
 
 use crate::counting;
+use crate::fixture;
 use crate::stage::Stage;
 use crate::talk::{Heard, Talk};
 
@@ -111,10 +111,7 @@ struct Counts {
 }
 
 fn program() -> Program {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("leaks");
-    fs::create_dir_all(&path).expect("a folder");
-    fs::write(path.join("text"), "text\n".repeat(30_000)).expect("a file");
-    let folder = FolderAt { name: "files".to_owned(), path, is_read_only: true };
+    let folder = fixture::folder("leaks", "text", &"text\n".repeat(30_000));
     let folders = Folders::open(&[folder], |_| None).expect("opened");
     let pages = [("/page.dyn.html", PAGE), ("/layout", LAYOUT)];
     let files = pages.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));

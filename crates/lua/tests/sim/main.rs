@@ -2,6 +2,7 @@
 //! (docs/simulator.md).
 
 mod counting;
+mod fixture;
 mod leaks;
 mod reload;
 mod stage;

@@ -12,17 +12,16 @@
 
 use std::collections::VecDeque;
 use std::env;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use pinion_engine::backend::sim::{Faults, Random};
 use pinion_engine::stepped::Holdings as EngineHoldings;
-use pinion_lua::files::{FolderAt, Folders};
+use pinion_lua::files::Folders;
 use pinion_lua::limits::OLD_VMS_MAX;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Holdings;
 
+use crate::fixture;
 use crate::stage::Stage;
 use crate::talk::{Answer, Heard, Talk};
 
@@ -168,10 +167,7 @@ struct Run<const READINESS: bool> {
 }
 
 fn folders() -> Folders {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reload");
-    fs::create_dir_all(&path).expect("a folder");
-    fs::write(path.join("text"), "text\n").expect("a file");
-    let folder = FolderAt { name: "files".to_owned(), path, is_read_only: true };
+    let folder = fixture::folder("reload", "text", "text\n");
     Folders::open(&[folder], |_| None).expect("opened")
 }
 

@@ -1,15 +1,13 @@
 //! How long a request may take: its own time runs out, and stands still while its client is slow
 //! to take the answer, which has an end too.
 
-use std::fs;
-use std::path::Path;
-
 use pinion_engine::backend::sim::Faults;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::files::{FolderAt, Folders};
+use pinion_lua::files::Folders;
 use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
 use pinion_lua::program::Program;
 
+use crate::fixture;
 use crate::stage::Stage;
 use crate::stories::{ask, program, text};
 use crate::talk::{Heard, Talk};
@@ -50,10 +48,7 @@ pinion.get("/state/:n", function() return tostring(pinion.keep.state) end)
 "#;
 
 fn with_file(program: Program) -> Program {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("times");
-    fs::create_dir_all(&path).expect("a folder");
-    fs::write(path.join("large"), "f".repeat(ANSWER_BYTES)).expect("a file");
-    let folder = FolderAt { name: "files".to_owned(), path, is_read_only: true };
+    let folder = fixture::folder("times", "large", &"f".repeat(ANSWER_BYTES));
     program.with_folders(Folders::open(&[folder], |_| None).expect("opened"))
 }
 

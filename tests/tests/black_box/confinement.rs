@@ -1,0 +1,157 @@
+//! A server that the kernel confines, by what `packaging/pinion.service` has and by what an operator
+//! may add: it serves static sites and scripts alike, and says in one line what it does without.
+
+use pinion_tests::binary::source_root;
+use pinion_tests::client::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::request::Request;
+use pinion_tests::script::script;
+use pinion_tests::seccomp::{Denial, refusing};
+use pinion_tests::server::{Server, Start, run};
+use pinion_tests::units::{refused_calls, settings};
+use rustix::io::Errno;
+use std::fs;
+use std::process::Command;
+
+/// Requests to each site: far more than it takes until LuaJIT compiles what they run.
+const REQUESTS: usize = 2_000;
+
+/// How the line begins that tells of missing executable memory.
+const NO_JIT: &str = "pinion: executable memory is not available (";
+
+/// Loops, strings and tables, as LuaJIT compiles them.
+const HOT: &str = r#"
+local function sum(count)
+    local all = 0
+    for at = 1, count do all = all + at % 7 end
+    return all
+end
+pinion.get("/", function(req)
+    local words = {}
+    for at = 1, 50 do words[#words + 1] = ("%d"):format(at * 3) end
+    return sum(1000) .. " " .. #table.concat(words, ",")
+end)
+"#;
+
+/// Runs what its further arguments say as the unit has it: without most system calls and new
+/// privileges, with a `/tmp` of its own where the test may make one, and without executable memory.
+fn confined(denial: Option<Denial>) -> Command {
+    let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
+    let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
+    let mut command = program("setpriv", "util-linux");
+    command.args(["--no-new-privs", "unshare"]);
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    let private_tmp = "mount -t tmpfs tmpfs /tmp && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", private_tmp, "sh"]);
+    let refusing = refusing(Errno::PERM, &refused);
+    command.arg(refusing.get_program()).args(refusing.get_args());
+    if let Some(denial) = denial {
+        command.args(denial.words());
+    }
+    command
+}
+
+/// A folder that is not below `/tmp`.
+fn folder(name: &str, main: &str) -> Folder {
+    let folder = Folder::below(&pinion_tests::binary::profile_folder(), name);
+    folder.write("main.lua", main);
+    folder
+}
+
+#[track_caller]
+fn serves(server: &Server, path: &str, holds: &str) {
+    let mut connection = server.connect();
+    for number in 0..REQUESTS {
+        let response = connection.exchange(&Request::get(path));
+        assert_eq!(response.status, 200, "request {number} for {path}: {response}");
+        assert!(response.text().contains(holds), "request {number} for {path}: {response}");
+        if response.field("Connection") == Some("close") {
+            connection = server.connect();
+        }
+    }
+}
+
+#[test]
+fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
+    for (denial, io) in
+        [(None, Io::Epoll), (Some(Denial::Prctl), Io::Epoll), (Some(Denial::Seccomp), Io::Uring)]
+    {
+        let script = folder("confined", HOT);
+        let sites = source_root().join("examples");
+        for (site, holds) in [
+            (sites.join("site"), "<"),
+            (sites.join("guestbook"), "Guestbook"),
+            (script.join("main.lua"), "3003 "),
+        ] {
+            let flags = ["--io", io.as_str()];
+            let server = Start::site(&site).flags(&flags).under(confined(denial)).start();
+            serves(&server, "/", holds);
+            let said = server.last_words();
+            let logged = said.iter().filter(|line| line.starts_with(NO_JIT)).count();
+            let is_expected = denial.is_some() && !site.ends_with("site") && has_jit();
+            assert_eq!(logged, usize::from(is_expected), "{denial:?}: {said:#?}");
+        }
+    }
+}
+
+/// Whether the program under test compiles scripts at run time.
+fn has_jit() -> bool {
+    let folder = Folder::with("jit", [("a.lua", "print(_VERSION)")]);
+    run(&["run", folder.join("a.lua").to_str().expect("text")]).stdout.trim() == "Lua 5.1"
+}
+
+#[test]
+fn scripts_are_run_and_checked_without_executable_memory() {
+    let code = "local all = 0 for at = 1, 1e5 do all = all + at end print(all)";
+    let folder = folder("unexecutable", code);
+    for denial in Denial::BOTH {
+        let [python, rest @ ..] = denial.words();
+        let mut command = program(python, "python3");
+        command.args(rest).arg(pinion_tests::binary::pinion()).arg("run");
+        let told = stdout(command.arg(folder.join("main.lua")));
+        assert_eq!(told, b"5000050000\n", "{denial:?}");
+    }
+}
+
+/// LuaJIT makes the memory of its machine code writable whenever it compiles something. Where the
+/// system refuses that for want of memory, the request goes on uncompiled.
+#[test]
+fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
+    let handlers: String = (0..40)
+        .map(|number| {
+            format!(
+                "pinion.get('/{number}', function()
+                    local all = 0
+                    for at = 1, 500 do all = all + (at % {0}) end
+                    return tostring(all)
+                end)\n",
+                number + 2
+            )
+        })
+        .collect();
+    let (_folder, script) = script(&handlers);
+    let server = Start::site(&script).flags(&["--workers", "1"]).start();
+    let mut connection = server.connect();
+    let expected = |number: u32| (1..=500).map(|at| at % (number + 2)).sum::<u32>().to_string();
+    let ask = |connection: &mut Connection, number: u32| {
+        let response = connection.exchange(&Request::get(&format!("/{number}")));
+        assert_eq!((response.status, response.text()), (200, &*expected(number)), "{response}");
+    };
+    // The first ones are compiled, and so there is memory with their machine code.
+    for number in 0..5 {
+        (0..20).for_each(|_| ask(&mut connection, number));
+    }
+    // From now on nothing private becomes writable: what is there counts already.
+    let data = server.memory_bytes("VmData");
+    let mut prlimit = program("prlimit", "util-linux");
+    prlimit.arg(format!("--pid={}", server.id())).arg(format!("--data={data}:{data}"));
+    stdout(&mut prlimit);
+    for number in 5..40 {
+        (0..20).for_each(|_| ask(&mut connection, number));
+    }
+    server.stop();
+}
