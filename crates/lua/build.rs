@@ -20,8 +20,8 @@ fn main() {
         panic!(
             "LuaJIT must be built with CHECKHOOK, or a script in a compiled loop cannot be \
              stopped. `.cargo/config.toml` sets CFLAGS for it; the environment has \
-             CFLAGS=\"{flags}\" instead: add {CHECKHOOK} to it. `cargo install --git` does not read \
-             that file and needs both of its settings:\n  \
+             CFLAGS=\"{flags}\" instead: add {CHECKHOOK} to it. `cargo install --git` does not \
+             read that file and needs both of its settings:\n  \
              AWS_LC_SYS_NO_JITTER_ENTROPY=1 CFLAGS={CHECKHOOK} cargo install …"
         );
     }

@@ -3,7 +3,8 @@
 //! come of them.
 //!
 //! A row names no client. [`h3_error_tests!`](crate::h3_error_tests) makes a test of each group,
-//! for whoever can do what a row says: `tests/tests/black_box/h3_errors.rs` by quinn, `tests/h3i/` by quiche.
+//! for whoever can do what a row says: `tests/tests/black_box/h3_errors.rs` by quinn, `tests/h3i/`
+//! by quiche.
 
 mod compression;
 mod messages;

@@ -1,5 +1,5 @@
-//! The harness of the black-box tests in `tests/tests/black_box/`: it starts the real binary and talks to it
-//! as a stranger would, knowing nothing of its code.
+//! The harness of the black-box tests in `tests/tests/black_box/`: it starts the real binary and
+//! talks to it as a stranger would, knowing nothing of its code.
 //!
 //! | Module | Gives |
 //! |---|---|

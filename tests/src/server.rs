@@ -401,7 +401,8 @@ impl Server {
             let said = self.stderr.all();
             let url = format!("listening {}://", self.protocol.scheme());
             let url = said.iter().find_map(|line| line.strip_prefix(&url));
-            // Each listener has its line, and a server is started when all of them have been printed.
+            // Each listener has its line, and a server is started when all of them have been
+            // printed.
             if said.iter().any(|line| line == "ready") {
                 let url = url.and_then(|url| url.split_once('/'));
                 let (address, _) = url.expect("a listener of the protocol of this server");

@@ -46,8 +46,8 @@ function table.sort(list, is_before)
 end
 
 -- A reader is called here and not by a function of the host. There, an error of the script would
--- become one of the host, which can hold an earlier one, and that another: a chain of them is memory
--- that no limit counts, and the thread's stack ends where it is released.
+-- become one of the host, which can hold an earlier one, and that another: a chain of them is
+-- memory that no limit counts, and the thread's stack ends where it is released.
 local function read_all(reader)
     local pieces, count = {}, 0
     while true do

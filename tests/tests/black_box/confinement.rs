@@ -1,5 +1,6 @@
-//! A server that the kernel confines, by what `packaging/pinion.service` has and by what an operator
-//! may add: it serves static sites and scripts alike, and says in one line what it does without.
+//! A server that the kernel confines, by what `packaging/pinion.service` has and by what an
+//! operator may add: it serves static sites and scripts alike, and says in one line what it does
+//! without.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::client::Connection;

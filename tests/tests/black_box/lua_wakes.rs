@@ -1,5 +1,5 @@
-//! What a worker wakes by itself costs no system call; what another thread wakes costs one, and only
-//! where the worker sleeps.
+//! What a worker wakes by itself costs no system call; what another thread wakes costs one, and
+//! only where the worker sleeps.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;

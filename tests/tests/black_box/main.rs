@@ -1,4 +1,5 @@
-//! Black-box tests: the real program, started and asked as its users do. Each module is one subject.
+//! Black-box tests: the real program, started and asked as its users do. Each module is one
+//! subject.
 //!
 //! They are one program because linking is what a test program costs most. The feature `long` adds
 //! the modules that take minutes, for `cargo xtask test --long`.

@@ -146,8 +146,8 @@ fn every_file_comes_back_byte_by_byte_in_every_coding() {
     let folder = Folder::new("python-docs");
     let archive = folder.join("site.pinion");
     build(site, &archive, FLAGS);
-    // Plain HTTP/1 has every file from a folder and from an archive, over one backend each. The other
-    // ways have a sample, and everything in `cargo xtask test --long`.
+    // Plain HTTP/1 has every file from a folder and from an archive, over one backend each. The
+    // other ways have a sample, and everything in `cargo xtask test --long`.
     let is_long = std::env::var_os("PINION_LONG").is_some();
     for way in Matrix::of(site).list() {
         let is_whole = is_long

@@ -1,4 +1,5 @@
-//! Archives of kawipiko become ours. What clients get of them is tested in tests/tests/black_box/import.rs.
+//! Archives of kawipiko become ours. What clients get of them is tested in
+//! tests/tests/black_box/import.rs.
 
 use std::collections::BTreeMap;
 use std::fs;

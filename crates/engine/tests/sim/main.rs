@@ -89,8 +89,8 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run_or_fail(0).digest, run_or_fail(1).digest);
 }
 
-/// Fails one operation of a fixed script, then a later one, until a run has no more. The two forms of
-/// the simulated kernel begin at different ones.
+/// Fails one operation of a fixed script, then a later one, until a run has no more. The two forms
+/// of the simulated kernel begin at different ones.
 fn sweep(readiness: bool) {
     let is_long = std::env::var_os("PINION_LONG").is_some();
     let (first, step) = match (is_long, readiness) {

@@ -38,8 +38,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads everything that encrypts, and makes a certificate where there is none. For a server with
-    /// at least one encrypted listener.
+    /// Reads everything that encrypts, and makes a certificate where there is none. For a server
+    /// with at least one encrypted listener.
     ///
     /// # Errors
     /// One line that names the file, or says that redirects lead nowhere.
