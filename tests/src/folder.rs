@@ -13,17 +13,9 @@ pub struct Folder {
 impl Folder {
     /// An empty one; `name` tells whose it is.
     pub fn new(name: &str) -> Folder {
-        Folder::below(&std::env::temp_dir(), name)
-    }
-
-    /// An empty one below another folder, for servers that do not see the usual one.
-    ///
-    /// # Panics
-    /// When it cannot be made.
-    pub fn below(parent: &Path, name: &str) -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = parent.join(format!("pinion-test-{process}-{count}-{name}"));
+        let path = std::env::temp_dir().join(format!("pinion-test-{process}-{count}-{name}"));
         fs::create_dir_all(&path).expect("a temporary folder");
         Folder { path }
     }

@@ -6,13 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::uring::Uring;
 use crate::inbox::Poster;
-use crate::limits::WORKER_STACK_BYTES;
+use crate::limits::{ACCEPT_PAUSE_MS, RESTART_PAUSE_MAX_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
 use crate::quic::service::DoorPlan;
 use crate::settings::Settings;
@@ -165,7 +166,9 @@ impl Place {
         told: mpsc::Sender<io::Result<()>>,
     ) {
         let mut told = Some(told);
+        let mut pause_ms = ACCEPT_PAUSE_MS;
         loop {
+            let start = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
                 Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app, &mut told),
                 Io::Uring => self.run(Uring::new(self.shared.listening())?, make_app, &mut told),
@@ -180,6 +183,10 @@ impl Place {
                     stderr::line(format_args!("worker {}: {error}; starting anew", self.index));
                 }
                 Err(_) => {
+                    if let Some(told) = told.take() {
+                        let _ = told.send(Err(io::Error::other("a worker panicked")));
+                        return;
+                    }
                     stderr::line(format_args!("worker {}: panicked; starting anew", self.index));
                 }
             }
@@ -187,8 +194,11 @@ impl Place {
             if self.shared.draining.load(Ordering::Acquire) {
                 return;
             }
-            // A worker that dies at once must not burn a processor.
-            thread::sleep(std::time::Duration::from_millis(crate::limits::ACCEPT_PAUSE_MS));
+            // A worker that dies at once must neither burn a processor nor fill a log.
+            let was_brief = start.elapsed() < Duration::from_millis(RESTART_PAUSE_MAX_MS);
+            pause_ms = if was_brief { pause_ms } else { ACCEPT_PAUSE_MS };
+            thread::sleep(Duration::from_millis(pause_ms));
+            pause_ms = (pause_ms * 2).min(RESTART_PAUSE_MAX_MS);
         }
     }
 
@@ -198,13 +208,13 @@ impl Place {
         make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
         told: &mut Option<mpsc::Sender<io::Result<()>>>,
     ) -> io::Result<()> {
-        if let Some(told) = told.take() {
-            let _ = told.send(Ok(()));
-        }
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let mut worker = Worker::new(self.index, backend, app, settings, shared);
         worker.open_doors()?;
+        if let Some(told) = told.take() {
+            let _ = told.send(Ok(()));
+        }
         worker.run()
     }
 }

@@ -11,6 +11,8 @@ use rustix::io::Errno;
 pub enum Signal {
     /// SIGHUP: take up the archive anew, reopen the logs.
     Reload,
+    /// SIGUSR1: reopen the logs and nothing else.
+    ReopenLogs,
     /// SIGTERM: drain and stop.
     Terminate,
     /// SIGINT: the same, from a terminal.
@@ -23,19 +25,42 @@ pub struct Signals {
 }
 
 /// Blocks the signals in this thread and in all it starts later: call it before the first thread.
+/// Others that would end the process for no good reason are ignored.
 ///
 /// # Errors
 /// What `pthread_sigmask` reports.
 pub fn block() -> io::Result<Signals> {
+    // A write beyond a limit on the size of files fails with EFBIG instead, as on a full disk.
+    ignore(libc::SIGXFSZ);
+    // Operators of other servers know it as the signal of an upgrade.
+    ignore(libc::SIGUSR2);
+    block_these(set_of([libc::SIGHUP, libc::SIGUSR1, libc::SIGTERM, libc::SIGINT]))
+}
+
+/// Blocks the signals that end a verb, as [`block`] does: SIGHUP, SIGTERM and SIGINT.
+///
+/// # Errors
+/// What `pthread_sigmask` reports.
+pub fn block_ends() -> io::Result<Signals> {
     block_these(set_of([libc::SIGHUP, libc::SIGTERM, libc::SIGINT]))
 }
 
-/// Blocks SIGTERM alone, as [`block`] does: the others do what they do to any program.
+/// Blocks SIGTERM alone, as [`block`] does: the others do what they do to any program. A write
+/// beyond a limit on the size of files fails here too.
 ///
 /// # Errors
 /// What `pthread_sigmask` reports.
 pub fn block_terminate() -> io::Result<Signals> {
+    ignore(libc::SIGXFSZ);
     block_these(set_of([libc::SIGTERM]))
+}
+
+fn ignore(signal: libc::c_int) {
+    // SAFETY: no handler is installed, so nothing of this program runs when the signal comes. It
+    // fails only for numbers that are no signals.
+    unsafe {
+        libc::signal(signal, libc::SIG_IGN);
+    }
 }
 
 fn block_these(set: libc::sigset_t) -> io::Result<Signals> {
@@ -56,6 +81,7 @@ impl Signals {
             match signal {
                 _ if outcome != 0 => {}
                 libc::SIGHUP => return Signal::Reload,
+                libc::SIGUSR1 => return Signal::ReopenLogs,
                 libc::SIGTERM => return Signal::Terminate,
                 libc::SIGINT => return Signal::Interrupt,
                 _ => {}

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -104,6 +105,9 @@ struct Queue {
     idle: usize,
 }
 
+/// What a script is told of a job that has panicked; the panic itself is in the log.
+const FAILED_INSIDE: &str = "it has failed inside the server";
+
 /// A job, and whose it is.
 struct Order {
     job: Job,
@@ -118,7 +122,9 @@ impl Order {
     /// Does the job and tells the worker. What comes of it counts among `results`.
     fn carry_out(self, results: &Arc<Tally>) {
         let Self { job, wanted, number, worker, poster, _counted } = self;
-        let finished = job.run(&wanted);
+        // Whatever happens, the worker hears of it, and the thread takes the next job.
+        let outcome = catch_unwind(AssertUnwindSafe(|| job.run(&wanted)));
+        let finished = outcome.unwrap_or_else(|_| Err(FAILED_INSIDE.to_owned()));
         let bytes = finished.as_ref().map_or_else(String::len, Plain::bytes);
         let result = JobResult { finished, _counted: results.count(bytes) };
         let mut message: Message = Box::new(Done { number, result });

@@ -1,5 +1,7 @@
 //! Where the files of a form lie until its request is over: little in memory, more in a file that
-//! has no name, so that whatever happens nothing of it is left behind.
+//! has no name, so that whatever happens nothing of it is left behind. Where the system has no
+//! folder for temporary files, as in a container that was made from scratch, the file is one in
+//! memory, and counts as such.
 //!
 //! It is written by the worker itself, which waits for it. That is a copy into the page cache (or
 //! into memory, where the folder is a tmpfs) and takes about as long as reading from the socket
@@ -11,6 +13,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Once;
+
+use pinion_engine::stderr;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::limits::SPOOL_MEMORY_MAX_BYTES;
 
@@ -20,6 +26,8 @@ pub(crate) struct Spool {
     /// What stands in the file.
     stored_bytes: u64,
     file: Option<File>,
+    /// The file is no file of the disk.
+    is_in_memory: bool,
     /// What comes behind it.
     memory: Vec<u8>,
 }
@@ -32,7 +40,8 @@ impl Spool {
 
     /// How much memory it takes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.memory.capacity()
+        let stored_bytes = if self.is_in_memory { self.stored_bytes as usize } else { 0 };
+        self.memory.capacity() + stored_bytes
     }
 
     /// Adds some.
@@ -72,13 +81,44 @@ impl Spool {
     fn store(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(without_name(&std::env::temp_dir())?),
+            None => {
+                let (file, is_in_memory) = temporary(&std::env::temp_dir())?;
+                self.is_in_memory = is_in_memory;
+                self.file.insert(file)
+            }
         };
         file.write_all(&self.memory)?;
         self.stored_bytes += self.memory.len() as u64;
         self.memory.clear();
         Ok(())
     }
+}
+
+/// A new file that no path leads to, and whether it is one in memory because the folder takes none.
+fn temporary(folder: &Path) -> io::Result<(File, bool)> {
+    static LOGGED: Once = Once::new();
+    match without_name(folder) {
+        Ok(file) => Ok((file, false)),
+        // A full disk or a missing descriptor is trouble of another kind, and passes.
+        Err(error) if is_lasting(&error) => {
+            LOGGED.call_once(|| {
+                let shown = folder.display();
+                stderr::line(format_args!(
+                    "pinion: cannot store uploads in {shown} ({error}), keeping them in memory; \
+                     TMPDIR names another folder"
+                ));
+            });
+            let file = memfd_create(c"pinion-upload", MemfdFlags::CLOEXEC)?;
+            Ok((file.into(), true))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a folder will take no file later either.
+fn is_lasting(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// A new file that no path leads to.
@@ -104,6 +144,18 @@ fn named_for_a_moment(options: &OpenOptions, folder: &Path) -> io::Result<File> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_folder_it_is_memory_and_counts() {
+        let (file, is_in_memory) = temporary(Path::new("/no/such/folder")).expect("memory");
+        assert!(is_in_memory);
+        let mut spool = Spool { file: Some(file), is_in_memory, ..Spool::default() };
+        let content = vec![b'x'; SPOOL_MEMORY_MAX_BYTES + 1];
+        spool.append(&content).expect("added");
+        spool.finish().expect("finished");
+        assert_eq!(spool.held_bytes(), content.len());
+        assert_eq!(spool.read(0, spool.bytes()).expect("all"), content);
+    }
 
     #[test]
     fn what_was_added_is_read_wherever_it_lies() {

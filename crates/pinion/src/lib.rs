@@ -19,6 +19,7 @@ mod failure;
 pub mod fuzzing;
 mod listing;
 mod manual;
+mod panics;
 mod plan;
 mod program;
 mod progress;

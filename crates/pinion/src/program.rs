@@ -3,6 +3,7 @@
 use crate::command_line::{self, Asked};
 use crate::document::Known;
 use crate::failure::Failure;
+use crate::panics;
 use crate::settings::Settings;
 use crate::verbs;
 use std::ffi::OsString;
@@ -45,8 +46,14 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
         Settings::Publish(publish) => verbs::publish::run(&publish),
         Settings::Releases(releases) => verbs::releases::run(&releases),
         Settings::Rollback(rollback) => verbs::rollback::run(&rollback),
-        Settings::Run(run) => verbs::run::run(run),
-        Settings::Serve(serve) => verbs::serve::run(*serve),
+        Settings::Run(run) => {
+            panics::log_as_lines();
+            verbs::run::run(run)
+        }
+        Settings::Serve(serve) => {
+            panics::log_as_lines();
+            verbs::serve::run(*serve)
+        }
         Settings::Verify(look) => verbs::verify::run(&look),
         Settings::Version { sbom, json } => verbs::version::run(sbom, json),
     }

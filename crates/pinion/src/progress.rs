@@ -94,7 +94,7 @@ impl Progress for Watcher {
 /// # Errors
 /// Signals cannot be blocked, or there is no thread.
 pub(crate) fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let signals = signals::block().context("cannot block signals")?;
+    let signals = signals::block_ends().context("cannot block signals")?;
     let cancelled = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&cancelled);
     let ears = move || {

@@ -37,8 +37,9 @@ end)
 "#;
 
 /// Runs what its further arguments say as the unit has it: without most system calls and new
-/// privileges, with a `/tmp` of its own where the test may make one, and without executable memory.
-fn confined(denial: Option<Denial>) -> Command {
+/// privileges, and with a folder for temporary files that nobody else sees. On top of that, without
+/// executable memory.
+fn confined(denial: Option<Denial>, tmp: &Folder) -> Command {
     let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
     let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
     let mut command = program("setpriv", "util-linux");
@@ -46,21 +47,14 @@ fn confined(denial: Option<Denial>) -> Command {
     if !rustix::process::geteuid().is_root() {
         command.arg("--map-root-user");
     }
-    let private_tmp = "mount -t tmpfs tmpfs /tmp && exec \"$@\"";
-    command.args(["--mount", "sh", "-c", private_tmp, "sh"]);
+    let private_tmp = "mount -t tmpfs tmpfs \"$0\" && TMPDIR=\"$0\" exec \"$@\"";
+    command.args(["--mount", "sh", "-c", private_tmp]).arg(tmp.path());
     let refusing = refusing(Errno::PERM, &refused);
     command.arg(refusing.get_program()).args(refusing.get_args());
     if let Some(denial) = denial {
         command.args(denial.words());
     }
     command
-}
-
-/// A folder that is not below `/tmp`.
-fn folder(name: &str, main: &str) -> Folder {
-    let folder = Folder::below(&pinion_tests::binary::profile_folder(), name);
-    folder.write("main.lua", main);
-    folder
 }
 
 #[track_caller]
@@ -81,15 +75,14 @@ fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
     for (denial, io) in
         [(None, Io::Epoll), (Some(Denial::Prctl), Io::Epoll), (Some(Denial::Seccomp), Io::Uring)]
     {
-        let script = folder("confined", HOT);
+        let (_folder, script) = script(HOT);
+        let tmp = Folder::new("private-tmp");
         let sites = source_root().join("examples");
-        for (site, holds) in [
-            (sites.join("site"), "<"),
-            (sites.join("guestbook"), "Guestbook"),
-            (script.join("main.lua"), "3003 "),
-        ] {
+        for (site, holds) in
+            [(sites.join("site"), "<"), (sites.join("guestbook"), "Guestbook"), (script, "3003 ")]
+        {
             let flags = ["--io", io.as_str()];
-            let server = Start::site(&site).flags(&flags).under(confined(denial)).start();
+            let server = Start::site(&site).flags(&flags).under(confined(denial, &tmp)).start();
             serves(&server, "/", holds);
             let said = server.last_words();
             let logged = said.iter().filter(|line| line.starts_with(NO_JIT)).count();
@@ -108,12 +101,12 @@ fn has_jit() -> bool {
 #[test]
 fn scripts_are_run_and_checked_without_executable_memory() {
     let code = "local all = 0 for at = 1, 1e5 do all = all + at end print(all)";
-    let folder = folder("unexecutable", code);
+    let (_folder, script) = script(code);
     for denial in Denial::BOTH {
         let [python, rest @ ..] = denial.words();
         let mut command = program(python, "python3");
         command.args(rest).arg(pinion_tests::binary::pinion()).arg("run");
-        let told = stdout(command.arg(folder.join("main.lua")));
+        let told = stdout(command.arg(&script));
         assert_eq!(told, b"5000050000\n", "{denial:?}");
     }
 }

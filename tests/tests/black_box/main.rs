@@ -83,7 +83,9 @@ mod ssh;
 #[cfg(feature = "long")]
 mod stalls;
 mod starting;
+mod startup_cost;
 mod stopping;
+mod survival;
 mod swap;
 mod terminal;
 mod tls_bad_input;

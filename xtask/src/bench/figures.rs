@@ -1,5 +1,6 @@
 //! Single figures and what they may be, as a table.
 
+use super::statistics::Spread;
 use std::fmt::Write;
 
 /// A figure and the most or the least it may be.
@@ -20,6 +21,11 @@ pub(super) enum Goal {
 impl Figure {
     pub(super) fn of(name: &'static str, value: f64) -> Self {
         Self { name, value, shown: format!("{value:.1}"), goal: None }
+    }
+
+    /// The median of a spread, shown with its ends.
+    pub(super) fn spread(name: &'static str, spread: &Spread) -> Self {
+        Self { name, value: spread.median, shown: spread.shown(2), goal: None }
     }
 
     pub(super) fn at_most(self, goal: f64) -> Self {

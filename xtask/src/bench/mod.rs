@@ -14,17 +14,19 @@ mod runs;
 mod scale;
 mod started;
 mod statistics;
+mod test_times;
 mod trees;
 
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench build|load|machine|releases|scale
+usage: cargo xtask bench build|load|machine|releases|scale|tests
   build     what a build and a rebuild cost, beside kawipiko's archiver
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
   releases  how long it takes until clients get another release
-  scale     what an archive of a million files takes, and how soon it answers";
+  scale     what an archive of a million files takes, and how soon servers answer after a start
+  tests     how long the tests take: in a fresh clone, once built, after a change in one crate";
 
 /// Runs the bench that `arguments` name.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
@@ -33,6 +35,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["load", rest @ ..] => load::run(rest),
         ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),
+        ["tests", rest @ ..] => test_times::run(rest),
         ["machine"] => {
             println!("{:#}", machine::facts()?);
             Ok(())

@@ -1,5 +1,6 @@
 //! `cargo xtask bench scale`: what an archive of very many files takes: bytes, memory of its
-//! build, and time until a server that was started just now has answered from it.
+//! build, and time until a server that was started just now has answered from it, beside the same
+//! of a small site, of a script, and of verbs that print something.
 
 use super::figures::{self, Figure};
 use super::runs::Run;
@@ -7,12 +8,13 @@ use super::started::Started;
 use super::statistics::Spread;
 use super::trees::{self, Tree};
 use super::{cost, release};
-use crate::process;
+use crate::{process, workspace};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 const USAGE: &str = "\
 usage: cargo xtask bench scale [OPTIONS]
@@ -22,7 +24,11 @@ usage: cargo xtask bench scale [OPTIONS]
 /// How many bytes 1 000 000 notes may take.
 const NOTES_GOAL_MB: f64 = 300.0;
 /// How long a server may take from its start to its first answer.
-const START_GOAL_MS: f64 = 20.0;
+const START_GOAL_MS: f64 = 10.0;
+/// The same where a script starts first.
+const SCRIPT_START_GOAL_MS: f64 = 20.0;
+/// How long a verb may take that prints something and ends.
+const VERB_GOAL_MS: f64 = 10.0;
 /// What an archive may take beside its bodies, in bytes for each path.
 const PATH_GOAL_BYTES: f64 = 256.0;
 
@@ -46,11 +52,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     figures.push(
         Figure::of("1 000 000 notes: archive, MB", notes.bytes as f64 / 1e6).at_most(NOTES_GOAL_MB),
     );
-    figures.push(Figure {
-        shown: starts.shown(2),
-        ..Figure::of("1 000 000 notes: ms from start to the first answer", starts.median)
-            .at_most(START_GOAL_MS)
-    });
+    let notes_start = "1 000 000 notes: ms from start to the first answer";
+    figures.push(Figure::spread(notes_start, &starts).at_most(START_GOAL_MS));
+    let small = small_starts(&pinion, &state, rounds)?;
+    for (name, spread, goal) in &small {
+        figures.push(Figure::spread(name, spread).at_most(*goal));
+    }
     figures.push(notes.build_peak("1 000 000 notes: most memory of the build, MB"));
     let [at_first, later] = own_bytes(&pinion, &notes.path)?.map(|bytes| bytes as f64 / 1e6);
     figures.push(Figure::of("1 000 000 notes: memory of the server's own, MB", at_first));
@@ -68,6 +75,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let data = json!({
         "start_ms": starts.data(), "notes": notes.data(), "tiles": tiles.data(),
         "server_mb": at_first, "server_after_lookups_mb": later,
+        "small": small.iter().map(|(name, spread, _)| json!({ "name": name, "ms": spread.data() }))
+            .collect::<Vec<_>>(),
     });
     run.record("scale", &report, &data)?;
     println!("\n== scale\n\n{report}");
@@ -139,6 +148,47 @@ fn own_bytes(pinion: &Path, archive: &Path) -> Result<[u64; 2]> {
 /// The path of some note, another one for each number up to many.
 fn note(number: u64) -> String {
     format!("/{:03}/{:03}.json", number * 67 % 1000, number * 389 / 1000 % 1000)
+}
+
+/// Milliseconds of small starts, each with its goal: a site of a few files, one script, and verbs.
+fn small_starts(
+    pinion: &Path,
+    state: &Path,
+    rounds: usize,
+) -> Result<Vec<(&'static str, Spread, f64)>> {
+    let archive = state.join("start.pinion");
+    let example = workspace::root().join("examples/site");
+    process::output(Command::new(pinion).arg("build").arg(&example).arg("-o").arg(&archive))?;
+    let script = state.join("start.lua");
+    fs::write(&script, "pinion.get('/', function() return 'hello' end)\nprint('hello')\n")?;
+    let guestbook = workspace::root().join("examples/guestbook");
+    let mut starts = Vec::new();
+    for (name, site, goal) in [
+        ("small archive: ms from start to the first answer", &archive, START_GOAL_MS),
+        ("small folder: ms from start to the first answer", &example, START_GOAL_MS),
+        ("small script: ms from start to the first answer", &script, SCRIPT_START_GOAL_MS),
+        ("guestbook: ms from start to the first answer", &guestbook, SCRIPT_START_GOAL_MS),
+    ] {
+        let times =
+            (0..rounds).map(|_| Ok(Started::start(pinion, site, "/")?.1.as_secs_f64() * 1e3));
+        let times: Result<Vec<f64>> = times.collect();
+        starts.push((name, Spread::of(times?).context("at least one start")?, goal));
+    }
+    let path = script.to_str().context("a path that is text")?;
+    for (name, words) in [
+        ("pinion version: ms", &["version"][..]),
+        ("pinion check SCRIPT: ms", &["check", path]),
+        ("pinion run SCRIPT: ms", &["run", path]),
+    ] {
+        let times = (0..rounds).map(|_| {
+            let began = Instant::now();
+            process::output(Command::new(pinion).args(words))?;
+            Ok(began.elapsed().as_secs_f64() * 1e3)
+        });
+        let times: Result<Vec<f64>> = times.collect();
+        starts.push((name, Spread::of(times?).context("at least one run")?, VERB_GOAL_MS));
+    }
+    Ok(starts)
 }
 
 /// Milliseconds from the start of a server to its first answer.

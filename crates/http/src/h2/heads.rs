@@ -153,11 +153,12 @@ impl<S: Default> Session<S> {
         let named = head.as_ref().map_or(fields, |head| head.fields);
         let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&named));
         let content_left = head.as_ref().ok().and_then(binary_head::content_length);
-        if let Some(open) = self.open_stream(stream, priority) {
-            open.peer_ended = end;
-            open.content_left = content_left;
-            open.refused = head.is_err();
-        }
+        let Some(open) = self.open_stream(stream, priority) else {
+            return self.refuse(stream, end, ErrorCode::RefusedStream, now_ms, out);
+        };
+        open.peer_ended = end;
+        open.content_left = content_left;
+        open.refused = head.is_err();
         match head {
             Ok(head) => Ok(Event::Head { stream, head: place.insert(head), end }),
             Err(Rejected::Refused(refusal)) => {

@@ -344,7 +344,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Opens a stream for a request of the client.
+    /// Opens a stream for a request of the client; `None` when there is no memory for it.
     #[inline]
     pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
         let windows = (self.peer.stream_window, self.first_receive_window());

@@ -74,6 +74,7 @@ impl<S> Streams<S> {
     }
 
     /// Adds a stream whose number is above all others, with its windows for sending and receiving.
+    /// `None` when there is no memory for it.
     #[inline]
     pub(super) fn open(
         &mut self,
@@ -85,7 +86,9 @@ impl<S> Streams<S> {
         S: Default,
     {
         debug_assert!(self.entries.last().map_or(NO_STREAM, |last| last.id) < id, "not above");
+        self.entries.try_reserve(1).ok()?;
         if self.free == NO_PLACE {
+            self.places.try_reserve(1).ok()?;
             self.free = self.places.len() as u16;
             self.places.push(Stream { next_free: NO_PLACE, ..Stream::default() });
         }

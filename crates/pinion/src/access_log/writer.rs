@@ -6,11 +6,13 @@ use super::record::{RECORD_MAX_BYTES, Record};
 use super::ring::Consumer;
 use super::{Ring, Shared};
 use crate::failure::without_number;
+use crate::panics;
 use crate::settings::LogFormat;
 use pinion_engine::stderr;
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long records gather after the first one; a reader of the log waits no longer than that.
@@ -67,37 +69,51 @@ impl Writer {
         }
     }
 
-    /// Runs until the log is finished and every ring is empty.
+    /// Runs until the log is finished and every ring is empty. What a panic leaves of a round is
+    /// taken up by the next one, a while later.
     pub(crate) fn run(mut self) {
         self.shared.bell.attach();
         loop {
-            // Read before the rings, so that nothing logged before `finish` is left behind.
-            let finish = self.shared.finish.load(Ordering::Acquire);
-            let reopen = self.shared.reopen.swap(false, Ordering::AcqRel);
-            self.take_new_rings();
-            let mut any = false;
-            if reopen {
-                // What was logged before the rotation belongs to the old file.
-                any = self.drain();
-                if let Err(error) = self.output.reopen() {
-                    let reason = without_number(&error.to_string());
-                    stderr::line(format_args!(
-                        "pinion: cannot reopen the access log, the old file stays: {reason}"
-                    ));
-                }
-            }
-            any |= self.drain();
-            self.tell(finish);
-            if finish {
-                return;
-            }
-            if any {
-                self.shared.bell.gather(GATHER);
-            } else {
-                self.forget_ended_rings();
-                self.shared.bell.sleep(|| something_to_do(&self.shared));
+            let mut is_over = None;
+            panics::survive(|| is_over = Some(self.round()));
+            match is_over {
+                Some(true) => return,
+                Some(false) => {}
+                None if self.shared.finish.load(Ordering::Acquire) => return,
+                None => thread::sleep(TELL),
             }
         }
+    }
+
+    /// Writes what there is and waits for more; true when nothing will come any more.
+    fn round(&mut self) -> bool {
+        // Read before the rings, so that nothing logged before `finish` is left behind.
+        let finish = self.shared.finish.load(Ordering::Acquire);
+        let reopen = self.shared.reopen.swap(false, Ordering::AcqRel);
+        self.take_new_rings();
+        let mut any = false;
+        if reopen {
+            // What was logged before the rotation belongs to the old file.
+            any = self.drain();
+            if let Err(error) = self.output.reopen() {
+                let reason = without_number(&error.to_string());
+                stderr::line(format_args!(
+                    "pinion: cannot reopen the access log, the old file stays: {reason}"
+                ));
+            }
+        }
+        any |= self.drain();
+        self.tell(finish);
+        if finish {
+            return true;
+        }
+        if any {
+            self.shared.bell.gather(GATHER);
+        } else {
+            self.forget_ended_rings();
+            self.shared.bell.sleep(|| something_to_do(&self.shared));
+        }
+        false
     }
 
     fn take_new_rings(&mut self) {

@@ -14,6 +14,7 @@ use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
+use crate::panics;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
@@ -282,26 +283,37 @@ impl Ears {
     fn run(self) {
         let mut draining = false;
         loop {
-            match self.signals.wait() {
-                Signal::Reload => {
-                    if let Some(log) = &self.log {
-                        log.reopen();
+            let signal = self.signals.wait();
+            // A server that hears no signal any more could not be stopped.
+            panics::survive(|| self.act(signal, &mut draining));
+        }
+    }
+
+    fn act(&self, signal: Signal, draining: &mut bool) {
+        match signal {
+            Signal::ReopenLogs => self.reopen_logs(),
+            Signal::Reload => {
+                self.reopen_logs();
+                match (&self.renewal, &self.keeper) {
+                    // The file says which certificates there are.
+                    (Some(renewal @ Renewal::File(_)), _) => renewal.ask(),
+                    (renewal, keeper) => {
+                        renewal.iter().for_each(Renewal::ask);
+                        keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload));
                     }
-                    match (&self.renewal, &self.keeper) {
-                        // The file says which certificates there are.
-                        (Some(renewal @ Renewal::File(_)), _) => renewal.ask(),
-                        (renewal, keeper) => {
-                            renewal.iter().for_each(Renewal::ask);
-                            keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload));
-                        }
-                    }
-                }
-                Signal::Terminate | Signal::Interrupt if draining => self.control.stop(),
-                Signal::Terminate | Signal::Interrupt => {
-                    draining = true;
-                    self.drain();
                 }
             }
+            Signal::Terminate | Signal::Interrupt if *draining => self.control.stop(),
+            Signal::Terminate | Signal::Interrupt => {
+                *draining = true;
+                self.drain();
+            }
+        }
+    }
+
+    fn reopen_logs(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
         }
     }
 

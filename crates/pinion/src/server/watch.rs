@@ -16,6 +16,7 @@ mod scope;
 use super::look::{Look, look};
 use crate::build_options;
 use crate::failure::Failure;
+use crate::panics;
 use crate::settings::Content;
 use crate::source::Source;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -24,6 +25,8 @@ use pinion_engine::stderr;
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -99,7 +102,7 @@ impl Watch {
             }
         };
         // Links are followed by the scope, which knows where the site has what is behind them.
-        let watcher = RecommendedWatcher::new(tell, Config::default().with_follow_symlinks(false))?;
+        let watcher = KernelWatcher::start(tell)?;
         let mut running = Running {
             seen: look(target.path()),
             target,
@@ -114,8 +117,57 @@ impl Watch {
             running.target.take_walked(walked);
         }
         running.arm()?;
-        thread::Builder::new().name("watch".to_owned()).spawn(move || running.run(on_change))?;
+        let shown = running.target.path().display().to_string();
+        let watch = move || {
+            let ended = catch_unwind(AssertUnwindSafe(|| running.run(on_change)));
+            if ended.is_err() {
+                stderr::line(format_args!(
+                    "pinion: {shown} is not watched any more; SIGHUP reloads it"
+                ));
+            }
+        };
+        thread::Builder::new().name("watch".to_owned()).spawn(watch)?;
         Ok(watching)
+    }
+}
+
+/// The kernel's notices of changes, which a thread of the library reads.
+///
+/// The library throws away the failure to start that thread, and panics in whatever is asked of it
+/// from then on, also when it is dropped. Two panics at a time would be the end of the process.
+struct KernelWatcher(Option<RecommendedWatcher>);
+
+impl KernelWatcher {
+    fn start(handler: impl notify::EventHandler) -> notify::Result<Self> {
+        let config = Config::default().with_follow_symlinks(false);
+        let mut watcher = Self(Some(RecommendedWatcher::new(handler, config)?));
+        // The one question that is answered by an error where there is no thread.
+        if let Some(inner) = &mut watcher.0
+            && let Err(error) = inner.configure(Config::default())
+        {
+            mem::forget(watcher.0.take());
+            return Err(error);
+        }
+        Ok(watcher)
+    }
+
+    fn watch(&mut self, path: &Path, mode: RecursiveMode) -> notify::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |watcher| watcher.watch(path, mode))
+    }
+
+    fn unwatch(&mut self, path: &Path) -> notify::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |watcher| watcher.unwatch(path))
+    }
+}
+
+impl Drop for KernelWatcher {
+    fn drop(&mut self) {
+        let inner = self.0.take();
+        if thread::panicking() {
+            mem::forget(inner);
+        } else {
+            panics::survive(|| drop(inner));
+        }
     }
 }
 
@@ -148,7 +200,7 @@ impl Notice {
 /// A watch on its thread.
 struct Running {
     target: Target,
-    watcher: RecommendedWatcher,
+    watcher: KernelWatcher,
     inbox: Receiver<Notice>,
     /// What the path led to at the last call.
     seen: Look,

@@ -1,0 +1,77 @@
+//! What a start costs, in system calls: a wait, a poll or a thread too many shows here, whatever
+//! else the machine does. How long a start takes is measured by `cargo xtask bench scale`.
+
+use pinion_tests::binary::{pinion, source_root};
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::script::script;
+use pinion_tests::server::{Start, build};
+use pinion_tests::wait_for;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// System calls until a server with an archive is ready: two workers, one listener, epoll.
+const ARCHIVE_MAX_CALLS: usize = 300;
+/// The same with a script, which is started once on trial.
+const SCRIPT_MAX_CALLS: usize = 400;
+/// System calls of a verb that prints something.
+const VERB_MAX_CALLS: usize = 200;
+
+/// Runs what its further arguments say in its own process, and notes all system calls in a file.
+fn traced(trace: &Path) -> Command {
+    let mut strace = program("strace", "strace");
+    strace.args(["-D", "-f", "-o"]).arg(trace);
+    strace
+}
+
+/// The calls in a trace, once the program has ended.
+fn calls(trace: &Path) -> Vec<String> {
+    wait_for("the whole trace", || {
+        let text = fs::read_to_string(trace).ok()?;
+        text.contains("+++ exited with ").then(|| text.lines().map(str::to_owned).collect())
+    })
+}
+
+#[track_caller]
+fn is_cheap(site: &OsStr, most: usize) {
+    let traces = Folder::new("startup");
+    let trace = traces.join("trace");
+    let flags = ["--io", "epoll", "--workers", "2"];
+    Start::serve(&[site]).flags(&flags).under(traced(&trace)).start().stop();
+    let calls = calls(&trace);
+    let is_ready = |call: &String| call.contains("write(2, \"ready\\n\"");
+    let count = calls.iter().position(is_ready).expect("it was ready");
+    assert!(count <= most, "{site:?}: {count} calls\n{}", calls.join("\n"));
+    // Waiting is no way to start.
+    let naps = calls.iter().take(count).filter(|call| call.contains("nanosleep("));
+    assert_eq!(naps.collect::<Vec<_>>(), Vec::<&String>::new(), "{site:?}");
+}
+
+#[test]
+fn an_archive_is_served_after_few_system_calls() {
+    let folder = Folder::new("startup");
+    let archive = folder.join("site.pinion");
+    build(&source_root().join("examples/site"), &archive, &[]);
+    is_cheap(archive.as_os_str(), ARCHIVE_MAX_CALLS);
+}
+
+#[test]
+fn a_script_is_served_after_few_system_calls() {
+    let (_folder, path) = script("pinion.get('/', function() return 'hello' end)");
+    is_cheap(path.as_os_str(), SCRIPT_MAX_CALLS);
+}
+
+#[test]
+fn verbs_that_print_make_few_system_calls() {
+    let (_folder, path) = script("print('hello')");
+    let path = path.to_str().expect("text");
+    for words in [&["version"][..], &["check", path], &["run", path]] {
+        let traces = Folder::new("startup");
+        let trace = traces.join("trace");
+        stdout(traced(&trace).arg(pinion()).args(words));
+        let calls = calls(&trace);
+        assert!(calls.len() <= VERB_MAX_CALLS, "{words:?}: {}\n{}", calls.len(), calls.join("\n"));
+    }
+}

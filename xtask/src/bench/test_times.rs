@@ -1,0 +1,126 @@
+//! `cargo xtask bench tests`: how long the tests take, in a fresh clone, once everything is built,
+//! and after a change in one crate.
+
+use super::figures::{self, Figure};
+use super::runs::Run;
+use crate::{process, workspace};
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const USAGE: &str = "usage: cargo xtask bench tests [--name NAME]";
+
+/// Minutes that the tests may take in a fresh clone with an empty target folder.
+const FRESH_GOAL_MINUTES: f64 = 20.0;
+/// Minutes that they may take when everything is built.
+const WARM_GOAL_MINUTES: f64 = 12.0;
+/// A crate that changes, and the minutes that `--quick` may take then.
+const QUICK: [(&str, &str, f64); 5] = [
+    ("site", "a change in site, --quick: minutes", 3.0),
+    ("lua", "a change in lua, --quick: minutes", 3.0),
+    ("pinion", "a change in pinion, --quick: minutes", 3.0),
+    ("http", "a change in http, --quick: minutes", 6.0),
+    ("engine", "a change in engine, --quick: minutes", 6.0),
+];
+
+/// Measures and records all of it as one part of today's run.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let name = match arguments {
+        [] => None,
+        ["--name", name] => Some(*name),
+        _ => bail!(USAGE),
+    };
+    let state = super::release::state()?;
+    let clone = state.join("clone");
+    if clone.exists() {
+        fs::remove_dir_all(&clone)?;
+    }
+    let mut git = Command::new("git");
+    process::run(git.args(["clone", "--quiet"]).arg(workspace::root()).arg(&clone))?;
+    chore(&clone, &["needs"])?;
+    let fresh = tested(&clone, &["test"], "test-times.json")?;
+    let warm = tested(&clone, &["test"], "test-times.json")?;
+    let minutes = |steps: &Value| seconds(steps) / 60.0;
+    let mut figures = vec![
+        Figure::of("fresh clone: minutes", minutes(&fresh)).at_most(FRESH_GOAL_MINUTES),
+        Figure::of("everything built: minutes", minutes(&warm)).at_most(WARM_GOAL_MINUTES),
+    ];
+    let mut quick = Vec::new();
+    for (folder, name, goal) in QUICK {
+        change(&clone.join("crates").join(folder).join("src/lib.rs"))?;
+        let steps = tested(&clone, &["test", "--quick"], "quick-times.json")?;
+        figures.push(Figure::of(name, minutes(&steps)).at_most(goal));
+        quick.push(json!({ "crate": folder, "steps": steps }));
+        let mut git = Command::new("git");
+        process::run(git.args(["checkout", "--quiet", "."]).current_dir(&clone))?;
+    }
+    let report = format!(
+        "`cargo xtask needs` ran before.\n\n{}\nSteps in a fresh clone, and when everything is \
+         built:\n\n{}",
+        figures::table(&figures),
+        steps_table(&fresh, &warm)
+    );
+    let mut run = Run::open(name)?;
+    run.record("tests", &report, &json!({ "fresh": fresh, "warm": warm, "quick": quick }))?;
+    println!("\n== tests\n\n{report}");
+    eprintln!("recorded in {}", run.shown());
+    fs::remove_dir_all(&clone)?;
+    Ok(())
+}
+
+/// Runs a chore of the clone, as a person would there.
+fn chore(clone: &Path, words: &[&str]) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.arg("xtask").args(words).current_dir(clone).env_remove("CARGO_TARGET_DIR");
+    process::run(&mut cargo)
+}
+
+/// Runs tests and returns the times of their steps.
+fn tested(clone: &Path, words: &[&str], times: &str) -> Result<Value> {
+    chore(clone, words)?;
+    let path = clone.join("target/xtask").join(times);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Changes what a crate compiles to: a constant more in its map.
+fn change(path: &Path) -> Result<()> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let changed =
+        format!("{text}\n/// Makes this crate another one.\npub const CHANGED: u32 = 1;\n");
+    Ok(fs::write(path, changed)?)
+}
+
+fn seconds(steps: &Value) -> f64 {
+    let steps = steps.as_array().into_iter().flatten();
+    steps.filter_map(|step| step["seconds"].as_f64()).sum()
+}
+
+fn steps_table(fresh: &Value, warm: &Value) -> String {
+    let mut table = String::from("| Step | fresh, s | built, s |\n|---|---|---|\n");
+    let shown =
+        |step: &Value| step["seconds"].as_f64().map_or(String::new(), |s| format!("{s:.0}"));
+    let pairs = fresh.as_array().into_iter().flatten().zip(warm.as_array().into_iter().flatten());
+    for (fresh, warm) in pairs {
+        let name = fresh["step"].as_str().unwrap_or_default();
+        table += &format!("| {name} | {} | {} |\n", shown(fresh), shown(warm));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_summed_and_shown() {
+        let steps =
+            json!([{ "step": "build", "seconds": 90.0 }, { "step": "tests", "seconds": 30 }]);
+        assert_eq!(seconds(&steps), 120.0);
+        assert!(
+            steps_table(&steps, &steps).ends_with("| build | 90 | 90 |\n| tests | 30 | 30 |\n")
+        );
+    }
+}
