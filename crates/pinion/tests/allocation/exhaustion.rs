@@ -58,32 +58,16 @@ fn starve(site: &Site, clients: usize) {
     drop(clients);
 }
 
-/// So many requests over HTTP/2 whose answers may not be sent: all of them stay open (RFC 9113
-/// §3.4, §6.2, §6.5).
-fn http2_requests(count: u32) -> Vec<u8> {
-    let no_window = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
-    let mut bytes = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &no_window].concat();
-    for number in 0..count {
-        // "GET", "http", "/" and the host "a" (RFC 7541, appendix A).
-        let block = [0x82, 0x86, 0x84, 0x41, 1, b'a'];
-        bytes.extend_from_slice(&[0, 0, block.len() as u8, 1, 5]);
-        bytes.extend_from_slice(&(2 * number + 1).to_be_bytes());
-        bytes.extend_from_slice(&block);
-    }
-    bytes
-}
-
 /// Half heads, half bodies, answers that nobody reads: from the archive, made up, of many ranges.
 fn needy(number: usize) -> Vec<u8> {
     let ranges = "Range: bytes=0-1,10-11,5000-15000,20000-20001\r\n";
-    match number % 8 {
+    match number % 7 {
         0 => format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "y".repeat(3000)).into_bytes(),
         1 => b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\nabc".to_vec(),
         2 => request("GET /large.bin", "").repeat(30),
         3 => request("GET /nothing", "").repeat(200),
         4 => request("GET /middle.bin", ranges).repeat(20),
         5 => request("GET /docs?a", "").repeat(50),
-        6 => http2_requests(60),
         _ => request("GET /", ""),
     }
 }
