@@ -18,7 +18,6 @@ use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
-use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
@@ -58,6 +57,8 @@ pub(crate) struct Kit {
     pub(crate) workers: usize,
     /// How many connections, how much memory.
     pub(crate) capacity: Capacity,
+    /// Whether a folder was built, which leaves memory behind that serving does not need.
+    pub(crate) has_built: bool,
 }
 
 /// Prepares a start. Fails before anything is served if anything is wrong.
@@ -66,6 +67,7 @@ pub(crate) struct Kit {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let Plan { serve: settings, sites, config } = plan;
+    let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     let what = in_words(&sites, config.as_ref());
     // First, so that every thread inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
@@ -103,6 +105,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         io,
         workers,
         capacity,
+        has_built,
     })
 }
 
@@ -133,7 +136,6 @@ fn open(
     files: &SocketFiles,
     tickets: Option<&Arc<Tickets>>,
 ) -> Result<Opened, Failure> {
-    let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
     // What is wrong with a pattern shows before anything is touched.
     let unloaded = unloaded?;
@@ -145,12 +147,7 @@ fn open(
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;
     let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
-    let sites = sites?;
-    if has_built {
-        // What a build leaves in memory goes.
-        residency::release();
-    }
-    Ok(Opened { io, log, tls, listeners, quic, sites })
+    Ok(Opened { io, log, tls, listeners, quic, sites: sites? })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

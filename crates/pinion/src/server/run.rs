@@ -20,6 +20,7 @@ use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
+use pinion_engine::residency;
 use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
@@ -52,6 +53,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         io,
         workers,
         capacity,
+        has_built,
     } = kit;
     tell_start(&what, &settings, io, workers, &capacity);
     let log = log.map(|output| AccessLog::start(output, settings.log_format));
@@ -84,18 +86,16 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
             (server, Some(renewal))
         }
     };
-    for url in urls {
-        stderr::line(format_args!("listening {url}"));
-    }
     let stats = settings.stats.zip(tally);
     let stats = stats.map(|(every, tally)| Stats::start(every, tally, server.control()));
     let stats = stats.transpose().context("cannot start the thread for the figures")?;
     let control = server.control();
-    let ears = Ears { signals, control, renewal, keeper, log: log.clone(), live };
-    let listen = thread::Builder::new().name("signals".to_owned()).spawn(move || ears.run());
-    listen.context("cannot start the thread for signals")?;
-    // The last line of a start: all listeners have been reported, and all threads run.
-    stderr::line(format_args!("ready"));
+    Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
+    report_ready(&urls);
+    if has_built {
+        // After the start, so that the first clients need not wait for it.
+        residency::release();
+    }
     server.join();
     drop(files);
     if let Some(stats) = stats {
@@ -105,6 +105,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log.finish();
     }
     Ok(())
+}
+
+/// Prints the listeners, and the last line of a start: everything runs, and clients are served.
+fn report_ready(urls: &[String]) {
+    for url in urls {
+        stderr::line(format_args!("listening {url}"));
+    }
+    stderr::line(format_args!("ready"));
 }
 
 fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &Capacity) {
@@ -279,6 +287,13 @@ struct Ears {
 }
 
 impl Ears {
+    /// Starts the thread.
+    fn start(self) -> Result<(), Failure> {
+        let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || self.run());
+        thread.context("cannot start the thread for signals")?;
+        Ok(())
+    }
+
     /// Runs until the process ends.
     fn run(self) {
         let mut draining = false;
