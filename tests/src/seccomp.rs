@@ -1,7 +1,7 @@
 //! Programs to which the kernel refuses some system calls or executable memory, as it does in most
 //! containers and under units of systemd.
 
-use crate::peers::program;
+use crate::peers::{output, program};
 use rustix::io::Errno;
 use std::process::Command;
 
@@ -37,8 +37,23 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// Both ways.
-    pub const BOTH: [Denial; 2] = [Denial::Prctl, Denial::Seccomp];
+    /// Those that this kernel knows: before Linux 6.3 systemd has the filter alone.
+    ///
+    /// # Panics
+    /// When Python is not installed.
+    pub fn known() -> Vec<Denial> {
+        let is_known = |denial: &Denial| {
+            let [python, rest @ ..] = denial.words();
+            let tried = output(program(python, "python3").args(rest).arg("true"));
+            let said = String::from_utf8_lossy(&tried.stderr);
+            assert!(tried.status.success() || said.contains("Invalid argument"), "{said}");
+            tried.status.success()
+        };
+        let known: Vec<Denial> =
+            [Denial::Prctl, Denial::Seccomp].into_iter().filter(is_known).collect();
+        assert!(known.contains(&Denial::Seccomp), "every kernel has filters");
+        known
+    }
 
     /// The words of a command that runs what its further arguments say, in its own process, and
     /// refuses to make memory executable there.
@@ -54,13 +69,13 @@ impl Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::{output, stdout};
+    use crate::peers::stdout;
 
     #[test]
     fn memory_that_was_written_cannot_be_run() {
         let try_it = "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | \
                       mmap.PROT_EXEC); print('mapped')";
-        for denial in Denial::BOTH {
+        for denial in Denial::known() {
             let [python, rest @ ..] = denial.words();
             let mut command = program(python, "python3");
             let failed = output(command.args(rest).args(["python3", "-c", try_it]));

@@ -68,23 +68,23 @@ impl Inbox {
             inner.workers
         };
         // The worker before may have ended in its sleep.
-        self.state.store(MESSAGES | CHANGES, Ordering::Release);
+        self.state.swap(MESSAGES | CHANGES, Ordering::AcqRel);
         number
     }
 
-    /// Tells that the worker is about to wait; false when there is something for it to do first.
+    /// Marks the worker as asleep. Returns false if there is something for it to do first.
     pub(crate) fn fall_asleep(&self) -> bool {
         let (order, failure) = (Ordering::AcqRel, Ordering::Acquire);
         self.state.compare_exchange(0, ASLEEP, order, failure).is_ok()
     }
 
-    /// Tells that the worker is awake; returns whether there are changes for it to look at.
+    /// Marks the worker as awake. Returns whether shared state has changed.
     pub(crate) fn awake(&self) -> bool {
         self.state.fetch_and(!(ASLEEP | CHANGES), Ordering::AcqRel) & CHANGES != 0
     }
 
-    /// Whether there are messages for the worker to take. It has to ask again before it sleeps.
-    pub(crate) fn expect_messages(&self) -> bool {
+    /// Clears the flag that says that there are messages. Returns whether it was set.
+    pub(crate) fn take_message_flag(&self) -> bool {
         self.state.load(Ordering::Acquire) & MESSAGES != 0
             && self.state.fetch_and(!MESSAGES, Ordering::AcqRel) & MESSAGES != 0
     }
@@ -117,12 +117,12 @@ impl Inbox {
     }
 
     /// Has the worker take messages that it has left for its next pass.
-    pub(crate) fn keep_messages(&self) {
+    pub(crate) fn mark_messages_pending(&self) {
         self.notify(MESSAGES);
     }
 
-    fn notify(&self, what: u8) {
-        if self.state.fetch_or(what, Ordering::AcqRel) == ASLEEP {
+    fn notify(&self, flag: u8) {
+        if self.state.fetch_or(flag, Ordering::AcqRel) == ASLEEP {
             let waker = self.lock().waker.clone();
             if let Some(waker) = waker {
                 waker.wake();
@@ -134,7 +134,7 @@ impl Inbox {
 /// Posts messages to the exchanges, streams and applications of a server: from any thread, and from
 /// inside of any event, to the own worker too. They are delivered in the order they came, each in
 /// an event of its own, never inside of the one that posted it. A worker that is awake is posted to
-/// without a system call, and delivers what its own events have posted in the same pass.
+/// without a system call, and delivers what its completions have posted in the same pass.
 #[derive(Clone)]
 pub struct Poster {
     pub(crate) inboxes: Arc<[Inbox]>,
@@ -194,7 +194,7 @@ mod tests {
         let (inbox, wakes) = attached();
         inbox.wake();
         assert!(!inbox.fall_asleep(), "it has not looked");
-        assert!(inbox.awake() && inbox.expect_messages());
+        assert!(inbox.awake() && inbox.take_message_flag());
         assert!(inbox.fall_asleep());
         assert_eq!(wakes.load(Ordering::Relaxed), 0, "it was awake");
     }
@@ -215,17 +215,17 @@ mod tests {
     fn only_a_worker_that_sleeps_is_woken_and_once() {
         let (inbox, wakes) = attached();
         let push = || inbox.push(INBOX_MAX_MESSAGES, Recipient::App, Box::new(())).expect("room");
-        assert!(inbox.awake() && inbox.expect_messages());
+        assert!(inbox.awake() && inbox.take_message_flag());
         push();
         assert!(!inbox.fall_asleep(), "there is a message");
-        assert!(!inbox.awake() && inbox.expect_messages() && !inbox.expect_messages());
+        assert!(!inbox.awake() && inbox.take_message_flag() && !inbox.take_message_flag());
         assert_eq!(wakes.load(Ordering::Relaxed), 0);
         assert!(inbox.fall_asleep());
         push();
         push();
         inbox.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 1, "one wake brings it all");
-        assert!(inbox.awake() && inbox.expect_messages());
+        assert!(inbox.awake() && inbox.take_message_flag());
         assert!(inbox.fall_asleep());
         inbox.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
@@ -255,7 +255,7 @@ mod tests {
                     woken.recv().expect("a wake");
                 }
                 inbox.awake();
-                if inbox.expect_messages() {
+                if inbox.take_message_flag() {
                     taken += inbox.take(Messages::new()).len();
                 }
             }

@@ -227,9 +227,9 @@ pub const INBOX_MAX_MESSAGES: usize = 4096;
 pub(crate) const INBOX_DATAGRAMS_MAX: usize = INBOX_MAX_MESSAGES / 4;
 
 /// Milliseconds before a worker that has died is started again, at most: it begins with
-/// [`ACCEPT_PAUSE_MS`] and doubles with each worker that has not lived so long. What keeps one from
-/// starting, such as a lack of descriptors, passes in seconds or stays.
-pub(crate) const RESTART_PAUSE_MAX_MS: u64 = 10_000;
+/// [`ACCEPT_PAUSE_MS`] and doubles with each worker that has not lived so long. More would keep
+/// clients waiting; less would write more lines than anybody reads.
+pub(crate) const RESTART_PAUSE_MAX_MS: u64 = 1_600;
 
 /// Messages delivered before a worker looks at its connections again.
 pub const MESSAGES_PER_PASS: usize = 256;

@@ -2,18 +2,16 @@
 //!
 //! A server that builds a folder at its start runs the compressors once and then never again, yet
 //! the heap they used and the pages of their code would stay resident for its whole life (measured:
-//! 2.6 of 7.4 MiB); so would the relocations and tables that only a start reads. After [`release`]
-//! only what serving touches comes back.
+//! 2.6 of 7.4 MiB); so would the relocations and tables that only a start reads. After
+//! [`release_heap`] and [`release_code`] only what serving touches comes back.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-/// Gives free heap memory back to the system, and the pages of code and constants that were read
-/// from the program's file: for a start, because workers that run would all fault them in again.
+/// Gives the pages of code and constants that were read from the program's file back to the system.
 /// What is needed again is mapped again from the page cache, without reading the disk while the
 /// system has memory to spare. Never fails: what cannot be given back stays.
-pub fn release() {
-    release_heap();
+pub fn release_code() {
     // SAFETY: `drop_pages` matches the signature that is asked for, does not unwind, and gets no
     // data; the loader's list of objects is valid while it runs.
     unsafe {

@@ -191,14 +191,28 @@ impl Place {
                 }
             }
             self.shared.places.leave_all(self.index);
-            if self.shared.draining.load(Ordering::Acquire) {
-                return;
-            }
             // A worker that dies at once must neither burn a processor nor fill a log.
             let was_brief = start.elapsed() < Duration::from_millis(RESTART_PAUSE_MAX_MS);
             pause_ms = if was_brief { pause_ms } else { ACCEPT_PAUSE_MS };
-            thread::sleep(Duration::from_millis(pause_ms));
+            if self.has_drained_within(pause_ms) {
+                return;
+            }
             pause_ms = (pause_ms * 2).min(RESTART_PAUSE_MAX_MS);
+        }
+    }
+
+    /// Waits, but not for longer than the server goes on; whether it has begun to drain.
+    fn has_drained_within(&self, pause_ms: u64) -> bool {
+        let end = Instant::now() + Duration::from_millis(pause_ms);
+        loop {
+            if self.shared.draining.load(Ordering::Acquire) {
+                return true;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            thread::sleep(left.min(Duration::from_millis(ACCEPT_PAUSE_MS)));
         }
     }
 

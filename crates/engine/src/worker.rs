@@ -152,10 +152,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if has_changes {
             brought_any = true;
-            self.look_at_changes();
+            self.check_shared_state();
         }
-        // Behind everything that may post, so that nothing of it waits for another pass.
-        if self.shared.inboxes[index].expect_messages() {
+        // After the completions, so that what they have posted is delivered in this pass. What
+        // deadlines post is delivered in the next one, which does not wait.
+        if self.shared.inboxes[index].take_message_flag() {
             brought_any = true;
             self.deliver();
             if self.core.pool.is_low() {
@@ -301,21 +302,21 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.accept(false);
     }
 
-    /// Looks at what another thread, or another worker, may have changed.
-    fn look_at_changes(&mut self) {
+    /// Acts on state that other threads or workers have changed.
+    fn check_shared_state(&mut self) {
         self.look_again();
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }
     }
 
-    /// Delivers messages, those too that are posted meanwhile, up to the share of a pass.
+    /// Delivers at most [`MESSAGES_PER_PASS`] messages, so that connections are not starved.
     fn deliver(&mut self) {
         let index = usize::from(self.core.worker);
         for _ in 0..MESSAGES_PER_PASS {
             if self.messages.is_empty() {
                 let empty = std::mem::take(&mut self.messages);
-                self.shared.inboxes[index].expect_messages();
+                self.shared.inboxes[index].take_message_flag();
                 self.messages = self.shared.inboxes[index].take(empty);
             }
             match self.messages.pop_front() {
@@ -324,8 +325,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some((Recipient::App, message)) => self.app.posted(message),
             }
         }
-        // The others have their turn first.
-        self.shared.inboxes[index].keep_messages();
+        self.shared.inboxes[index].mark_messages_pending();
     }
 
     /// Whether somebody has posted what it has not delivered.

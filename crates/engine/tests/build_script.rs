@@ -22,7 +22,10 @@ fn run(library: Option<&[u8]>) -> Output {
         fs::write(&path, bytes).expect("written");
         command.env(PATH, &path);
     }
-    command.output().expect("it runs")
+    let output = command.output().expect("it runs");
+    fs::remove_file(program).expect("removed");
+    let _none_was_made = fs::remove_file(path);
+    output
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn mapped_kib(wanted: &str) -> u64 {
 fn pages_of_the_program_are_given_back_and_come_again() {
     let both = || ["r-xp", "r--p"].map(mapped_kib);
     let before = both();
-    residency::release();
+    residency::release_code();
     let after = both();
     assert!(after[0] < before[0] && after[1] < before[1], "{after:?} of {before:?} KiB");
     // What was dropped is used all the same.

@@ -1,11 +1,11 @@
 -- Functions of Lua's own libraries, written in C, that call functions of the script. What they take
 -- of the stack of the thread Lua does not count everywhere, and its end is the end of the process.
--- The chunk gets what tells that the budget is used up, that much of the stack is, and whether it
--- runs in LuaJIT.
+-- The chunk gets what tells that the budget is used up, that much of the stack is, whether it runs
+-- in LuaJIT, and how many bytes of source `load` takes.
 
-local is_over, is_deep, is_jit = ...
+local is_over, is_deep, is_jit, source_max_bytes = ...
 
-local error, select, type = error, select, type
+local error, pcall, select, tostring, type = error, pcall, select, tostring, type
 local concat = table.concat
 local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
     string.format, load, table.sort, os.time, xpcall
@@ -45,29 +45,36 @@ function table.sort(list, is_before)
     return lua_sort(list, is_before or is_less)
 end
 
--- A reader is called here and not by a function of the host. There, an error of the script would
--- become one of the host, which can hold an earlier one, and that another: a chain of them is
+-- Reads the pieces of a chunk here and not in a function of the host. There, an error of the script
+-- would become one of the host, which can hold an earlier one, and that another: a chain of them is
 -- memory that no limit counts, and the thread's stack ends where it is released.
 local function read_all(reader)
-    local pieces, count = {}, 0
-    while true do
+    local pieces, count, bytes = {}, 0, 0
+    while bytes <= source_max_bytes do
         local piece = reader()
         if piece == nil or piece == "" then
-            return concat(pieces)
+            break
         end
-        if type(piece) ~= "string" then
-            error("load: the reader has to return strings", 3)
+        if type(piece) ~= "string" and type(piece) ~= "number" then
+            error("reader function must return a string", 0)
         end
         count = count + 1
         pieces[count] = piece
+        bytes = bytes + #tostring(piece)
     end
+    return concat(pieces)
 end
 
-function load(chunk, ...)
-    if type(chunk) == "function" then
-        chunk = read_all(chunk)
+-- As in Lua, an error of the reader is a result of `load`.
+function load(chunk, name, ...)
+    if type(chunk) ~= "function" then
+        return lua_load(chunk, name, ...)
     end
-    return lua_load(chunk, ...)
+    local is_read, source = pcall(read_all, chunk)
+    if not is_read then
+        return nil, source
+    end
+    return lua_load(source, name or "=(load)", ...)
 end
 
 if not is_jit then

@@ -106,7 +106,7 @@ struct Queue {
 }
 
 /// What a script is told of a job that has panicked; the panic itself is in the log.
-const FAILED_INSIDE: &str = "it has failed inside the server";
+const FAILED_INSIDE: &str = "internal error, see the log of the server";
 
 /// A job, and whose it is.
 struct Order {

@@ -57,9 +57,10 @@ pub const GARBAGE_SHARE: usize = 4;
 /// [`GARBAGE_SHARE`] allows.
 pub const COLLECTION_STEPS: usize = 256;
 
-/// How often in a row LuaJIT may fail to change the protection of machine code before the process
-/// ends: a failure that it meets again when it gives up what it compiles would go on for ever.
-pub(crate) const PROTECTION_FAILURES_MAX: u32 = 1000;
+/// How often LuaJIT may fail to change the protection of machine code in one turn before the
+/// process ends: each VM compiles nothing more after the first failure, but one that it meets again
+/// when it gives up what it compiles would go on for ever.
+pub(crate) const PROTECTION_FAILURES_MAX: u32 = 100;
 
 /// Most bytes of source that a script compiles by `load`: it stands outside of the memory of the VM
 /// and no hook runs while it is compiled, some ten milliseconds for so much.

@@ -46,6 +46,17 @@ pub(crate) fn prepare(lua: &Lua) -> Result<()> {
     }
 }
 
+/// `LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF` (luajit.h).
+#[cfg(feature = "luajit")]
+const ENGINE_OFF: c_int = 0;
+
+// SAFETY: the signature is that of luajit.h.
+#[cfg(feature = "luajit")]
+unsafe extern "C-unwind" {
+    /// Switches the compiler of a VM on and off (luajit.h).
+    fn luaJIT_setmode(state: *mut ffi::lua_State, index: c_int, mode: c_int) -> c_int;
+}
+
 thread_local! {
     /// Failures on this thread since a VM last got beyond one.
     static FAILURES: Cell<u32> = const { Cell::new(0) };
@@ -59,7 +70,8 @@ pub(crate) fn begin_turn() {
 /// LuaJIT calls this when it cannot go on, and ends the process if it returns.
 ///
 /// When it cannot make machine code writable again, for want of memory, raising an error gives up
-/// what is being compiled, which LuaJIT expects at this point; the code it has stays as it is.
+/// what is being compiled, which LuaJIT expects at this point. The VM compiles nothing more; the
+/// code that it has stays in use.
 ///
 /// # Safety
 /// `state` is a Lua state with the message on top of its stack.
@@ -73,9 +85,14 @@ unsafe extern "C-unwind" fn on_panic(state: *mut ffi::lua_State) -> c_int {
     let failures = FAILURES.get() + 1;
     FAILURES.set(failures);
     if text.to_bytes().starts_with(PROTECTION_FAILED) && failures <= PROTECTION_FAILURES_MAX {
-        // SAFETY: the trace compiler runs protected, there is a message on the stack, and nothing
-        // in this frame needs to be dropped.
-        unsafe { ffi::lua_error(state) }
+        // SAFETY: LuaJIT itself switches the compiler off at this point when it gets no memory. The
+        // trace compiler runs protected, there is a message on the stack, and nothing in this frame
+        // needs to be dropped.
+        unsafe {
+            #[cfg(feature = "luajit")]
+            luaJIT_setmode(state, 0, ENGINE_OFF);
+            ffi::lua_error(state)
+        }
     }
     stderr::line(format_args!("pinion: lua: {}: the process ends", text.to_string_lossy()));
     0

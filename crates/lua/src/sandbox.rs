@@ -189,7 +189,7 @@ pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
-    chunk.call((is_over, is_deep, cfg!(feature = "luajit")))
+    chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))
 }
 
 /// Has `math.random` begin somewhere else in each VM. Lua 5.4 does that by itself; LuaJIT begins

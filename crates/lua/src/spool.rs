@@ -26,7 +26,7 @@ pub(crate) struct Spool {
     /// What stands in the file.
     stored_bytes: u64,
     file: Option<File>,
-    /// The file is no file of the disk.
+    /// The file is a memfd.
     is_in_memory: bool,
     /// What comes behind it.
     memory: Vec<u8>,

@@ -1,26 +1,30 @@
 //! The script that this package is built by refuses what would be built wrongly.
 #![forbid(unsafe_code)]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
 
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let program =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("build-script-{}", std::process::id()));
+/// Compiles the script.
+fn program() -> PathBuf {
+    let name = format!("build-script-{}", std::process::id());
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "-o"]).arg(&program).arg(source);
     assert!(rustc.status().expect("rustc").success());
     program
-});
+}
 
 /// Runs it with these features and these flags for what is written in C.
 fn run(features: &[&str], flags: Option<&str>) -> Output {
-    let mut command = Command::new(&*PROGRAM);
+    let program = program();
+    let mut command = Command::new(&program);
     command.env_clear().envs(flags.map(|flags| ("CFLAGS", flags)));
     command.envs(features.iter().map(|feature| (format!("CARGO_FEATURE_{feature}"), "1")));
-    command.output().expect("it runs")
+    let output = command.output().expect("it runs");
+    fs::remove_file(program).expect("removed");
+    output
 }
 
 /// In a loop that was compiled without CHECKHOOK nothing looks whether it is to stop.

@@ -1,4 +1,5 @@
-//! Panics of a server: one line each, which nobody has to read, and threads that outlive them.
+//! Panics of a server: one line each, which never blocks on its reader, and threads that outlive
+//! them.
 
 use pinion_engine::stderr;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -14,11 +15,11 @@ pub(crate) fn log_as_lines() {
             BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        stderr::line(format_args!("pinion: {}{shown}", described(panic)));
+        stderr::line(format_args!("pinion: {}{shown}", format_panic(panic)));
     }));
 }
 
-fn described(panic: &PanicHookInfo<'_>) -> String {
+fn format_panic(panic: &PanicHookInfo<'_>) -> String {
     let thread = thread::current();
     let name = thread.name().unwrap_or("without a name");
     let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_goes_on_behind_a_step_that_panics() {
+    fn a_thread_goes_on_after_a_step_that_panics() {
         let mut steps = 0;
         for step in 0..3 {
             survive(|| {

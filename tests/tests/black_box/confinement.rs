@@ -72,9 +72,9 @@ fn serves(server: &Server, path: &str, holds: &str) {
 
 #[test]
 fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
-    for (denial, io) in
-        [(None, Io::Epoll), (Some(Denial::Prctl), Io::Epoll), (Some(Denial::Seccomp), Io::Uring)]
-    {
+    let denials = Denial::known().into_iter().map(Some);
+    for (number, denial) in [None].into_iter().chain(denials).enumerate() {
+        let io = Io::BOTH[number % 2];
         let (_folder, script) = script(HOT);
         let tmp = Folder::new("private-tmp");
         let sites = source_root().join("examples");
@@ -102,7 +102,7 @@ fn has_jit() -> bool {
 fn scripts_are_run_and_checked_without_executable_memory() {
     let code = "local all = 0 for at = 1, 1e5 do all = all + at end print(all)";
     let (_folder, script) = script(code);
-    for denial in Denial::BOTH {
+    for denial in Denial::known() {
         let [python, rest @ ..] = denial.words();
         let mut command = program(python, "python3");
         command.args(rest).arg(pinion_tests::binary::pinion()).arg("run");
@@ -112,7 +112,8 @@ fn scripts_are_run_and_checked_without_executable_memory() {
 }
 
 /// LuaJIT makes the memory of its machine code writable whenever it compiles something. Where the
-/// system refuses that for want of memory, the request goes on uncompiled.
+/// system refuses that for want of memory, the request goes on uncompiled, however much there is to
+/// compile in one turn: new loops, and branches of a loop that is compiled already.
 #[test]
 fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
     let handlers: String = (0..40)
@@ -127,7 +128,17 @@ fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
             )
         })
         .collect();
-    let (_folder, script) = script(&handlers);
+    let branches: String = (0..8)
+        .map(|number| format!("if at % (m + {number}) == 0 then all = all + {number} end\n"))
+        .collect();
+    let branching = format!(
+        "pinion.get('/branches', function(req)
+            local n, m, all = tonumber(req.query.n), tonumber(req.query.m), 0
+            for at = 1, n do {branches} all = all + 1 end
+            return tostring(all)
+        end)\n"
+    );
+    let (_folder, script) = script(&(handlers + &branching));
     let server = Start::site(&script).flags(&["--workers", "1"]).start();
     let mut connection = server.connect();
     let expected = |number: u32| (1..=500).map(|at| at % (number + 2)).sum::<u32>().to_string();
@@ -139,11 +150,19 @@ fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
     for number in 0..5 {
         (0..20).for_each(|_| ask(&mut connection, number));
     }
+    let branches = |connection: &mut Connection, n: u64, m: u64| {
+        let response = connection.exchange(&Request::get(&format!("/branches?n={n}&m={m}")));
+        let taken: u64 = (0..8).map(|number| n / (m + number) * number).sum();
+        assert_eq!(response.text(), (n + taken).to_string(), "{response}");
+    };
+    // None of the branches is taken, so none is compiled.
+    (0..20).for_each(|_| branches(&mut connection, 300, 1_000_000_000));
     // From now on nothing private becomes writable: what is there counts already.
     let data = server.memory_bytes("VmData");
     let mut prlimit = program("prlimit", "util-linux");
     prlimit.arg(format!("--pid={}", server.id())).arg(format!("--data={data}:{data}"));
     stdout(&mut prlimit);
+    (0..5).for_each(|_| branches(&mut connection, 20_000, 17));
     for number in 5..40 {
         (0..20).for_each(|_| ask(&mut connection, number));
     }

@@ -172,8 +172,6 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
 /// RFC 9000 §8.1.2: when many have begun, others prove their address first; who does is served.
 #[test]
 fn whoever_comes_when_many_have_begun_proves_an_address() {
-    /// More handshakes than one worker has before it asks for that.
-    const MANY: usize = 300;
     let site = site();
     for io in Io::BOTH {
         let server = start(&site, io, "1");
@@ -181,8 +179,17 @@ fn whoever_comes_when_many_have_begun_proves_an_address() {
         let begin = || socket.send(&first_datagram(server.peer())).expect("sent");
         assert_eq!(begin(), 1200);
         assert!(!is_retry(&receive(&socket)), "nobody else has begun");
-        (0..MANY).for_each(|_| assert_eq!(begin(), 1200));
-        while !is_retry(&receive(&socket)) {}
+        // A busy server loses datagrams, so they come until it has had enough.
+        socket.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
+        wait_for("a Retry", || {
+            assert_eq!(begin(), 1200);
+            let received = || {
+                let mut bytes = [0; 2000];
+                let count = socket.recv(&mut bytes).ok()?;
+                Some(is_retry(&bytes[..count]))
+            };
+            std::iter::from_fn(received).any(|is_retry| is_retry).then_some(())
+        });
         for _ in 0..3 {
             assert_eq!(server.get("/small.bin").status, 200, "over {io:?}");
         }

@@ -27,12 +27,18 @@ fn traced(trace: &Path) -> Command {
     strace
 }
 
-/// The calls in a trace, once the program has ended.
+/// The calls in a trace, once the program has ended. A call that another thread interrupts has two
+/// lines, of which the first one counts; how often threads wait for each other is up to the
+/// machine.
 fn calls(trace: &Path) -> Vec<String> {
-    wait_for("the whole trace", || {
+    let lines = wait_for("the whole trace", || {
         let text = fs::read_to_string(trace).ok()?;
-        text.contains("+++ exited with ").then(|| text.lines().map(str::to_owned).collect())
-    })
+        let process = text.split(' ').next()?.to_owned();
+        let is_end = |line: &str| line.starts_with(&process) && line.contains("+++ exited with ");
+        text.lines().any(is_end).then(|| text.lines().map(str::to_owned).collect::<Vec<_>>())
+    });
+    let is_call = |line: &String| !line.contains(" resumed>") && !line.contains(" futex(");
+    lines.into_iter().filter(is_call).collect()
 }
 
 #[track_caller]

@@ -83,19 +83,19 @@ fn signals_of_other_servers_do_no_harm() {
 }
 
 /// However many threads a start gets, it serves or says why not. The limit counts all processes of
-/// a user, so this is one who has no other.
+/// a user, so this is one who has no other, as far as the test may become somebody else.
 #[test]
 fn a_limit_on_threads_ends_no_start_by_a_signal() {
-    const USER: &str = "61234";
-    let site = source_root().join("examples/site");
+    let root = EmptyRoot::with_program("/pinion");
+    root.copy(&source_root().join("examples/site/index.html"), "/site/index.html");
+    let user = 60_000 + std::process::id() % 5_000;
     let (mut served, mut refused) = (0, 0);
     for count in 1..=12 {
         let mut runner = limited(&format!("--nproc={count}"));
-        if rustix::process::geteuid().is_root() {
-            let own = [format!("--reuid={USER}"), format!("--regid={USER}")];
-            runner.arg("setpriv").args(own).arg("--clear-groups");
-        }
-        let mut server = Start::site(&site).flags(&["--watch"]).under(runner).begin();
+        let other = root.runner(&format!("{user}:{user}"));
+        runner.arg(other.get_program()).args(other.get_args());
+        let start = Start::serve(&["/site", "--watch"]).under(runner);
+        let mut server = start.found_at("/pinion".as_ref()).begin();
         let is_ready = |server: &Server| server.lines().iter().any(|line| line == "ready");
         wait_for("a start or its end", || {
             (!server.is_running() || is_ready(&server)).then_some(())
@@ -108,10 +108,11 @@ fn a_limit_on_threads_ends_no_start_by_a_signal() {
         }
         let status = server.wait();
         let said = server.lines().join("\n");
-        assert!(matches!(status.code(), Some(0 | 1)), "{count} threads: {status}\n{said}");
+        assert!(status.code().is_some(), "{count} threads: {status}\n{said}");
         assert!(!said.contains("panicked"), "{count} threads: {said}");
     }
-    assert!(served > 0, "{refused} starts failed");
+    let is_alone = rustix::process::geteuid().is_root();
+    assert!(served > 0 || !is_alone, "{refused} starts failed");
 }
 
 /// In a container that was made from scratch there is no `/tmp`.

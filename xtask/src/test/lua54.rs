@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-/// Selects the other Lua for everything but the crate whose tests bring LuaJIT themselves.
+/// Selects the other Lua. Left out are a crate whose tests bring LuaJIT themselves, and two
+/// programs of the benchmarks, which have no Lua.
 pub(super) const ARGUMENTS: [&str; 5] = [
     "--exclude=pinion-template",
     "--exclude=pinion-micro",

@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "build", run: build },
     Step { name: "tests", run: || nextest::run(Selection::default()) },
+    Step { name: "doctests", run: doctests },
     Step { name: "lua54", run: lua54::test },
 ];
 
@@ -82,6 +83,11 @@ fn lints() -> Result<()> {
 /// Builds the programs of all tests, and the program that the black-box tests start.
 fn build() -> Result<()> {
     process::run(nextest::command(Selection::default()).arg("--no-run"))
+}
+
+/// Runs the examples in the documentation of the crates, which nextest does not.
+fn doctests() -> Result<()> {
+    cargo(&["test", "--doc", "--workspace", "--profile", "ci", "--quiet"])
 }
 
 /// The names of black-box modules, chosen by name and text.

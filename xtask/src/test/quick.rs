@@ -2,7 +2,7 @@
 //! format, house rules and lints, and runs the tests of the crates that have changed and a few
 //! black-box tests of everything else. The whole run comes before a change lands.
 
-use super::{DENY_WARNINGS, cargo, format};
+use super::{DENY_WARNINGS, cargo, format, lua54};
 use crate::nextest::{self, LONG, Selection};
 use crate::times::Times;
 use crate::{process, tidy, workspace};
@@ -34,13 +34,21 @@ struct Changed {
     packages: BTreeSet<String>,
     /// Modules of the black-box tests.
     modules: BTreeSet<String>,
+    /// Files that belong to neither; only the whole run says what they do.
+    others: Vec<String>,
 }
 
 /// Tests what differs from a commit: the one that is named, else the last one, else, if nothing
 /// does, the one before it.
 pub(super) fn run(since: Option<&str>) -> Result<()> {
-    let changed = Changed::of(&changed_files(since)?);
+    let mut changed = Changed::of(&changed_files(since)?);
+    if changed.packages.contains("crates/lua") {
+        changed.modules.extend(lua54::script_modules()?);
+    }
     println!("changed: {}", changed.shown());
+    for file in &changed.others {
+        println!("not tested here: {file}");
+    }
     let mut times = Times::default();
     times.measure("format", format)?;
     times.measure("tidy", tidy::run)?;
@@ -89,16 +97,26 @@ impl Changed {
                 ["tests", "tests", "black_box", module, ..] => {
                     changed.modules.insert(module.trim_end_matches(".rs").to_owned());
                 }
-                ["docs", ..] | ["README.md"] | ["examples", ..] => {
+                ["docs", ..] | ["README.md" | "CONTRIBUTING.md"] | ["examples", ..] => {
                     changed.modules.insert("docs".to_owned());
+                }
+                ["packaging", ..] => {
+                    let modules = ["confinement", "packaging"].map(str::to_owned);
+                    changed.modules.extend(modules);
                 }
                 ["crates", name, ..] => {
                     changed.packages.insert(format!("crates/{name}"));
                 }
+                ["bench", name @ ("h3load" | "micro"), ..] => {
+                    changed.packages.insert(format!("bench/{name}"));
+                }
+                ["tests", "src", ..] => {
+                    changed.packages.insert("tests".to_owned());
+                }
                 ["xtask", ..] => {
                     changed.packages.insert("xtask".to_owned());
                 }
-                _ => {}
+                _ => changed.others.push(file.clone()),
             }
         }
         changed.modules.remove("main");
@@ -117,8 +135,11 @@ impl Changed {
         let mut targets: Vec<String> =
             ["--lib", "--bin=pinion", "--test=black_box"].map(str::to_owned).into();
         for package in &self.packages {
-            if package == "xtask" {
-                targets.push("--bin=xtask".to_owned());
+            match package.as_str() {
+                "xtask" => targets.push("--bin=xtask".to_owned()),
+                "bench/h3load" => targets.push("--bin=pinion-h3load".to_owned()),
+                "bench/micro" => targets.push("--bin=pinion-micro".to_owned()),
+                _ => {}
             }
             let folder = root.join(package).join("tests");
             if !folder.is_dir() {
@@ -142,10 +163,9 @@ impl Changed {
         let modules: Vec<String> = self.modules.iter().cloned().chain(smoke).collect();
         let mut filter = format!("({})", nextest::black_box(&modules));
         for package in &self.packages {
-            let name = match package.strip_prefix("crates/") {
-                Some("pinion") => "pinion".to_owned(),
-                Some(name) => format!("pinion-{name}"),
-                None => package.clone(),
+            let name = match package.rsplit('/').next().unwrap_or_default() {
+                name @ ("pinion" | "xtask") => name.to_owned(),
+                name => format!("pinion-{name}"),
             };
             filter += &format!(" | package({name})");
         }
@@ -169,13 +189,21 @@ mod tests {
             "tests/tests/black_box/floods/bystanders.rs",
             "tests/tests/black_box/main.rs",
             "docs/lua.md",
+            "tests/src/server.rs",
+            "bench/h3load/src/main.rs",
+            "packaging/pinion.service",
             "Cargo.lock",
         ];
         let found = changed(&files);
-        assert_eq!(found.packages, BTreeSet::from(["crates/http".to_owned()]));
-        assert_eq!(found.modules, BTreeSet::from(["docs".to_owned(), "floods".to_owned()]));
-        assert_eq!(found.shown(), "crates/http, docs, floods");
-        assert_eq!(changed(&["LICENSE-MIT"]), Changed::default());
+        assert_eq!(
+            found.shown(),
+            "bench/h3load, crates/http, tests, confinement, docs, floods, packaging"
+        );
+        assert_eq!(found.others, ["Cargo.lock"]);
+        let filter = found.filter();
+        for package in ["pinion-h3load", "pinion-http", "pinion-tests"] {
+            assert!(filter.contains(&format!(" | package({package})")), "{filter}");
+        }
     }
 
     #[test]

@@ -170,9 +170,9 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
         stage.pass(until_ms);
         passes += 1;
     }
-    // A pass takes no more than its share, and fewer where its time is over before. The last pass
-    // finds nothing left.
-    assert!(passes > SHARES, "{passes}");
+    // A pass takes no more than its share, and less where its time is over before that. The last
+    // pass finds nothing left.
+    assert!((SHARES + 1..=SHARES * 3).contains(&passes), "{passes}");
     assert_eq!(stage.worker.app().scripts.holdings().ready, 0);
     assert_eq!(text(&mut stage, "/done"), (SHARES * TASKS_PER_PASS).to_string());
 }

@@ -69,8 +69,8 @@ impl Writer {
         }
     }
 
-    /// Runs until the log is finished and every ring is empty. What a panic leaves of a round is
-    /// taken up by the next one, a while later.
+    /// Runs until the log is finished and every ring is empty. After a panic the next round
+    /// follows, one pause later.
     pub(crate) fn run(mut self) {
         self.shared.bell.attach();
         loop {

@@ -18,6 +18,7 @@ use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
+use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
@@ -147,7 +148,10 @@ fn open(
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;
     let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
-    Ok(Opened { io, log, tls, listeners, quic, sites: sites? })
+    let sites = sites?;
+    // Before the workers have memory of their own in it.
+    residency::release_heap();
+    Ok(Opened { io, log, tls, listeners, quic, sites })
 }
 
 fn open_log(target: LogTarget) -> Result<Output, Failure> {

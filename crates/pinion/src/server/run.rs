@@ -91,11 +91,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let stats = stats.transpose().context("cannot start the thread for the figures")?;
     let control = server.control();
     Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
-    report_ready(&urls);
-    if has_built {
-        // After the start, so that the first clients need not wait for it.
-        residency::release();
-    }
+    report_ready(&urls, has_built);
     server.join();
     drop(files);
     if let Some(stats) = stats {
@@ -108,9 +104,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
 }
 
 /// Prints the listeners, and the last line of a start: everything runs, and clients are served.
-fn report_ready(urls: &[String]) {
+/// Between the two, memory that building a folder has left behind is given back.
+fn report_ready(urls: &[String], has_built: bool) {
     for url in urls {
         stderr::line(format_args!("listening {url}"));
+    }
+    if has_built {
+        // The workers serve already, so that the first clients do not wait for it.
+        residency::release_code();
     }
     stderr::line(format_args!("ready"));
 }

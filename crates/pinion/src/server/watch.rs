@@ -141,7 +141,8 @@ impl KernelWatcher {
     fn start(handler: impl notify::EventHandler) -> notify::Result<Self> {
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = Self(Some(RecommendedWatcher::new(handler, config)?));
-        // The one question that is answered by an error where there is no thread.
+        // `configure` is the only call that returns an error instead of panicking when there is no
+        // thread.
         if let Some(inner) = &mut watcher.0
             && let Err(error) = inner.configure(Config::default())
         {
