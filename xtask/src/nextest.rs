@@ -25,6 +25,9 @@ pub(crate) fn command(selection: Selection<'_>) -> Command {
     // Cargo finds subcommands in PATH; this one is called by its path and told its own name.
     let mut command = Command::new(workspace::target().join("python/bin/cargo-nextest"));
     command.current_dir(workspace::root());
+    // Cargo has just built it; without this each test process would compare it with the sources.
+    let program = std::path::absolute(workspace::target().join("ci/pinion"));
+    command.env("PINION_BINARY", program.unwrap_or_default());
     command.args(["nextest", "run", "--workspace", "--cargo-profile", "ci"]);
     command.args(selection.cargo);
     if let Some(profile) = selection.profile {
