@@ -148,7 +148,7 @@ fn site() -> (Folder, PathBuf, String) {
 }
 
 fn served(script: &Path, data: &str, io: Io) -> Server {
-    let limits = ["--lua-memory", "16", "--lua-vm-memory", "64", "--lua-time", "1"];
+    let limits = ["--lua-memory", "16", "--lua-vm-memory", "64", "--lua-time", "5"];
     let flags = ["--io", io.as_str(), "--workers", "1", "--lua-folder", data];
     // What is left of them at the end would take longer than the test.
     Start::site(script).flags(&flags).flags(&limits).grace(1).start()
