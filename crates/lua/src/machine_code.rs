@@ -1,8 +1,8 @@
 //! The memory that LuaJIT writes machine code to: where the system forbids it, or refuses it later,
 //! scripts run without compiled code, and the server goes on.
 //!
-//! By itself LuaJIT ends the process without a word when the protection of this memory cannot be
-//! changed (`mcode_protfail` in `lj_mcode.c`).
+//! LuaJIT itself ends the process silently when the protection of this memory cannot be changed
+//! (`mcode_protfail` in `lj_mcode.c`).
 #![allow(unsafe_code, reason = "LuaJIT calls the function for such failures by its address")]
 
 use std::cell::Cell;
@@ -58,7 +58,7 @@ unsafe extern "C-unwind" {
 }
 
 thread_local! {
-    /// Failures on this thread since a VM last got beyond one.
+    /// Failures in the current turn of the VM that runs on this thread.
     static FAILURES: Cell<u32> = const { Cell::new(0) };
 }
 
