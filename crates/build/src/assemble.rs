@@ -27,12 +27,13 @@ use crate::fields::Fields;
 use crate::limits::{HELD_MAX_BYTES, SLOWEST};
 use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
+use crate::names::Globs;
 use crate::options::Options;
 use crate::report::{FileReport, Report};
 use crate::reuse::Reuse;
 use crate::rules::Rules;
 use crate::source::{Source, Stamp};
-use crate::stamps::Notes;
+use crate::stamps::{FoundIn, Notes};
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::{SourceFile, relative};
 use crate::work::{Body, Coded, Codings, Product, Tried};
@@ -42,6 +43,8 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     options: &'a Options,
     files: &'a [SourceFile],
     rules: &'a Rules,
+    /// Files whose names change with their content, whatever the names are.
+    immutable: Globs,
     writer: Writer<W>,
     /// Where the keys of files begin, below the source.
     pub(crate) content: &'static str,
@@ -75,6 +78,8 @@ struct Resource {
     list: Option<ListId>,
     /// [`NEVER`] for none.
     modified: UnixSeconds,
+    /// Whether its name begins a digest of its content.
+    by_content: bool,
 }
 
 impl Resource {
@@ -82,6 +87,9 @@ impl Resource {
         Some(self.modified).filter(|&modified| modified != NEVER)
     }
 }
+
+/// The key of each pattern of [`Options::include`] in the facts of an archive.
+pub(crate) const INCLUDE_FACT: &str = "include";
 
 /// Stands for no file: the build has made the content itself.
 const NO_FILE: u32 = u32::MAX;
@@ -100,6 +108,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
         let mut fields = Fields::new(options, &rules.fields)?;
+        let immutable = Globs::of("immutable", &options.immutable)?;
         let mut writer = Writer::new(out)?;
         fields.write_generated(&mut writer, None)?;
         if !options.slash_redirects {
@@ -112,6 +121,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             options,
             files,
             rules,
+            immutable,
             writer,
             content: "",
             fields,
@@ -162,8 +172,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, unread, codings, encoding, assets } =
-            product;
+        let Product { media, archive, digest, stamp, body, unread, codings, .. } = product;
+        let Product { by_content, encoding, assets, .. } = product;
         let in_archive = !matches!(body, Body::External(_));
         if in_archive && stamp.bytes > HELD_MAX_BYTES && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -178,11 +188,12 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         }
         let modified = self.modified(file, stamp.modified).unwrap_or(NEVER);
         if in_archive {
-            self.note(file, &stamp, &digest, media, archive);
+            let found = FoundIn { digest, media, archive, by_content };
+            self.note(file, &stamp, &found);
         }
         let number = u32::try_from(file).map_err(|_| WriteError::TooLarge)?;
         let media = self.number_of(media)?;
-        self.resources.push(Resource { file: number, content, media, list, modified });
+        self.resources.push(Resource { file: number, content, media, list, modified, by_content });
         if self.options.report {
             self.assets.push(assets);
         }
@@ -320,16 +331,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Notes what a file was and what was found in it, for the next build.
-    fn note(
-        &mut self,
-        file: usize,
-        stamp: &Stamp,
-        digest: &Digest,
-        media: MediaType,
-        archive: bool,
-    ) {
+    fn note(&mut self, file: usize, stamp: &Stamp, found: &FoundIn) {
         let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
-        let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, digest, media, archive));
+        let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, found));
         if added.is_some_and(|added| added.is_err()) {
             self.notes = None;
         }
@@ -390,8 +394,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             ("repeated-files", self.summary.repeated_files.to_string()),
             ("repeated-bytes", self.summary.repeated_bytes.to_string()),
         ];
-        let facts = facts.iter().map(|(key, value)| (*key, value.as_str()));
-        let facts: Vec<(&str, &str)> = facts.filter(|(_, value)| !value.is_empty()).collect();
+        let include = self.options.include.iter().map(|pattern| (INCLUDE_FACT, pattern.as_str()));
+        let facts = facts.iter().map(|(key, value)| (*key, value.as_str())).chain(include);
+        // A line cannot hold every pattern.
+        let can_be_kept = |value: &str| !value.is_empty() && !value.contains(char::is_control);
+        let facts: Vec<(&str, &str)> = facts.filter(|(_, value)| can_be_kept(value)).collect();
         let (written, out) = self.writer.finish(&facts)?;
         self.summary.archive_bytes = written.total_bytes;
         self.summary.digest = written.digest;

@@ -56,7 +56,7 @@ pub fn build<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Built<W>, BuildError> {
-    build_beside(source, options, None, Beside::default, out, progress).map(|(built, _)| built)
+    build_beside(source, options, &[], Beside::default, out, progress).map(|(built, _)| built)
 }
 
 /// Builds an archive without any file: what a site is that only scripts answer for.
@@ -64,7 +64,8 @@ pub fn build<W: Write + Seek>(
 /// # Errors
 /// The output cannot be written, or an option is wrong.
 pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built<W>, BuildError> {
-    let (names, lists) = (Names::new(&options.exclude)?, Lists::new(options)?);
+    let names = Names::new(&options.exclude, &options.include)?;
+    let lists = Lists::new(options)?;
     let rules = Rules::default();
     let assembly = Assembly::new(options, &lists, &[], &rules, None, None, out)?;
     let (summary, out, externals) = assembly.finish(&Earlier::default(), &names)?;
@@ -86,21 +87,21 @@ pub(crate) struct Beside<'a> {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Like [`build`], beside the archive of the last time: `output`, which is not part of the site
-/// although it may lie in the folder. `look` finds what can be taken from there. Gives the notes
+/// Like [`build`], beside the files of the last time: `output`, which are not part of the site
+/// although they may lie in the folder. `look` finds what can be taken from there. Gives the notes
 /// back, if they could all be taken.
 pub(crate) fn build_beside<'a, W: Write + Seek>(
     source: &Path,
     options: &Options,
-    output: Option<FileId>,
+    output: &[FileId],
     look: impl FnOnce() -> Beside<'a>,
     out: W,
     progress: &dyn Progress,
 ) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
-    let names = Names::new(&options.exclude)?;
+    let names = Names::new(&options.exclude, &options.include)?;
     let (lists, workers) = (Lists::new(options)?, workers(options));
-    let left_out: Vec<_> = output.into_iter().chain(options.named_files()).collect();
+    let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
     let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
@@ -115,7 +116,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
-    let doubts = dynamic::doubts(&found).into_iter().chain(unused_excludes(&names));
+    let doubts = dynamic::doubts(&found).into_iter().chain(unused_patterns(&names));
     let warnings = warnings.into_iter().chain(doubts).chain(rules.warnings.iter().cloned());
     assembly.summary.warnings = warnings.collect();
     assembly.summary.walls = walls;
@@ -191,8 +192,10 @@ fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
     lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
 }
 
-fn unused_excludes(names: &Names) -> Vec<Warning> {
-    names.unused().map(|pattern| Warning::UnusedExclude(pattern.into())).collect()
+fn unused_patterns(names: &Names) -> Vec<Warning> {
+    let excludes = names.unused_excludes().map(|pattern| Warning::UnusedExclude(pattern.into()));
+    let includes = names.unused_includes().map(|pattern| Warning::UnusedInclude(pattern.into()));
+    excludes.chain(includes).collect()
 }
 
 /// Where code lies, below the source.

@@ -54,9 +54,14 @@ pub enum BuildError {
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error("more than {} files and folders", crate::limits::FILES_MAX)]
     TooManyFiles,
-    /// An exclude pattern that is none.
-    #[error("{0}")]
-    Glob(String),
+    /// A pattern that is none.
+    #[error("{what}")]
+    Glob {
+        /// The name of the option that it was given by.
+        option: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A field value with a line break or another forbidden character.
     #[error("{field}: {value:?} is not a field value")]
     FieldValue {

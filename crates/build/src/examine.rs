@@ -1,21 +1,30 @@
 //! A folder, looked at as a build would, without building it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::build::rules;
 use crate::code;
 use crate::dynamic;
 use crate::error::BuildError;
-use crate::names::Names;
+use crate::fingerprint::{self, NamedFile};
+use crate::media;
+use crate::names::{Globs, Names};
 use crate::options::Options;
-use crate::summary::Warning;
-use crate::walk::{FileId, walk};
+use crate::summary::{Fingerprinted, Warning};
+use crate::walk::{FileId, Found, walk};
 
 /// A folder that a build would take.
 #[derive(Debug)]
 pub struct Examined {
     /// What the author may want to know, sorted.
     pub warnings: Vec<Warning>,
+    /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
+    pub skipped: Vec<PathBuf>,
+    /// Never resources: scripts and private files of a static site.
+    pub special: Vec<PathBuf>,
+    /// Files whose names change with their content, as far as the names tell: a build finds those
+    /// too that their content proves.
+    pub fingerprinted: Fingerprinted,
     /// The code that the archive would have: paths and contents, by rising path.
     pub code: Vec<(Box<[u8]>, Vec<u8>)>,
 }
@@ -27,7 +36,8 @@ pub struct Examined {
 /// [`BuildError`], as a build would fail before it reads content, with all problems and all errors
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError> {
-    let names = Names::new(&options.exclude)?;
+    let names = Names::new(&options.exclude, &options.include)?;
+    let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
     let found = walk(source, &names, &left_out, 0)?;
     let mut rules = rules(source, options, &found, &left_out)?;
@@ -36,7 +46,20 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     }
     let code = code::read(source, &found)?;
     rules.warnings.extend(dynamic::doubts(&found));
-    rules.warnings.extend(dynamic::doubts(&found));
     rules.warnings.sort_unstable();
-    Ok(Examined { warnings: rules.warnings, code: code.into_iter().collect() })
+    let fingerprinted = fingerprinted(&found, &immutable);
+    let Found { skipped, special, .. } = found;
+    let (warnings, code) = (rules.warnings, code.into_iter().collect());
+    Ok(Examined { warnings, skipped, special, fingerprinted, code })
+}
+
+/// Decides whose names change with their content.
+fn fingerprinted(found: &Found, immutable: &Globs) -> Fingerprinted {
+    let keys: Vec<&[u8]> = found.files.iter().map(|file| &*file.key).collect();
+    let named = keys.iter().map(|key| {
+        let essence = media::by_extension(key).unwrap_or_default();
+        NamedFile { key, essence }
+    });
+    let decided = fingerprint::decide(named, immutable);
+    Fingerprinted::of(found.content, &decided, &keys)
 }

@@ -105,8 +105,9 @@ pub struct Extracted {
     pub previous_assets: u64,
     /// What was written without, when it was told to keep going.
     pub refused: Vec<Refusal>,
-    /// Flags without which a build would give files names that an imported archive does not have.
-    pub flags: Vec<&'static str>,
+    /// Flags without which a build would leave out files of the folder, or give files names that an
+    /// imported archive does not have.
+    pub flags: Vec<String>,
     /// Of an imported archive, the answers that a build gives otherwise in spite of all that.
     pub differences: Vec<Difference>,
     /// How long it took.
@@ -177,6 +178,8 @@ impl Extraction<'_> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;
         let imported = layout::is_imported(&self.archive)?;
+        let include = layout::included(&self.archive)?;
+        self.extracted.flags.extend(include.map(|pattern| format!("--include={pattern}")));
         let (mut answers, mut names) = (Answers::default(), Names::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
@@ -210,7 +213,8 @@ impl Extraction<'_> {
             }
         }
         if imported {
-            self.extracted.flags = names.finish(&self.archive, &mut answers)?;
+            let flags = names.finish(&self.archive, &mut answers)?;
+            self.extracted.flags.extend(flags.into_iter().map(str::to_owned));
             let Headers { text, differences } = answers.headers(&self.archive)?;
             (self.headers, self.extracted.differences) = (text, differences);
         }

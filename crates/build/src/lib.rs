@@ -101,4 +101,4 @@ pub use publish::{build_file, build_file_after, switch_link};
 pub use report::{REPORT_MARK, Report};
 pub use rules::{RuleError, in_place};
 pub use shape::{Main, Shape, Walked, Walls};
-pub use summary::{CodingSummary, RuleDoubt, Shadowed, Slow, Summary, Warning};
+pub use summary::{CodingSummary, Fingerprinted, RuleDoubt, Shadowed, Slow, Summary, Warning};

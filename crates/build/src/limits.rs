@@ -65,6 +65,9 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// larger files, and cost every client that memory.
 pub const BROTLI_WINDOW_LOG: i32 = 22;
 
+/// Files that stand for all whose names change with their content: enough to see whether they do.
+pub const FINGERPRINT_EXAMPLES: usize = 3;
+
 /// Slowest resources kept for the summary.
 pub const SLOWEST: usize = 10;
 

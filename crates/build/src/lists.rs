@@ -37,17 +37,18 @@ impl<'a> Lists<'a> {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub(crate) fn new(options: &'a Options) -> Result<Lists<'a>, BuildError> {
+        let wrong = |what| BuildError::Glob { option: "codings-for", what };
         let overrides = options.codings_for.iter().map(|given| {
             Ok(Override {
                 given,
-                glob: glob_of(&given.glob).map_err(BuildError::Glob)?.compile_matcher(),
+                glob: glob_of(&given.glob).map_err(wrong)?.compile_matcher(),
                 of_paths: is_of_paths(&given.glob),
                 used: AtomicBool::new(false),
             })
         });
         let overrides: Vec<_> = overrides.collect::<Result<_, BuildError>>()?;
         if u16::try_from(overrides.len() + 1).is_err() {
-            return Err(BuildError::Glob(format!("more than {} patterns", u16::MAX)));
+            return Err(wrong(format!("more than {} patterns", u16::MAX)));
         }
         Ok(Lists { default: &options.codings, overrides })
     }

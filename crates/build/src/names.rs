@@ -9,6 +9,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use pinion_template::name::{Kind, MAIN, kind};
 
+use crate::draft::draft_of;
 use crate::error::BuildError;
 
 #[cfg(any(test, fuzzing))]
@@ -54,7 +55,7 @@ pub(crate) fn rules_file(name: &[u8]) -> Option<RulesFile> {
 /// Exact names that are left out.
 const SKIP_NAMES: [&[u8]; 2] = [b"Thumbs.db", b".DS_Store"];
 /// Endings that are left out.
-const SKIP_SUFFIXES: [&[u8]; 6] = [b"~", b"#", b".log", b".tmp", b".temp", b".lock"];
+const SKIP_SUFFIXES: [&[u8]; 5] = [b"~", b".log", b".tmp", b".temp", b".lock"];
 /// The one hidden name that is part of a site (RFC 8615).
 const WELL_KNOWN: &[u8] = b".well-known";
 /// Exact names that are never resources.
@@ -67,6 +68,7 @@ const SPECIAL_SUFFIX: &[u8] = b".lua";
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
     exclude: Globs,
+    include: Globs,
 }
 
 /// Patterns of files: one without a slash is held against names, one with a slash against paths.
@@ -99,13 +101,26 @@ impl Globs {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub fn new(patterns: &[String]) -> Result<Globs, BuildError> {
+        Globs::of("exclude", patterns)
+    }
+
+    /// Like [`Globs::new`], for the patterns of an option: an error names it.
+    pub(crate) fn of(option: &'static str, patterns: &[String]) -> Result<Globs, BuildError> {
+        let wrong = |what| BuildError::Glob { option, what };
         let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
         for pattern in patterns {
-            let glob = glob_of(pattern).map_err(BuildError::Glob)?;
+            let glob = glob_of(pattern).map_err(wrong)?;
             let patterns = if is_of_paths(pattern) { &mut by_path } else { &mut by_name };
             patterns.push((pattern.clone(), glob));
         }
-        Ok(Globs { by_name: set_of(by_name)?, by_path: set_of(by_path)? })
+        let [by_name, by_path] = [by_name, by_path].map(set_of);
+        Ok(Globs { by_name: by_name.map_err(wrong)?, by_path: by_path.map_err(wrong)? })
+    }
+
+    /// No patterns.
+    pub(crate) fn none() -> Globs {
+        let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
+        Globs { by_name: none(), by_path: none() }
     }
 
     /// Whether one of them matches what is at `key`, a path with a slash in front.
@@ -124,23 +139,33 @@ impl Globs {
 }
 
 impl Names {
-    /// With these patterns, as in [`Options::exclude`](crate::Options::exclude).
+    /// With these patterns, as in [`Options::exclude`](crate::Options::exclude) and
+    /// [`Options::include`](crate::Options::include).
     ///
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
-    pub fn new(exclude: &[String]) -> Result<Names, BuildError> {
-        Ok(Names { exclude: Globs::new(exclude)? })
+    pub fn new(exclude: &[String], include: &[String]) -> Result<Names, BuildError> {
+        let (exclude, include) = (Globs::of("exclude", exclude)?, Globs::of("include", include)?);
+        Ok(Names { exclude, include })
     }
 
-    /// Without patterns: the fixed rules alone.
-    pub(crate) fn none_excluded() -> Names {
-        let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
-        Names { exclude: Globs { by_name: none(), by_path: none() } }
+    /// The fixed rules, and patterns of [`Options::include`](crate::Options::include). Those that
+    /// are none are left out.
+    pub(crate) fn including(patterns: &[String]) -> Names {
+        let are_good = |pattern: &&String| glob_of(pattern).is_ok();
+        let patterns: Vec<String> = patterns.iter().filter(are_good).cloned().collect();
+        let include = Globs::of("include", &patterns).unwrap_or_else(|_| Globs::none());
+        Names { exclude: Globs::none(), include }
     }
 
     /// The patterns that have left nothing out so far, as they were given.
-    pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn unused_excludes(&self) -> impl Iterator<Item = &str> {
         self.exclude.unused()
+    }
+
+    /// The patterns that have published nothing so far, as they were given.
+    pub(crate) fn unused_includes(&self) -> impl Iterator<Item = &str> {
+        self.include.unused()
     }
 
     /// Whether something at `path`, below the source, can be part of the site: by its own name and
@@ -188,7 +213,10 @@ impl Names {
         if is_special(name) {
             return Verdict::Special;
         }
-        if is_leftover(name) { Verdict::Skip } else { Verdict::Take }
+        // A draft is gone when its build has ended.
+        let is_left_out =
+            is_leftover(name) && (is_draft(name) || !self.include.is_match(key));
+        if is_left_out { Verdict::Skip } else { Verdict::Take }
     }
 }
 
@@ -215,14 +243,14 @@ pub(crate) fn glob_of(pattern: &str) -> Result<Glob, String> {
         .map_err(|error| format!("{pattern:?}: {}", error.kind()))
 }
 
-fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, BuildError> {
+fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, String> {
     let mut set = GlobSetBuilder::new();
     let mut given = Vec::new();
     for (pattern, glob) in patterns {
         set.add(glob);
         given.push((pattern, AtomicBool::new(false)));
     }
-    let set = set.build().map_err(|error| BuildError::Glob(error.to_string()))?;
+    let set = set.build().map_err(|error| error.to_string())?;
     Ok(Patterns { set, given })
 }
 
@@ -258,9 +286,18 @@ pub(crate) fn is_copy_of_code(name: &[u8]) -> bool {
 
 fn is_leftover(name: &[u8]) -> bool {
     (name.first() == Some(&b'.') && name != WELL_KNOWN)
-        || name.contains(&b'#')
+        || is_autosave(name)
         || SKIP_NAMES.contains(&name)
         || SKIP_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// Whether a file has a name that Emacs gives to what it saves by itself: `#name#`.
+fn is_autosave(name: &[u8]) -> bool {
+    name.len() > 1 && name.starts_with(b"#") && name.ends_with(b"#")
+}
+
+fn is_draft(name: &[u8]) -> bool {
+    draft_of(OsStr::from_bytes(name)).is_some()
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
@@ -272,9 +309,14 @@ mod tests {
     use super::*;
 
     fn judge(exclude: &[&str], key: &str) -> Verdict {
-        let exclude: Vec<String> = exclude.iter().map(ToString::to_string).collect();
+        judge_with(exclude, &[], key)
+    }
+
+    fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> Verdict {
+        let [exclude, include] =
+            [exclude, include].map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         let name = key.rsplit('/').next().unwrap();
-        Names::new(&exclude).unwrap().judge(key.as_bytes(), name.as_bytes())
+        Names::new(&exclude, &include).unwrap().judge(key.as_bytes(), name.as_bytes())
     }
 
     #[test]
@@ -284,9 +326,9 @@ mod tests {
             ".DS_Store",
             ".git",
             ".htaccess",
-            "#x",
-            "x#y",
-            "x#",
+            "#x#",
+            "##",
+            ".#x",
             "x~",
             "x.log",
             "x.tmp",
@@ -296,8 +338,38 @@ mod tests {
         ] {
             assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
         }
-        for name in [".well-known", "a.html", "logs", "x.lock.html", "thumbs.db", "200.png"] {
+        for name in [
+            ".well-known",
+            "a.html",
+            "logs",
+            "x.lock.html",
+            "thumbs.db",
+            "200.png",
+            "c#",
+            "#",
+            "#x",
+            "x#y",
+            "f#.html",
+        ] {
             assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+        }
+    }
+
+    #[test]
+    fn leftovers_that_are_asked_for_are_taken() {
+        for (exclude, include, key, expected) in [
+            (&[][..], &[".htaccess"][..], "/a/.htaccess", Verdict::Take),
+            (&[], &["*.log", "/b/.*"], "/a/x.log", Verdict::Take),
+            (&[], &["*.log", "/b/.*"], "/b/.x", Verdict::Take),
+            (&[], &["*.log", "/b/.*"], "/a/.x", Verdict::Skip),
+            (&["x.log"], &["*.log"], "/a/x.log", Verdict::Skip),
+            // What is code, private or has rules is never published.
+            (&[], &["*"], "/a/x.priv.key", Verdict::Special),
+            (&[], &["*"], "/a/.x.lua", Verdict::Special),
+            (&[], &["*"], "/_headers", Verdict::Special),
+            (&[], &["*", ".*"], "/.site.pinion.draft-1-0.tmp", Verdict::Skip),
+        ] {
+            assert_eq!(judge_with(exclude, include, key), expected, "{include:?} {key}");
         }
     }
 
@@ -356,7 +428,7 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
-        let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()]).unwrap();
+        let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()], &[]).unwrap();
         for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
             assert_eq!(part_and_matters(&names, path), (true, [true, true]), "{path}");
         }
@@ -367,7 +439,7 @@ mod tests {
 
     #[test]
     fn rules_matter_and_are_no_part() {
-        let names = Names::new(&["drafts".to_owned()]).unwrap();
+        let names = Names::new(&["drafts".to_owned()], &[]).unwrap();
         for path in ["_headers", "_redirects.txt", "a/_redirects"] {
             assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
         }
@@ -378,7 +450,7 @@ mod tests {
 
     #[test]
     fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
-        let names = Names::new(&[]).unwrap();
+        let names = Names::new(&[], &[]).unwrap();
         for path in ["main.lua", "a.dyn.html", "public_html/a.dyn.html"] {
             assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
         }
@@ -416,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_named() {
-        let error = Names::new(&["a[".to_owned()]).err().unwrap().to_string();
+        let error = Names::new(&["a[".to_owned()], &[]).err().unwrap().to_string();
         assert!(error.contains("a["), "{error}");
     }
 }

@@ -26,6 +26,13 @@ pub struct Options {
     /// one with a slash with the path below the source. `*` and `?` do not match a slash, `**`
     /// does. A folder that matches is not entered.
     pub exclude: Vec<String>,
+    /// Globs, read like those of `exclude`, of names to publish although the fixed rules leave them
+    /// out: hidden files and leftovers. A folder that matches is entered. What is code, private or
+    /// has rules is never published, and `exclude` comes first.
+    pub include: Vec<String>,
+    /// Globs, read like those of `exclude`, of files whose names change with their content: clients
+    /// keep them for a year and do not ask for them again.
+    pub immutable: Vec<String>,
     /// Builds without the files that have a problem; otherwise they fail the build at its end.
     pub keep_going: bool,
     /// Lets an archive file replace a file that is no archive. Folders, pipes, sockets and devices
@@ -85,6 +92,8 @@ impl Options {
             codings: Level::Best.codings(),
             codings_for: Vec::new(),
             exclude: Vec::new(),
+            include: Vec::new(),
+            immutable: Vec::new(),
             keep_going: false,
             force: false,
             reuse: true,

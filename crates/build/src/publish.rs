@@ -26,7 +26,7 @@ use crate::reuse::{Own, Useless};
 use crate::source::{Source, Stamp};
 use crate::stamps::{self, Notes, Stamps};
 use crate::summary::{Summary, Warning};
-use crate::walk::id_of;
+use crate::walk::{FileId, id_of};
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
 /// whole, until the new one takes its place; it is not part of the new one even if it lies in the
@@ -72,7 +72,9 @@ pub fn build_file_after(
             let carrier = carrier(&beside, file);
             Beside { earlier, carrier, ..beside }
         };
-        let (built, notes) = build_beside(source, options, id_of(out), look, file, progress)?;
+        let own = [Some(out), stamps.as_deref()];
+        let own: Vec<FileId> = own.into_iter().flatten().filter_map(id_of).collect();
+        let (built, notes) = build_beside(source, options, &own, look, file, progress)?;
         // The last archive's room that this one did not need.
         file.set_len(built.summary.archive_bytes).map_err(WriteError::Output)?;
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_no_part_of_a_dynamic_site_does_not_matter() {
-        let names = Names::new(&["drafts".to_owned()]).unwrap();
+        let names = Names::new(&["drafts".to_owned()], &[]).unwrap();
         let matters = |shape, path: &str| {
             let is_folder = || path == "lib" || path.ends_with("i.d");
             names.may_matter_to(shape, Path::new(path), is_folder)

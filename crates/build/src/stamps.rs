@@ -32,7 +32,7 @@ use crate::source::{Source, Stamp};
 use crate::walk::SourceFile;
 
 /// The last byte is the version: it changes with the rows, and with what is found in a file.
-const MAGIC: [u8; 8] = *b"\x89PISTAT\x03";
+const MAGIC: [u8; 8] = *b"\x89PISTAT\x04";
 /// Behind the rows.
 const TRAILER_BYTES: usize = 32 + size_of::<StampRow>() + 8 + 32;
 
@@ -40,6 +40,8 @@ const TRAILER_BYTES: usize = 32 + size_of::<StampRow>() + 8 + 32;
 const UTF8: u8 = 1;
 /// [`RowHeader::flags`]: the content begins as an archive does.
 const ARCHIVE: u8 = 2;
+/// [`RowHeader::flags`]: the name begins a digest of the content.
+const BY_CONTENT: u8 = 4;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -64,6 +66,18 @@ struct StampRow {
     changed_ns: U32,
 }
 
+/// What was found in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundIn {
+    /// Of the content.
+    pub(crate) digest: Digest,
+    pub(crate) media: MediaType,
+    /// Whether it begins as an archive does.
+    pub(crate) archive: bool,
+    /// Whether its name begins a digest of its content.
+    pub(crate) by_content: bool,
+}
+
 /// A file that still is what it was, and whose content an older archive has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
@@ -73,6 +87,8 @@ pub(crate) struct Known {
     pub(crate) media: MediaType,
     /// Whether it begins as an archive does.
     pub(crate) archive: bool,
+    /// Whether its name begins a digest of its content.
+    pub(crate) by_content: bool,
 }
 
 /// The name of the file of fingerprints beside an archive. Hidden, so that no walk takes it.
@@ -152,7 +168,8 @@ impl Stamps {
                 && let Some(spot) = reuse.content(&row.digest)
                 && let Some(media) = row.media(&essences)
             {
-                known.push(Known { file: number, spot, media, archive: row.archive });
+                let (archive, by_content) = (row.archive, row.by_content);
+                known.push(Known { file: number, spot, media, archive, by_content });
             }
         }
         known
@@ -164,6 +181,7 @@ struct Row<'a> {
     essence: &'a [u8],
     utf8: bool,
     archive: bool,
+    by_content: bool,
     stamp: Stamp,
     digest: Digest,
 }
@@ -189,6 +207,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
         essence,
         utf8: header.flags & UTF8 != 0,
         archive: header.flags & ARCHIVE != 0,
+        by_content: header.flags & BY_CONTENT != 0,
         stamp: header.stamp.stamp(),
         digest: Digest(header.digest),
     })
@@ -246,10 +265,9 @@ impl Notes {
         &mut self,
         key: &[u8],
         stamp: &Stamp,
-        digest: &Digest,
-        media: MediaType,
-        archive: bool,
+        found: &FoundIn,
     ) -> io::Result<()> {
+        let FoundIn { digest, media, archive, by_content } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);
         let (Ok(key_bytes), Ok(essence_bytes)) =
             (u16::try_from(key.len()), u8::try_from(media.essence.len()))
@@ -262,7 +280,9 @@ impl Notes {
         let header = RowHeader {
             key_bytes: key_bytes.into(),
             essence_bytes,
-            flags: u8::from(media.utf8) * UTF8 + u8::from(archive) * ARCHIVE,
+            flags: u8::from(media.utf8) * UTF8
+                + u8::from(archive) * ARCHIVE
+                + u8::from(by_content) * BY_CONTENT,
             stamp: StampRow::of(stamp),
             digest: digest.0,
         };

@@ -8,8 +8,10 @@ use pinion_archive::Digest;
 
 use crate::codings::CodingLevel;
 use crate::error::{Problem, Shown};
+use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::report::Report;
 use crate::shape::Walls;
+use crate::walk::relative;
 
 /// What a build did. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]
@@ -64,6 +66,8 @@ pub struct Summary {
     pub walls: Walls,
     /// The code of a dynamic site, which is kept and never sent.
     pub code: Vec<PathBuf>,
+    /// Files whose names change with their content: clients keep them and do not ask again.
+    pub fingerprinted: Fingerprinted,
     /// Files that do not answer a URL they could have, because another one comes first.
     pub shadowed: Vec<Shadowed>,
     /// What the author may want to know.
@@ -76,6 +80,26 @@ pub struct Summary {
     pub report: Option<Report>,
     /// How long all of it took, but for the wait until the archive was safe on the disk.
     pub elapsed: Duration,
+}
+
+/// Files whose names change with their content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprinted {
+    /// How many there are.
+    pub files: u64,
+    /// The first of them.
+    pub examples: Vec<PathBuf>,
+}
+
+impl Fingerprinted {
+    /// Counts what was decided for files with these keys, which begin at `content` below the
+    /// source.
+    pub(crate) fn of(content: &str, decided: &[bool], keys: &[&[u8]]) -> Fingerprinted {
+        let found = keys.iter().zip(decided).filter_map(|(key, is_one)| is_one.then_some(*key));
+        let path = |key: &[u8]| Path::new(content).join(relative(key));
+        let examples = found.clone().take(FINGERPRINT_EXAMPLES).map(path).collect();
+        Fingerprinted { files: found.count() as u64, examples }
+    }
 }
 
 /// What one coding brought.
@@ -145,6 +169,11 @@ pub enum Warning {
     UnusedCodings(PathBuf),
     /// An exclude pattern that has left nothing out: misspelt, most likely.
     UnusedExclude(PathBuf),
+    /// An include pattern that has published nothing: misspelt, most likely.
+    UnusedInclude(PathBuf),
+    /// A pattern of [`Options::immutable`](crate::Options::immutable) that no file has matched:
+    /// misspelt, most likely.
+    UnusedImmutable(PathBuf),
     /// A pattern of [`Earlier::also`](crate::Earlier::also) that no file of an earlier archive has
     /// matched: misspelt, most likely.
     UnusedPrevious(PathBuf),
@@ -242,6 +271,10 @@ impl fmt::Display for Warning {
             Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
             Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
             Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
+            Warning::UnusedInclude(pattern) => {
+                (pattern, "included, but nothing that is left out by its name has that name")
+            }
+            Warning::UnusedImmutable(pattern) => (pattern, "immutable, but no file has that name"),
             Warning::UnusedPrevious(pattern) => (pattern, "kept, but no earlier archive has it"),
             Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
             Warning::ErrorPageTooLarge(path) => (path, "more than 32 KiB, not used for errors"),

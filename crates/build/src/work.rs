@@ -15,6 +15,7 @@ use crate::carry::Carried;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
+use crate::fingerprint::is_named_by_content;
 use crate::keys;
 use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::lists::{ListId, Lists};
@@ -49,6 +50,8 @@ pub(crate) struct Product {
     pub(crate) media: MediaType,
     /// Whether it begins as an archive does.
     pub(crate) archive: bool,
+    /// Whether its name begins a digest of its content.
+    pub(crate) by_content: bool,
     /// Of the content.
     pub(crate) digest: Digest,
     pub(crate) stamp: Stamp,
@@ -108,6 +111,7 @@ struct Content<'a> {
     digest: Digest,
     media: MediaType,
     archive: bool,
+    by_content: bool,
     stamp: Stamp,
     unread: bool,
 }
@@ -184,12 +188,14 @@ impl<'a> Work<'a> {
         }
         let bytes = Bytes::from(source.read()?);
         self.unless_lost(|| {
+            let media = MediaType::of(&file.key, &bytes);
             let content = Content {
                 key: &file.key,
                 rank,
                 digest: Digest::of(&bytes),
-                media: MediaType::of(&file.key, &bytes),
+                media,
                 archive: bytes.starts_with(&MAGIC),
+                by_content: is_named_by_content(&file.key, media.essence, &bytes),
                 bytes,
                 stamp,
                 unread: false,
@@ -201,7 +207,7 @@ impl<'a> Work<'a> {
     /// A file that is what it was, and all that is to be stored of it is in the archive that is
     /// replaced, which is our own work and what it was too: nothing of it is read.
     fn carried(&self, known: &Known, file: &SourceFile) -> Option<Product> {
-        let Known { media, archive, spot, .. } = *known;
+        let Known { media, archive, by_content, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
         let is_page = self.options.report && media.essence == "text/html";
         if !self.carries || is_page {
@@ -229,6 +235,7 @@ impl<'a> Work<'a> {
         Some(Product {
             media,
             archive,
+            by_content,
             digest: body.digest,
             stamp,
             body: Body::Carried(body),
@@ -248,18 +255,21 @@ impl<'a> Work<'a> {
         known: &Known,
         file: &SourceFile,
     ) -> Option<Product> {
-        let Known { media, archive, spot, .. } = *known;
+        let Known { media, archive, by_content, spot, .. } = *known;
         let (digest, stamp) = (self.reuse.digest(spot)?, *self.stamps.get(known.file as usize)?);
         if stamp.bytes <= HELD_MAX_BYTES {
             let bytes = stock.get(spot)?;
             let (key, rank) = (&*file.key, known.file as usize);
-            let content = Content { key, rank, bytes, digest, media, archive, stamp, unread: true };
+            let unread = true;
+            let content =
+                Content { key, rank, bytes, digest, media, archive, by_content, stamp, unread };
             return Some(self.held(encoders, stock, content));
         }
         let body = self.reuse.distant(spot).filter(|body| body.is_sound(&digest))?;
         Some(Product {
             media,
             archive,
+            by_content,
             digest,
             stamp,
             body: Body::Distant(body),
@@ -289,10 +299,11 @@ impl<'a> Work<'a> {
             true => assets(content.key, &content.bytes),
             false => Vec::new(),
         };
-        let Content { bytes, digest, media, archive, stamp, unread, .. } = content;
+        let Content { bytes, digest, media, archive, by_content, stamp, unread, .. } = content;
         Product {
             media,
             archive,
+            by_content,
             digest,
             stamp,
             body: Body::Held(bytes),
@@ -387,6 +398,7 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     Ok(Product {
         media: MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() },
         archive,
+        by_content: false,
         digest: Digest(*hasher.finalize().as_bytes()),
         stamp: source.stamp(),
         body: Body::Streamed(source),
@@ -409,6 +421,7 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
     Ok(Product {
         media: MediaType { essence, utf8 },
         archive,
+        by_content: false,
         digest: source.digest_of_state()?,
         stamp: source.stamp(),
         body: Body::External(source),

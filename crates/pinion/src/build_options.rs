@@ -21,6 +21,8 @@ pub(crate) fn options(
         codings: content.codings.clone().unwrap_or(defaults.codings),
         codings_for: content.codings_for.clone(),
         exclude: content.exclude.clone(),
+        include: content.include.clone(),
+        immutable: content.immutable.clone(),
         rules: content.rules.clone(),
         fields: content.fields.clone(),
         keep_going: content.keep_going,
@@ -48,7 +50,7 @@ pub(crate) fn failure(error: BuildError) -> Failure {
             anyhow!("{error}; give -o another name, or --force").into()
         }
         BuildError::Occupied { .. } => anyhow!("{error}; give -o another name").into(),
-        BuildError::Glob(_) => Failure::usage(format!("--exclude: {error}")),
+        BuildError::Glob { option, what } => Failure::usage(format!("--{option}: {what}")),
         BuildError::Rules(errors) => Failure::Rules(errors),
         BuildError::UnreadRules(problems) => Failure::UnreadRules(problems),
         BuildError::Code(errors) => Failure::Code(errors),

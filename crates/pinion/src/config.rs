@@ -20,7 +20,7 @@ mod nearest;
 pub(crate) mod oracle;
 mod tables;
 
-pub(crate) use examine::{examine, examine_archive, examine_folder};
+pub(crate) use examine::{Said, examine, examine_archive, examine_folder};
 pub(crate) use fault::{Fault, Place};
 pub(crate) use load::load;
 #[cfg(test)]

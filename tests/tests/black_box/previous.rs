@@ -8,8 +8,11 @@ use pinion_tests::server::{Ended, Start, build, run};
 use std::fs;
 
 /// Assets of the first three releases.
-const ASSETS: [&str; 3] =
-    ["/assets/app.3f2a9c1b.js", "/assets/app.4e5d6c7b.js", "/assets/app.5a6b7c8d.js"];
+const ASSETS: [&str; 3] = [
+    "/assets/app.3f2a9c1b57a0d79d.js",
+    "/assets/app.4e5d6c7b57a0d79d.js",
+    "/assets/app.5a6b7c8d57a0d79d.js",
+];
 
 /// The sites of three releases; each has its own asset, and a page of its own name.
 fn releases() -> Folder {
@@ -98,7 +101,7 @@ fn a_page_of_before_finds_what_it_loads() {
     is_sound(&run(&["inspect", &two]));
     let list = run(&["ls", &two]);
     assert!(
-        list.stdout.contains("/assets/app.3f2a9c1b.js  of an earlier release"),
+        list.stdout.contains("/assets/app.3f2a9c1b57a0d79d.js  of an earlier release"),
         "{}",
         list.stdout
     );
@@ -228,8 +231,8 @@ fn the_site_and_its_rules_come_first() {
     assert!(asked("/* /index.html 200\n").text().starts_with("release(1);"));
     assert!(asked("/assets/* /gone 301\n").text().starts_with("release(1);"));
     assert_eq!(asked("/assets/* /gone 301!\n").status, 301);
-    assert_eq!(asked("/assets/app.3f2a9c1b.js /gone 302\n").status, 302);
-    assert_eq!(asked("/assets/app.3f2a9c1b.js /gone 302!\n").status, 302);
+    assert_eq!(asked("/assets/app.3f2a9c1b57a0d79d.js /gone 302\n").status, 302);
+    assert_eq!(asked("/assets/app.3f2a9c1b57a0d79d.js /gone 302!\n").status, 302);
     assert!(asked("/assets/* host=x /gone 301!\n").text().starts_with("release(1);"));
 
     // A file of the same path, whatever is in it.

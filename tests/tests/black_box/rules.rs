@@ -432,7 +432,7 @@ fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
         ("_redirects", "/gone /410.html 410\n/gone/* /pages/:splat 404\n/same /410.html 200\n"),
         ("_headers", "/*\n X-A: b\n Expires: Thu, 01 Jan 2099 00:00:00 GMT\n"),
     ];
-    let site = site(&["index.html", "410.html", "pages/a.3f2a9c1b.css"], &rules);
+    let site = site(&["index.html", "410.html", "pages/a.3f2a9c1b57a0d79d.css"], &rules);
     every_way(&site, |server| {
         let got = |target: &str| {
             let got = curl(server, &[], target);
@@ -444,7 +444,7 @@ fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
         let b = || Some("b".to_owned());
         let html = || Some("text/html; charset=utf-8".to_owned());
         assert_eq!(got("/gone"), (410, never.clone(), b(), html()));
-        let (status, kept, _, _) = got("/gone/a.3f2a9c1b.css");
+        let (status, kept, _, _) = got("/gone/a.3f2a9c1b57a0d79d.css");
         assert_eq!((status, kept), (404, never));
         // The page itself, and under another path.
         let (status, kept, ..) = got("/410.html");

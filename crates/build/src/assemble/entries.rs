@@ -14,19 +14,28 @@ use super::{Assembly, Earlier, Resource};
 use crate::contents::Form;
 use crate::error::BuildError;
 use crate::fields::{Block, Purpose};
-use crate::fingerprint::is_fingerprinted;
+use crate::fingerprint::{self, NamedFile};
 use crate::keys::{self, Fallback, Plan};
 use crate::media::MediaType;
 use crate::names::Names;
 use crate::rules::redirects::Redirect;
 use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_rule};
-use crate::summary::{Shadowed, Summary, Warning};
+use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
 use crate::walk::relative;
 
 /// The redirects and what they are held against.
 pub(super) struct Paths<'s> {
     compiled: Compiled<'s>,
     site: Site<'s>,
+}
+
+/// A file whose paths are being written.
+struct Answered<'f> {
+    resource: &'f Resource,
+    key: &'f [u8],
+    purpose: Purpose,
+    /// What its last path was answered with: most paths have the same fields.
+    forms: Option<(ChangesId, Vec<NewRepresentation>)>,
 }
 
 impl Paths<'_> {
@@ -65,15 +74,20 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let assets = self.assets_of(earlier, names, &keys, &plan, paths.as_ref())?;
         let rules_files = self.store_rules_files()?;
         self.writer.end_bodies()?;
+        let fingerprinted = self.fingerprinted(&resources, &keys);
         let mut aliases = plan.aliases.iter().peekable();
         for (number, (resource, key)) in resources.iter().zip(&keys).enumerate() {
             if plan.is_hidden(number) {
                 continue;
             }
-            let mut forms = None;
-            self.answer(resource, key, key, paths.as_ref(), &mut forms)?;
+            let purpose = match fingerprinted.get(number) {
+                Some(true) => Purpose::Fingerprinted,
+                _ => Purpose::Page,
+            };
+            let mut answered = Answered { resource, key, purpose, forms: None };
+            self.answer(&mut answered, key, paths.as_ref())?;
             while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
-                self.answer(resource, key, alias, paths.as_ref(), &mut forms)?;
+                self.answer(&mut answered, alias, paths.as_ref())?;
             }
         }
         for fallback in &plan.fallbacks {
@@ -104,31 +118,43 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.close()
     }
 
-    /// Writes the entry of a path that the file `key` answers. `forms` are those of its last path:
-    /// most have the same fields.
+    /// Decides whose names change with their content, and counts them.
+    fn fingerprinted(&mut self, resources: &[Resource], keys: &[&'a [u8]]) -> Vec<bool> {
+        let file = |(resource, key): (&Resource, &&'a [u8])| NamedFile {
+            key,
+            essence: self.media(resource).essence,
+        };
+        let files = resources.iter().zip(keys).map(file);
+        let mut decided = fingerprint::decide(files, &self.immutable);
+        for (decided, resource) in decided.iter_mut().zip(resources) {
+            *decided |= resource.by_content;
+        }
+        self.summary.fingerprinted = Fingerprinted::of(self.content, &decided, keys);
+        let unused = self.immutable.unused();
+        let unused = unused.map(|pattern| Warning::UnusedImmutable(pattern.into()));
+        self.summary.warnings.extend(unused);
+        decided
+    }
+
+    /// Writes the entry of a path that a file answers.
     fn answer(
         &mut self,
-        resource: &Resource,
-        key: &[u8],
+        answered: &mut Answered<'_>,
         path: &[u8],
         paths: Option<&Paths<'_>>,
-        forms: &mut Option<(ChangesId, Vec<NewRepresentation>)>,
     ) -> Result<(), WriteError> {
+        let Answered { resource, key, purpose, forms } = answered;
         let verdict = paths.map_or(Verdict::Keep, |paths| paths.verdict(path));
         if let Verdict::Replace(number) = verdict {
             let rules = self.rules;
             return rules.redirects.get(number).map_or(Ok(()), |rule| self.redirect(rule, path));
         }
-        let purpose = match is_fingerprinted(key, self.media(resource).essence) {
-            true => Purpose::Fingerprinted,
-            false => Purpose::Page,
-        };
         let changes = self.fields.changes.of_path(path);
         if !matches!(forms, Some((known, _)) if *known == changes) {
-            *forms = Some((changes, self.representations(resource, purpose, changes)?));
+            *forms = Some((changes, self.representations(resource, *purpose, changes)?));
         }
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
-        let target = if path == key { Vec::new() } else { keys::escaped(key) };
+        let target = if path == *key { Vec::new() } else { keys::escaped(key) };
         let entry = entry(path, &target, resource.modified(), forms);
         let rules_first = verdict == Verdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })

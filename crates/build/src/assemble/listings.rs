@@ -112,7 +112,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
         // A file that is gone makes no listing newer. Without a tag that would tell, no date can.
         let modified = modified.filter(|_| self.options.etags).unwrap_or(NEVER);
         let media = self.number_of(media)?;
-        Ok(Resource { file: NO_FILE, content, media, list, modified })
+        Ok(Resource { file: NO_FILE, content, media, list, modified, by_content: false })
     }
 
     /// Writes the entries of all folders that are listed.

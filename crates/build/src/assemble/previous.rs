@@ -4,7 +4,7 @@
 //! What is taken over answers as it did, with its fields and codings, copied as stored. It is no
 //! file of the site: every path of the site, and every rule that is an entry, comes before it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::io::{Seek, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,7 +19,7 @@ use pinion_http::date::UnixSeconds;
 use super::Assembly;
 use super::entries::Paths;
 use crate::error::BuildError;
-use crate::fingerprint::is_fingerprinted;
+use crate::fingerprint::{self, NamedFile};
 use crate::keys::Plan;
 use crate::names::{Globs, Names};
 use crate::rules::{Site, Verdict};
@@ -87,12 +87,19 @@ impl<W: Write + Seek> Assembly<'_, W> {
         // Read once for each archive: the section is hashed as a whole.
         let mut digests = Vec::with_capacity(earlier.archives.len());
         for (rank, (path, archive)) in earlier.archives.iter().enumerate() {
-            digests.push(archive.digests().map_err(|damage| previous(path, damage))?);
-            let found = find(archive, rank, earlier, &mut assets, |path| {
+            let damaged = |damage| previous(path, damage);
+            let of_bodies = archive.digests().map_err(damaged)?;
+            let names_of = assets_in(archive, &of_bodies, &self.immutable, earlier.also);
+            let names_of = names_of.map_err(damaged)?;
+            let known = archive.previous().map_err(damaged)?;
+            for path in &names_of {
                 let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
-                !is_taken(path) && names.may_be_part(file)
-            });
-            found.map_err(|damage| previous(path, damage))?;
+                let age = age_of(&known, path);
+                if age <= earlier.keep && !is_taken(path) && names.may_be_part(file) {
+                    take(&mut assets, path, Asset { age, archive: rank });
+                }
+            }
+            digests.push((of_bodies, names_of));
         }
         // All that match have been met: what the site has itself is matched too.
         let unused = earlier.also.into_iter().flat_map(Globs::unused);
@@ -106,15 +113,13 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 continue;
             }
             let rules_first = verdict == Verdict::RulesFirst;
-            let Some(digests) = digests.get(archive) else { continue };
+            let Some((digests, names)) = digests.get(archive) else { continue };
             let Some((place, archive)) = earlier.archives.get(archive) else { continue };
-            let found =
-                self.forms_of(archive, digests, &path, earlier.also).map_err(
-                    |error| match error {
-                        CopyError::Damage(damage) => previous(place, damage),
-                        CopyError::Build(error) => error,
-                    },
-                )?;
+            let found = self.forms_of(archive, digests, &path, names);
+            let found = found.map_err(|error| match error {
+                CopyError::Damage(damage) => previous(place, damage),
+                CopyError::Build(error) => error,
+            })?;
             stored.extend(found.map(|forms| Stored { path, age, rules_first, forms }));
         }
         Ok(stored)
@@ -140,12 +145,12 @@ impl<W: Write + Seek> Assembly<'_, W> {
         archive: &Archive<'_>,
         digests: &Digests<'_>,
         path: &[u8],
-        also: Option<&Globs>,
+        assets: &BTreeSet<Box<[u8]>>,
     ) -> Result<Option<Forms>, CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
         // A damaged archive can have two records of one path; which answers, its index decides.
-        if !is_asset(archive, &entry, also)? {
+        if !is_file(&entry) || !assets.contains(entry.path()) {
             return Ok(None);
         }
         let mut forms = Vec::new();
@@ -198,33 +203,14 @@ fn previous(path: &Path, damage: Damage) -> BuildError {
     BuildError::Previous { path: path.to_owned(), damage }
 }
 
-/// Finds the assets of an archive that are `wanted`; of one that several have, the youngest is
-/// taken, and of those the first.
-fn find(
-    archive: &Archive<'_>,
-    rank: usize,
-    earlier: &Earlier<'_>,
-    assets: &mut BTreeMap<Box<[u8]>, Asset>,
-    wanted: impl Fn(&[u8]) -> bool,
-) -> Result<(), Damage> {
-    let known = archive.previous()?;
-    let mut entries = archive.entries();
-    while let Some(entry) = entries.next_entry()? {
-        if !is_asset(archive, &entry, earlier.also)? || !wanted(entry.path()) {
-            continue;
-        }
-        let age = age_of(&known, entry.path());
-        if age > earlier.keep {
-            continue;
-        }
-        let asset = Asset { age, archive: rank };
-        match assets.get_mut(entry.path()) {
-            Some(known) if known.age <= age => {}
-            Some(known) => *known = asset,
-            None => drop(assets.insert(entry.path().into(), asset)),
-        }
+/// Notes an asset; of one that several archives have, the youngest is taken, and of those the
+/// first.
+fn take(assets: &mut BTreeMap<Box<[u8]>, Asset>, path: &[u8], asset: Asset) {
+    match assets.get_mut(path) {
+        Some(known) if known.age <= asset.age => {}
+        Some(known) => *known = asset,
+        None => drop(assets.insert(path.into(), asset)),
     }
-    Ok(())
 }
 
 /// How many builds will have carried an asset on with the next one.
@@ -232,26 +218,74 @@ fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
     known.age(path).unwrap_or(0).saturating_add(1)
 }
 
-/// Whether an entry is a file whose name changes with its content, or one that `also` matches.
-fn is_asset(
+/// The paths of the assets of an archive: files whose names change with their content, decided as
+/// for a folder with all the files of the archive, and those that `also` matches.
+fn assets_in(
     archive: &Archive<'_>,
-    entry: &Entry<'_>,
+    digests: &Digests<'_>,
+    immutable: &Globs,
     also: Option<&Globs>,
+) -> Result<BTreeSet<Box<[u8]>>, Damage> {
+    let mut files: Vec<EarlierFile<'_>> = Vec::new();
+    let mut entries = archive.entries();
+    while let Some(entry) = entries.next_entry()? {
+        let Some(form) = entry.representation(0).filter(|_| is_file(&entry)) else { continue };
+        let media_type = archive.shared(form.shared())?.media_type();
+        let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default();
+        let essence = str::from_utf8(essence).unwrap_or_default().trim();
+        let is_also = also.is_some_and(|globs| globs.is_match(entry.path()));
+        let (_, name) = fingerprint::split_name(entry.path());
+        let is_asset = fingerprint::is_asset(name, essence);
+        if is_also || is_asset || immutable.is_match(entry.path()) {
+            files.push(EarlierFile { path: entry.path().into(), essence, is_also });
+        }
+    }
+    let named = files.iter().map(|EarlierFile { path, essence, .. }| NamedFile { key: path, essence });
+    let decided = fingerprint::decide(named, immutable);
+    let mut found = BTreeSet::new();
+    for (EarlierFile { path, essence, is_also }, decided) in files.into_iter().zip(decided) {
+        if is_also || decided || is_proven(archive, digests, &path, essence)? {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+/// A file of an earlier archive that may be an asset.
+struct EarlierFile<'a> {
+    path: Box<[u8]>,
+    /// Its media type without parameters.
+    essence: &'a str,
+    /// Whether it is one by its pattern.
+    is_also: bool,
+}
+
+/// Whether the content of an asset proves its name.
+fn is_proven(
+    archive: &Archive<'_>,
+    digests: &Digests<'_>,
+    path: &[u8],
+    essence: &str,
 ) -> Result<bool, Damage> {
-    let is_file = entry.kind() == EntryKind::Resource
+    if !fingerprint::may_be_named_by_content(path, essence) {
+        return Ok(false);
+    }
+    let mut scratch = Scratch::new();
+    let entry = archive.find(path, &mut scratch)?;
+    let Some(form) = entry.and_then(|entry| entry.representation(0)) else { return Ok(false) };
+    let body = digests.sound_body(archive, &form)?;
+    Ok(body.is_some_and(|(_, body)| fingerprint::is_named_by_content(path, essence, body)))
+}
+
+/// Whether an entry is a file under its own path.
+fn is_file(entry: &Entry<'_>) -> bool {
+    entry.kind() == EntryKind::Resource
         && entry.status() == 200
         && entry.path().first() == Some(&b'/')
         && entry.path().last() != Some(&b'/')
         && entry.target().is_none()
-        && !entry.has_variant();
-    let Some(form) = entry.representation(0).filter(|_| is_file) else { return Ok(false) };
-    if also.is_some_and(|globs| globs.is_match(entry.path())) {
-        return Ok(true);
-    }
-    let media_type = archive.shared(form.shared())?.media_type();
-    let essence = media_type.split(|&byte| byte == b';').next().unwrap_or_default();
-    let essence = str::from_utf8(essence).unwrap_or_default().trim();
-    Ok(is_fingerprinted(entry.path(), essence))
+        && !entry.has_variant()
+        && entry.representation(0).is_some()
 }
 
 /// The lines of a block as names and values.

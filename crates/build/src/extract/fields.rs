@@ -4,7 +4,7 @@
 //! becomes lines, and whatever differs still when these are read again is named. Archives that a
 //! build has made keep their `_headers`; their other fields come of its flags.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::fmt;
 use std::path::Path;
 
@@ -15,9 +15,10 @@ use pinion_http::coding::Coding;
 use crate::extract::layout::is_page;
 use crate::extract::redirects::from_text;
 use crate::fields::{NEVER_CACHED, Purpose, usual, usual_without_content};
-use crate::fingerprint::is_fingerprinted;
+use crate::fingerprint::{self, NamedFile, is_named_by_content};
 use crate::limits::{EXTRACTED_PATTERNS_MAX, RULES_FILE_MAX_BYTES};
 use crate::media::{MediaType, is_packed};
+use crate::names::Globs;
 use crate::rules::headers::parse;
 use crate::rules::{Changes, ChangesId, FieldList};
 
@@ -72,6 +73,22 @@ pub(super) struct Answers {
     others: Vec<Difference>,
     /// Whether a path redirects whose other slash form does not.
     one_form: bool,
+    /// Files under paths of their own, and their further names.
+    files: Vec<NamedAnswer>,
+}
+
+/// An answer with the content of a file.
+struct NamedAnswer {
+    /// Its number among all answers.
+    number: usize,
+    /// The path of the file.
+    key: Box<[u8]>,
+    /// What a build takes the file for.
+    essence: &'static str,
+    /// Whether the name of the file begins a digest of its content.
+    by_content: bool,
+    /// Whether the answer is under the path of the file.
+    is_own: bool,
 }
 
 struct Answer {
@@ -130,7 +147,6 @@ impl Answers {
         let Some(body) = archive.body(&form)? else { return Ok(()) };
         let media = MediaType::of(key, body);
         let purpose = match entry.status() {
-            200 if is_page(entry) && is_fingerprinted(key, media.essence) => Purpose::Fingerprinted,
             200 => Purpose::Page,
             _ if is_page(entry) => {
                 self.differs(entry.path(), false, DifferenceReason::Status);
@@ -141,9 +157,29 @@ impl Answers {
         };
         let fields =
             Sort { shared: form.shared(), purpose: Some(purpose), varies: entry.has_choice() };
+        if purpose == Purpose::Page && is_page(entry) {
+            let (essence, number) = (media.essence, self.all.len());
+            let by_content = is_named_by_content(key, essence, body);
+            let (key, is_own) = (key.into(), file.is_some());
+            self.files.push(NamedAnswer { number, key, essence, by_content, is_own });
+        }
         let folder = entry.path().strip_prefix(FALLBACK_PREFIX);
         self.add(folder.unwrap_or(entry.path()), folder.is_some(), fields, Some(media));
         Ok(())
+    }
+
+    /// Finds the files whose names change with their content, as a build would.
+    fn decide_fingerprints(&mut self) {
+        let own = || self.files.iter().filter(|file| file.is_own);
+        let named = own().map(|file| NamedFile { key: &file.key, essence: file.essence });
+        let decided = fingerprint::decide(named, &Globs::none());
+        let decided = own().zip(decided).filter(|(file, decided)| *decided || file.by_content);
+        let decided: HashSet<&[u8]> = decided.map(|(file, _)| &*file.key).collect();
+        for file in self.files.iter().filter(|file| decided.contains(&*file.key)) {
+            if let Some(answer) = self.all.get_mut(file.number) {
+                answer.fields.purpose = Some(Purpose::Fingerprinted);
+            }
+        }
     }
 
     fn add(&mut self, path: &[u8], below: bool, fields: Sort, media: Option<MediaType>) {
@@ -157,6 +193,7 @@ impl Answers {
 
     /// The file, and what a build still answers otherwise with it.
     pub(super) fn headers(mut self, archive: &Archive<'_>) -> Result<Headers, Damage> {
+        self.decide_fingerprints();
         let blocks = self.blocks(archive)?;
         let mut lines = Lines::new();
         let everywhere = everywhere(&blocks);

@@ -9,6 +9,7 @@ use pinion_archive::layout::{
 use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Previous, Scratch};
 use pinion_http::target;
 
+use crate::assemble::INCLUDE_FACT;
 use crate::dynamic;
 use crate::extract::code::Places;
 use crate::keys;
@@ -120,6 +121,14 @@ pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|(key, _)| key == "imported-from"))
 }
 
+/// The patterns by which the build of the archive has published what a build leaves out.
+pub(super) fn included<'a>(
+    archive: &Archive<'a>,
+) -> Result<impl Iterator<Item = &'a str> + use<'a>, Damage> {
+    let is_pattern = |(key, pattern): (&str, &'a str)| (key == INCLUDE_FACT).then_some(pattern);
+    Ok(archive.meta()?.filter_map(is_pattern))
+}
+
 /// What a key says about the rules in its file.
 fn kind_of_rules(key: &[u8]) -> Option<RulesFile> {
     key.rsplit(|&byte| byte == b'/').next().and_then(rules_file)
@@ -134,9 +143,10 @@ fn is_of_flags(entry: &Entry<'_>) -> bool {
 
 impl<'a> Layout<'a> {
     pub(super) fn new(archive: Archive<'a>, is_dynamic: bool) -> Result<Layout<'a>, Damage> {
+        let include: Vec<String> = included(&archive)?.map(str::to_owned).collect();
         Ok(Layout {
             reader: Reader { archive, digests: archive.digests()? },
-            names: Names::none_excluded(),
+            names: Names::including(&include),
             is_dynamic,
             previous: archive.previous()?,
             scratch: Scratch::new(),

@@ -1,6 +1,8 @@
 //! What the paths of a site answer: aliases, types, fields, times.
 
-use pinion_build::{Options, Shadowed, Warning};
+use std::path::PathBuf;
+
+use pinion_build::{Fingerprinted, Options, Shadowed, Warning, examine};
 
 use crate::folder::Folder;
 use crate::reader::{NOW, built, built_with, options, value};
@@ -167,14 +169,14 @@ fn fields_the_server_takes_for_its_own_answers() {
 
 #[test]
 fn fingerprinted_names_are_kept_for_ever() {
-    let folder = Folder::with(&[("app.3f2a9c1b.js", "x"), ("app.js", "y")]);
+    let folder = Folder::with(&[("app.3f2a9c1b57a0d79d.js", "x"), ("app.js", "y")]);
     for (cache_control, expected) in
         [(None, "max-age=0, must-revalidate"), (Some("max-age=60"), "max-age=60")]
     {
         let cache_control = cache_control.map(str::to_owned);
         let site = built_with(&folder, &Options { cache_control, ..options() }).unwrap();
         let field = |key: &str| site.page(key).field("Cache-Control").unwrap().to_owned();
-        assert_eq!(field("/app.3f2a9c1b.js"), "public, max-age=31536000, immutable");
+        assert_eq!(field("/app.3f2a9c1b57a0d79d.js"), "public, max-age=31536000, immutable");
         assert_eq!(field("/app.js"), expected);
     }
 }
@@ -250,4 +252,44 @@ fn a_fallback_that_no_request_comes_to_is_told() {
         });
         assert_eq!(pages.collect::<Vec<_>>().join(" "), told, "{redirects}");
     }
+}
+
+/// A build decides about a folder as a whole, whatever of it is reused; and a check decides alike.
+#[test]
+fn a_fingerprint_is_decided_from_the_folder() {
+    let names = ["index-BxK3q2_a.js", "index-C-x2dF-Q.css", "vendor-DiwrgTda.js"];
+    let folder = Folder::with(&names.map(|name| (name, name)));
+    folder.file("x-iPhone15.png", "p");
+    let site = built(&folder);
+    for name in names {
+        let page = site.page(&format!("/{name}"));
+        assert_eq!(page.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    }
+    let revalidated = Some("max-age=0, must-revalidate");
+    assert_eq!(site.page("/x-iPhone15.png").field("Cache-Control"), revalidated);
+    let examples = names.map(PathBuf::from).to_vec();
+    let expected = Fingerprinted { files: 3, examples };
+    assert_eq!(site.summary.fingerprinted, expected);
+    assert_eq!(examine(folder.path(), &options()).unwrap().fingerprinted, expected);
+}
+
+#[test]
+fn files_that_are_said_to_be_immutable() {
+    let folder = Folder::with(&[("fonts/a.woff2", "a"), ("b.html", "b"), ("c.css", "c")]);
+    let immutable = ["fonts/**", "*.html", "none"].map(str::to_owned).to_vec();
+    let site = built_with(&folder, &Options { immutable, ..options() }).unwrap();
+    let year = Some("public, max-age=31536000, immutable");
+    for (key, expected) in [("/fonts/a.woff2", true), ("/b.html", true), ("/c.css", false)] {
+        assert_eq!(site.page(key).field("Cache-Control") == year, expected, "{key}");
+    }
+    assert_eq!(site.summary.fingerprinted.files, 2);
+    assert_eq!(site.summary.warnings, [Warning::UnusedImmutable("none".into())]);
+}
+
+/// The SHA-256 of `abc` begins with these digits.
+#[test]
+fn a_name_that_its_content_proves() {
+    let folder = Folder::with(&[("app.ba7816bf.js", "abc"), ("d/app.ba7816bf.js", "abd")]);
+    let site = built(&folder);
+    assert_eq!(site.summary.fingerprinted.examples, [PathBuf::from("app.ba7816bf.js")]);
 }

@@ -38,8 +38,8 @@ fn extracted(site: &Site, out: &Folder) -> Extracted {
 }
 
 /// A build with the flags that extract has named.
-fn built(out: &Folder, flags: &[&str]) -> Result<Site, BuildError> {
-    let is = |flag| !flags.contains(&flag);
+fn built(out: &Folder, flags: &[String]) -> Result<Site, BuildError> {
+    let is = |flag: &str| !flags.iter().any(|given| given == flag);
     let options = Options {
         index: is("--no-index"),
         clean_urls: is("--no-clean-urls"),

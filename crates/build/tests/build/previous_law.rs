@@ -233,7 +233,7 @@ fn earlier() -> Vec<u8> {
     };
     for entry in [
         file(b"/assets/app.3f2a9c1b.js", &scripts),
-        file(b"/assets/one.4e5d6c7b.css", &sheets),
+        file(b"/assets/one.44e5d67b.css", &sheets),
         NewEntry { modified: None, ..file(b"/assets/empty.0a1b2c3d.png", &pictures) },
         file(b"/assets/two.5a6b7c8d.css", &sheets),
         file(b"/assets/forced.1a2b3c4d.js", &scripts),

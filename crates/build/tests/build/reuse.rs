@@ -265,6 +265,49 @@ proptest! {
     }
 }
 
+/// Names that are fingerprints beside enough of their like, or because of their content (`abc`).
+const NAMES: [&str; 10] = [
+    "assets/a.57a0d79d.css",
+    "assets/b.83f73b43.css",
+    "assets/index-BxK3q2_a.js",
+    "assets/index-C-x2dF-Q.css",
+    "assets/plain.css",
+    "assets/vendor-DiwrgTda.js",
+    "assets/x-iPhone15.png",
+    "lone.ba7816bf.js",
+    "lone.ungWv48Bz-.js",
+    "page.html",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whether a name is a fingerprint depends on the files beside it: as they come and go, the
+    /// archive is the one of a build from nothing, although no file is read again.
+    #[test]
+    fn fingerprints_are_decided_as_by_a_build_from_nothing(
+        rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), NAMES.len()), 2..5),
+        immutable in any::<bool>(),
+    ) {
+        let (source, out) = (Folder::new(), Folder::new());
+        let immutable = immutable.then(|| "plain.*".to_owned()).into_iter().collect();
+        let options = Options { codings: Vec::new(), immutable, ..later() };
+        let path = out.join("site.pinion");
+        for round in rounds {
+            for (name, is_there) in NAMES.iter().zip(round) {
+                let file = source.join(name);
+                match is_there {
+                    true if file.exists() => {}
+                    true => source.file(name, "abc"),
+                    false => drop(fs::remove_file(file)),
+                }
+            }
+            let made = make(&source, &path, &options);
+            prop_assert!(made.bytes == anew(&source, &options));
+        }
+    }
+}
+
 /// Around the sizes at which places are aligned.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 1usize..200, 1 => 3000usize..5000, 3 => 63_000usize..80_000]

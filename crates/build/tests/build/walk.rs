@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use pinion_build::{BuildError, Options, Warning};
+use pinion_build::{BuildError, ExtractOptions, Options, Warning};
 use proptest::prelude::*;
 
 use crate::folder::Folder;
@@ -136,6 +136,66 @@ fn an_empty_folder_is_a_site_without_pages() {
     assert_eq!(site.summary.folders, 3);
 }
 
+/// What Hugo makes of a tag, and what Emacs leaves behind.
+#[test]
+fn names_with_a_number_sign_are_published() {
+    let folder = Folder::with(&[
+        ("#left#", "an autosave"),
+        ("a#b.txt", "in the middle"),
+        ("tags/c#/index.html", "a tag"),
+        ("tags/c#/x~", "a backup"),
+    ]);
+    let site = built(&folder);
+    assert_eq!(
+        site.keys(),
+        ["/a#b", "/a#b.txt", "/tags/c#/", "/tags/c#/index", "/tags/c#/index.html"]
+    );
+    assert_eq!(site.page("/tags/c#/").target.as_deref(), Some("/tags/c%23/index.html"));
+    let skipped: Vec<_> = site.summary.skipped.iter().map(|path| path.display()).collect();
+    assert_eq!(format!("{skipped:?}"), "[#left#, tags/c#/x~]");
+}
+
+#[test]
+fn names_that_are_left_out_can_be_asked_for() {
+    let folder = Folder::with(&[
+        (".git/config", "x"),
+        (".htaccess", "x"),
+        (".nojekyll", ""),
+        ("a.log", "x"),
+        ("b/c.tmp", "x"),
+        ("b/d.priv.tmp", "secret"),
+        ("main.lua~", "x"),
+    ]);
+    let include = [".git", "/.htaccess", "*.log", "b/*", "*.gone"].map(str::to_owned).to_vec();
+    let options = Options { include, ..options() };
+    let site = built_with(&folder, &options).unwrap();
+    assert_eq!(site.keys(), ["/.git/config", "/.htaccess", "/a.log", "/b/c.tmp"]);
+    assert_eq!(site.summary.warnings, [Warning::UnusedInclude("*.gone".into())]);
+    let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| path.display().to_string()).collect()
+    };
+    assert_eq!(paths(&site.summary.skipped), [".nojekyll", "main.lua~"]);
+    assert_eq!(paths(&site.summary.special), ["b/d.priv.tmp"]);
+    // An archive of it becomes the same folder again, and says what it takes to build it.
+    let out = Folder::new();
+    let layout = pinion_archive::Layout::open(&site.bytes).unwrap();
+    let archive = layout.view(&site.bytes);
+    let done = pinion_build::extract(&archive, out.path(), ExtractOptions::default(), &()).unwrap();
+    assert_eq!((done.files, done.flags[0].as_str()), (4, "--include=.git"));
+    assert!(built_with(&out, &options).unwrap().bytes == site.bytes);
+}
+
+/// The file of fingerprints beside the archive is new with each build.
+#[test]
+fn a_build_does_not_publish_what_it_writes_itself() {
+    let folder = Folder::with(&[("a.css", "a")]);
+    let options = Options { include: vec![".*".to_owned(), "*".to_owned()], ..options() };
+    let out = folder.join("site.pinion");
+    let build = || pinion_build::build_file(folder.path(), &options, &out, &()).unwrap();
+    let first = build();
+    assert_eq!((first.files, build().digest), (1, first.digest));
+}
+
 #[test]
 fn what_is_left_out_is_in_the_summary() {
     let folder = Folder::with(&[
@@ -183,7 +243,7 @@ fn a_pattern_that_leaves_nothing_out_is_told() {
 fn a_bad_pattern_fails_before_anything_is_read() {
     let folder = Folder::new();
     let options = Options { exclude: vec!["a{".to_owned()], ..options() };
-    assert!(matches!(built_with(&folder, &options), Err(BuildError::Glob(_))));
+    assert!(matches!(built_with(&folder, &options), Err(BuildError::Glob { .. })));
 }
 
 /// A tree as it is put on the disk.

@@ -10,34 +10,34 @@ use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::certificate_files::{client_authorities, redirect_host};
 use crate::failure::{Failure, without_number};
+use crate::notes;
 use crate::script_file;
 use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
 use crate::source::Source;
-use pinion_build::{BuildError, CodeError, Examined, Names, Options, Problem, RuleError, Warning};
+use pinion_build::{BuildError, CodeError, Globs, Options, Problem, RuleError};
 use pinion_lua::allowance::Allowance;
 use pinion_lua::site::Site;
+use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
-    let (mut found, mut below, mut warnings) = (Vec::new(), Vec::<Fault>::new(), Vec::new());
+    let (mut found, mut below, mut said) = (Vec::new(), Vec::new(), Said::default());
+    let mut known = HashSet::new();
     let mut add = |place: Place, message: String| found.push(Fault::at(path, place, message));
     for site in &loaded.sites {
         match examine_site(site, &mut add) {
-            Ok(of_site) => warnings.extend(of_site),
+            Ok(of_site) => said.add(of_site),
             // Sites may share files of rules; what is wrong with one is told once.
             Err(of_site) => {
-                for fault in of_site {
-                    if !below.contains(&fault) {
-                        below.push(fault);
-                    }
-                }
+                below.extend(of_site.into_iter().filter(|fault| known.insert(fault.clone())));
             }
         }
     }
     for section in &loaded.certificates {
-        warnings.extend(examine_certificate(section, &mut add));
+        said.warnings.extend(examine_certificate(section, &mut add));
     }
     for listener in &loaded.listeners {
         if let Some(file) = listener.low.values("client-ca").next()
@@ -73,7 +73,23 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     loaded.faults.extend(found);
     loaded.faults.sort_by_key(|fault| fault.place);
     loaded.faults.extend(below);
-    loaded.warnings = warnings;
+    (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
+}
+
+/// What is said about a folder in which nothing is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// What in its rules does nothing.
+    pub(crate) warnings: Vec<String>,
+    /// What of it is left out, and what clients keep.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Said {
+    fn add(&mut self, other: Self) {
+        self.warnings.extend(other.warnings);
+        self.notes.extend(other.notes);
+    }
 }
 
 /// What is wrong with an archive, or with the code in it.
@@ -82,22 +98,24 @@ pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<(), F
     script_file::of_archive(&file.view(), path, allowance, &Site::default()).map(drop)
 }
 
-/// What is wrong with the files of a folder; without any, what in its rules does nothing.
+/// What is wrong with the files of a folder; without any, what is to be said about it.
 pub(crate) fn examine_folder(
     folder: &Path,
     options: &Options,
     allowance: Allowance,
-) -> Result<Vec<String>, Vec<Fault>> {
+) -> Result<Said, Vec<Fault>> {
     let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
-        Ok(Examined { warnings, code }) => {
-            let code = code.iter().map(|(path, content)| (&**path, &**content));
+        Ok(examined) => {
+            let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
             let program = script_file::of_code(folder, code, allowance, &Site::default());
             if let Err(failure) = program {
                 return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
             }
-            let shown = |warning: &Warning| format!("{}: {warning}", folder.display());
-            Ok(warnings.iter().map(shown).collect())
+            let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
+            let warnings = examined.warnings.iter().map(|warning| shown(warning)).collect();
+            let notes = notes::of_examined(&examined);
+            Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
         Err(BuildError::Code(errors)) => Err(errors
             .iter()
@@ -127,11 +145,12 @@ pub(crate) fn examine_folder(
     }
 }
 
-/// Adds what is wrong with the keys of a site; gives what is wrong with its files or does nothing.
+/// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
+/// said about them.
 fn examine_site(
     site: &LoadedSite,
     add: &mut impl FnMut(Place, String),
-) -> Result<Vec<String>, Vec<Fault>> {
+) -> Result<Said, Vec<Fault>> {
     let LoadedSite { planned, section } = site;
     let at_path = section.place_of("path");
     let reason = |failure: Failure| failure.reason().unwrap_or_default();
@@ -148,13 +167,13 @@ fn examine_site(
             if let Err(failure) = examine_archive(&archive, allowance) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
-            return Ok(Vec::new());
+            return Ok(Said::default());
         }
         Source::Script(script) => {
             if let Err(failure) = script_file::proven(script, allowance, &Site::default()) {
                 add(at_path, format!("path: {}", reason(failure)));
             }
-            return Ok(Vec::new());
+            return Ok(Said::default());
         }
         Source::Folder(folder) => folder,
     };
@@ -162,14 +181,21 @@ fn examine_site(
         let shown = folder.display();
         let error = without_number(&error.to_string());
         add(at_path, format!("path: {shown} cannot be read: {error}"));
-        return Ok(Vec::new());
+        return Ok(Said::default());
     }
     let mut keys_are_right = true;
     let content = &planned.settings.content;
-    for (glob, place) in content.exclude.iter().zip(section.places_of("exclude")) {
-        if let Err(error) = Names::new(std::slice::from_ref(glob)) {
-            add(place, format!("exclude: {error}"));
-            keys_are_right = false;
+    let globs = [
+        ("exclude", &content.exclude),
+        ("include", &content.include),
+        ("immutable", &content.immutable),
+    ];
+    for (key, globs) in globs {
+        for (glob, place) in globs.iter().zip(section.places_of(key)) {
+            if let Err(error) = Globs::new(std::slice::from_ref(glob)) {
+                add(place, format!("{key}: {error}"));
+                keys_are_right = false;
+            }
         }
     }
     for (key, files) in [("rules", &content.rules), ("fields", &content.fields)] {
@@ -187,10 +213,10 @@ fn examine_site(
     }
     match build_options::options(content, Options::serving) {
         Ok(options) if keys_are_right => examine_folder(folder, &options, allowance),
-        Ok(_) => Ok(Vec::new()),
+        Ok(_) => Ok(Said::default()),
         Err(failure) => {
             add(section.place, reason(failure));
-            Ok(Vec::new())
+            Ok(Said::default())
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) faults: Vec<Fault>,
     /// What does nothing; found by a look at what the file names.
     pub(crate) warnings: Vec<String>,
+    /// What of the sites is left out, and what clients keep; found in the same way.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A site, and where it stands in the file.
@@ -55,6 +57,7 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
         server: None,
         faults: Vec::new(),
         warnings: Vec::new(),
+        notes: Vec::new(),
     };
     match read_text(path).and_then(|text| parse(&text, path)) {
         Ok((tables, faults)) => {

@@ -188,6 +188,22 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "A pattern without a slash is held against names at any depth (*.psd), one with a \
                slash against the path below the folder (drafts/**).",
     },
+    Directive {
+        name: "include",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("include")),
+        level: Level::Build,
+        kind: Kind::Glob,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Publish paths that match although their names are left out",
+        long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out by their names; a \
+               pattern, read like one of --exclude, publishes them. A folder that matches is \
+               published with all that is in it. What is code, private or has rules never is, and \
+               --exclude comes first.",
+    },
     named_file(
         "rules",
         "A file with more redirects and rewrites",
@@ -213,7 +229,23 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The Cache-Control field of resources without a fingerprint",
         long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
-               for a year whatever is given here, and a not-found page is never stored.",
+               for a year whatever is given here, and a not-found page is never stored. Which \
+               names do is printed by `pinion build` and `pinion check`.",
+    },
+    Directive {
+        name: "immutable",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("immutable")),
+        level: Level::Site,
+        kind: Kind::Glob,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Files whose names change with their content",
+        long: "Clients keep what matches for a year and do not ask for it again, which cannot be \
+               undone. The pattern is read like one of --exclude and adds to the names that are \
+               recognised as those of a build tool. --previous keeps such files too.",
     },
     switch(
         "no-cache-control",

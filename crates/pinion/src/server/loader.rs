@@ -6,6 +6,7 @@ use super::watch::WalkTeller;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
+use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
 use crate::script_file;
@@ -36,6 +37,8 @@ pub(crate) struct Loader {
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
     walls: Cell<Option<Walls>>,
+    /// The notes about the last build of a folder.
+    notes: RefCell<Vec<String>>,
 }
 
 /// Hears what the walk of a build has met.
@@ -59,8 +62,8 @@ impl Loader {
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
-        let walls = Cell::default();
-        Self { source, memory, content, lua, folders, site, watch, walls }
+        let (walls, notes) = (Cell::default(), RefCell::default());
+        Self { source, memory, content, lua, folders, site, watch, walls, notes }
     }
 
     /// What is loaded.
@@ -155,7 +158,7 @@ impl Loader {
         let walk = Walk { watch: self.watch.as_ref(), links: RefCell::default() };
         let built = pinion_build::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
-        lua_folders::check(path, &self.content.exclude, &self.folders, &walk.links.borrow())?;
+        lua_folders::check(path, &self.content, &self.folders, &walk.links.borrow())?;
         *walls = Some(built.summary.walls);
         for problem in &built.summary.problems {
             stderr::line(format_args!("pinion: left out {problem}"));
@@ -163,9 +166,20 @@ impl Loader {
         for warning in &built.summary.warnings {
             stderr::line(format_args!("pinion: {warning}"));
         }
+        self.print_notes(notes::of_build(&built.summary));
         seal(&built.out).context("cannot seal the memory of the site")?;
         let mapping = Mapping::new(built.out, built.externals);
         Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
+    }
+}
+
+impl Loader {
+    /// Prints the notes about a build that the one before did not have.
+    fn print_notes(&self, notes: Vec<String>) {
+        let before = self.notes.replace(notes);
+        for note in self.notes.borrow().iter().filter(|note| !before.contains(note)) {
+            stderr::line(format_args!("pinion: {note}"));
+        }
     }
 }
 

@@ -3,18 +3,19 @@
 
 use crate::build_options;
 use crate::failure::Failure;
+use crate::settings::Content;
 use pinion_build::{Names, Shape};
 use pinion_lua::files::FolderAt;
 use std::path::{Path, PathBuf};
 
 /// Refuses folders that scripts may write to and that a build of `site` reads; the site has these
-/// links, below it.
+/// links, below it, and is built as `content` says.
 ///
 /// # Errors
 /// [`Failure::Usage`] that names the first one and says where else it can be.
 pub(super) fn check(
     site: &Path,
-    exclude: &[String],
+    content: &Content,
     folders: &[FolderAt],
     links: &[PathBuf],
 ) -> Result<(), Failure> {
@@ -22,7 +23,7 @@ pub(super) fn check(
     if written.peek().is_none() {
         return Ok(());
     }
-    let names = Names::new(exclude).map_err(build_options::failure)?;
+    let names = Names::new(&content.exclude, &content.include).map_err(build_options::failure)?;
     // One that is gone holds nothing.
     let Ok(real_site) = site.canonicalize() else { return Ok(()) };
     let targets: Vec<PathBuf> =

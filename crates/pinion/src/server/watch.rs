@@ -368,7 +368,8 @@ impl Target {
     fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
         Ok(match source.file() {
             None => {
-                let names = Names::new(&content.exclude).map_err(build_options::failure)?;
+                let names = Names::new(&content.exclude, &content.include);
+                let names = names.map_err(build_options::failure)?;
                 let rules = content.rules.iter().chain(&content.fields);
                 let rules: Result<_, _> = rules.map(std::path::absolute).collect();
                 let rules = rules.map_err(|error| Failure::Failed(error.into()))?;

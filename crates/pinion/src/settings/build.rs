@@ -44,6 +44,10 @@ pub(crate) struct Content {
     pub(crate) codings_for: Vec<CodingsFor>,
     /// Globs over paths below the folder.
     pub(crate) exclude: Vec<String>,
+    /// Globs over paths that are published although their names are left out.
+    pub(crate) include: Vec<String>,
+    /// Globs over paths whose names change with their content.
+    pub(crate) immutable: Vec<String>,
     /// Files with more redirects and rewrites.
     pub(crate) rules: Vec<PathBuf>,
     /// Files with more response fields.
@@ -78,6 +82,8 @@ pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "level",
     "codings-for",
     "exclude",
+    "include",
+    "immutable",
     "rules",
     "fields",
     "cache-control",
@@ -141,6 +147,8 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         codings,
         codings_for,
         exclude: globs(low, "exclude")?,
+        include: globs(low, "include")?,
+        immutable: globs(low, "immutable")?,
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
         cache_control: field_value(low, "cache-control")?,

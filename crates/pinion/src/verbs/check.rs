@@ -2,7 +2,7 @@
 //! made of, in one go.
 
 use crate::build_options;
-use crate::config::{self, Fault, Place};
+use crate::config::{self, Fault, Place, Said};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
@@ -26,6 +26,7 @@ struct Checked<'p> {
     listeners: usize,
     faults: Vec<Fault>,
     warnings: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// Writes a line for each fault; exit 2 when there is any.
@@ -59,6 +60,7 @@ fn configuration(path: &Path) -> Checked<'_> {
         listeners: loaded.listeners.len(),
         faults: loaded.faults,
         warnings: loaded.warnings,
+        notes: loaded.notes,
     }
 }
 
@@ -73,14 +75,16 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
         };
         let wrong = opened.err().and_then(|failure| failure.reason());
         let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();
-        return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings: Vec::new() });
+        let Said { warnings, notes } = Said::default();
+        return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
     let options = build_options::options(&Content::default(), Options::serving)?;
-    let (warnings, faults) = match config::examine_folder(path, &options, allowance) {
-        Ok(warnings) => (warnings, Vec::new()),
-        Err(faults) => (Vec::new(), faults),
-    };
-    Ok(Checked { path, sites: 1, listeners: 0, faults, warnings })
+    let (Said { warnings, notes }, faults) =
+        match config::examine_folder(path, &options, allowance) {
+            Ok(said) => (said, Vec::new()),
+            Err(faults) => (Said::default(), faults),
+        };
+    Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes })
 }
 
 fn document(checked: &Checked<'_>) -> Value {
@@ -98,6 +102,7 @@ fn document(checked: &Checked<'_>) -> Value {
         "listeners": checked.listeners,
         "faults": checked.faults.iter().map(fault).collect::<Vec<_>>(),
         "warnings": checked.warnings,
+        "notes": checked.notes,
     })
 }
 
@@ -108,9 +113,12 @@ fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
             place.map_or(String::new(), |Place { line, column }| format!("{line}:{column}:"));
         writeln!(out, "{} {message}", style.bold(format_args!("{}:{place}", file.display())))?;
     }
-    let warning = Style::of_stderr();
+    let beside = Style::of_stderr();
     for text in &checked.warnings {
-        stderr::line(format_args!("{}: {text}", warning.yellow("warning")));
+        stderr::line(format_args!("{}: {text}", beside.yellow("warning")));
+    }
+    for text in &checked.notes {
+        stderr::line(format_args!("{}: {text}", beside.dim("note")));
     }
     if checked.faults.is_empty() {
         let sites = counted(checked.sites as u64, "site");

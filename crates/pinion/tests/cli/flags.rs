@@ -32,7 +32,7 @@ const VERBS: [(&str, &str); 17] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 35] = [
+const WRONG: [(&str, &[&str]); 37] = [
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
@@ -47,6 +47,8 @@ const WRONG: [(&str, &[&str]); 35] = [
     ("--fields", &[""]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
     ("--hsts", &["", "1", "y", "1y,preload", "1y;subdomains"]),
+    ("--immutable", &["", "[", "{a"]),
+    ("--include", &["", "[", "{a"]),
     ("--io", &["", "kqueue", "AUTO"]),
     ("--key", &[""]),
     ("--level", &["", "slow", "MAX"]),

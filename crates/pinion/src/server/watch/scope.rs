@@ -206,7 +206,7 @@ mod tests {
 
         /// The scope of `site`, with links and where they lead.
         fn scope(&self, links: &[(&str, &str)]) -> Scope {
-            let names = Names::new(&["drafts".to_owned()]).expect("names");
+            let names = Names::new(&["drafts".to_owned()], &[]).expect("names");
             let mut scope = Scope::new(&self.0.join("site"), names, Vec::new());
             for (path, target) in links {
                 symlink(target, self.0.join("site").join(path)).expect("a link");
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn rules_beside_the_folder_are_watched_where_they_are() {
         let folder = Folder::new("beside");
-        let names = Names::new(&[]).expect("names");
+        let names = Names::new(&[], &[]).expect("names");
         let rules = folder.0.join("rules");
         symlink("out/a.html", &rules).expect("a link");
         let mut scope = Scope::new(&folder.0.join("site"), names, vec![rules.clone()]);

@@ -1,6 +1,7 @@
 //! What a build did, for people and for programs.
 
 use crate::document::{problems, text};
+use crate::notes;
 use crate::terminal::{Style, counted, percent, size};
 use pinion_build::{Summary, Warning};
 use pinion_engine::stderr;
@@ -23,6 +24,10 @@ pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
     name_some(style, "never served", &special);
     let code: Vec<_> = summary.code.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "code", &code);
+    let found = [notes::left_out(&summary.skipped), notes::kept_by_clients(&summary.fingerprinted)];
+    for text in found.iter().flatten() {
+        stderr::line(format_args!("{}: {text}", style.dim("note")));
+    }
     let shadowed: Vec<_> = summary.shadowed.iter().map(ToString::to_string).collect();
     name_some(style, "note", &shadowed);
     stderr::line(format_args!("{}", line(output, summary, style)));
@@ -117,6 +122,10 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         "skipped": paths(&summary.skipped),
         "special": paths(&summary.special),
         "code": paths(&summary.code),
+        "fingerprinted": {
+            "files": summary.fingerprinted.files,
+            "examples": paths(&summary.fingerprinted.examples),
+        },
         "shadowed": shadowed.collect::<Vec<_>>(),
         "warnings": summary.warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
         "problems": problems(&summary.problems),

@@ -1,0 +1,232 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::media::by_extension;
+
+fn no_globs() -> Globs {
+    Globs::new(&[]).expect("no pattern")
+}
+
+/// The names that are taken for fingerprinted ones, of a site with these.
+fn decided<'n>(names: &[&'n str]) -> Vec<&'n str> {
+    let keys: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+    let typed = keys.iter().map(String::as_bytes);
+    let typed: Vec<_> =
+        typed.map(|key| (key, by_extension(key).unwrap_or("text/plain"))).collect();
+    let files = typed.iter().map(|&(key, essence)| NamedFile { key, essence });
+    let decided = decide(files, &no_globs());
+    names.iter().zip(decided).filter_map(|(name, decided)| decided.then_some(*name)).collect()
+}
+
+#[track_caller]
+fn none_of(names: &[&str]) {
+    assert_eq!(decided(names), Vec::<&str>::new());
+}
+
+#[test]
+fn one_name_is_no_evidence() {
+    for name in [
+        "app.3f2a9c1b.js",
+        "index-Bq3xK9zQ.css",
+        "a/e6-Z7L2KB24.js",
+        "assets/index-DiwrgTda.js",
+        "hero-iPhone15Pro.png",
+        "team-John2023.jpg",
+        "Roboto-Regular400.woff2",
+        "app-Version12.js",
+        "bg.2024abcd.png",
+        "photo-dQw4w9WgXcQ.jpg",
+        "IMG_20240131_1234567890123456.jpg",
+        "3f2504e0-4f89-41d3-9a0c-0305e82c3301.jpg",
+    ] {
+        none_of(&[name]);
+        none_of(&["index.html", name, "logo.png", "logo.svg"]);
+    }
+}
+
+#[test]
+fn a_long_hash_is_evidence_alone() {
+    for name in [
+        "main.min.0f3c5a7b9d1e2f4060718293a4b5c6d7e8f90123456789abcdef0123456789ab.css",
+        "app-0123456789abcdef.js",
+        "hero_hu_59e56ffff1bc1d8d.webp",
+        "logo-59E56FFFF1BC1D8D.png",
+        "app-59e56ffff1bc1d8d_bg.wasm",
+        "app.59e56ffff1bc1d8d.js.map",
+        "clip.59e56ffff1bc1d8d.mp4",
+    ] {
+        assert_eq!(decided(&[name]), [name]);
+    }
+    none_of(&[
+        "page.59e56ffff1bc1d8d.html",
+        "data.59e56ffff1bc1d8d.json",
+        "59e56ffff1bc1d8d",
+        "x-59e56ffff1bc1d8.js",     // 15
+        "x-59e56ffff1bc1d8dz.js",   // no hexadecimal digits alone
+        "x-1234567890123456.jpg",   // no letter
+        "x-abcdefabcdefabcdef.jpg", // no digit
+    ]);
+}
+
+/// Names that people give, of the same length and in the same position.
+#[test]
+fn folders_of_names_that_people_give() {
+    none_of(&[
+        "hero-iPhone15Pro.png",
+        "team-John2023.jpg",
+        "Roboto-Regular400.woff2",
+        "app-Version12.js",
+        "bg.2024abcd.png",
+    ]);
+    none_of(&["team-John2023.jpg", "team-Jane2024.jpg", "team-Bill2022.jpg", "team-Sven2021.jpg"]);
+    none_of(&["x-iPhone15.png", "x-iPhone16.png", "x-GalaxyS9.png", "x-Pixel900.png"]);
+    none_of(&["a-IMG_0001.jpg", "a-IMG_0002.jpg", "a-DSC_0417.jpg", "a-DSC_1234.jpg"]);
+    none_of(&["bg.2024abcd.png", "bg.2023abcd.png", "bg.2022beef.png"]);
+    none_of(&["shoe-AB12CD34.jpg", "shoe-XY98ZW76.jpg", "shoe-QR45ST67.jpg"]);
+    none_of(&["p-20240131.jpg", "p-20240201.jpg", "p-20231224.jpg"]);
+    none_of(&["f-a1b2c3d4.png", "f-a1b2c3d5.png", "f-a1b2c3e6.png"]);
+    none_of(&["x-homepage.png", "x-security.png", "x-features.png", "x-pricing1.png"]);
+    none_of(&["x-MyPhoto1.png", "x-MyHouse2.png", "x-OurTrip3.png"]);
+    none_of(&["icon-PORTRAIT.svg", "icon-SHOULDER.svg", "icon-ELEPHANT.svg"]);
+    none_of(&[
+        "3f2504e0-4f89-41d3-9a0c-0305e82c3301.jpg",
+        "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d.jpg",
+        "x-1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed.jpg",
+    ]);
+    none_of(&["photo-1506744038136-46273834b3fb.jpg", "photo-1441974231531-c6227db76b6e.jpg"]);
+    none_of(&["dQw4w9WgXcQ.jpg", "9bZkp7q19f0.jpg", "kJQP7kiw5Fk.jpg"]);
+    none_of(&["0001.deadbeef.png", "0002.deadbeef.png", "0003.deadbeef.png"]);
+}
+
+/// A file with such a name among those that a tool has written.
+#[test]
+fn a_name_that_a_person_gave_beside_those_of_a_tool() {
+    let tool = [
+        "assets/index-BxK3q2_a.js",
+        "assets/index-C-x2dF-Q.css",
+        "assets/vendor-DiwrgTda.js",
+        "assets/logo-B7vM0kXe.svg",
+        "assets/photo-D4fZs9Qw.jpg",
+    ];
+    let hand = ["assets/x-iPhone15.png", "assets/team-John2023.jpg"];
+    let all: Vec<&str> = tool.iter().chain(&hand).copied().collect();
+    assert_eq!(decided(&all), tool);
+}
+
+#[test]
+fn small_folders_of_known_tools() {
+    let cases: &[&[&str]] = &[
+        &["assets/index-DiwrgTda.js", "assets/index-D3kqHlXw.css"],
+        &["docs/_astro/index.Dx7z1aPq.css"],
+        &["_app/immutable/chunks/Dx7z1aPq.js", "_app/immutable/entry/app.BkW2n_eR.js"],
+        &[
+            "assets/javascripts/bundle.83f73b43.min.js",
+            "assets/javascripts/workers/search.d50fe291.min.js",
+            "assets/stylesheets/main.57a0d79d.min.css",
+        ],
+        &["static/css/main.57a0d79d.css", "static/js/main.d50fe291.js"],
+    ];
+    for names in cases {
+        assert_eq!(decided(names), *names);
+        let below: Vec<String> = names.iter().map(|name| format!("a/b/{name}")).collect();
+        let below: Vec<&str> = below.iter().map(String::as_str).collect();
+        assert_eq!(decided(&below), below);
+    }
+}
+
+/// What public tools have written, and which of it they have given a hash. Lines begin with `+` for
+/// a name with a hash and with `-` for all others.
+#[test]
+fn lists_of_public_tools() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).expect("the lists") {
+        let path = entry.expect("a list").path();
+        let text = std::fs::read_to_string(&path).expect("a list");
+        let lines = || text.lines().filter(|line| !line.starts_with('#'));
+        let names: Vec<&str> = lines().filter_map(|line| line.get(2..)).collect();
+        let expected: Vec<&str> = lines().filter_map(|line| line.strip_prefix("+ ")).collect();
+        assert_eq!(decided(&names), expected, "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 5, "{}: only {count} lists", folder.display());
+}
+
+#[test]
+fn a_pattern_needs_no_evidence() {
+    let globs = Globs::new(&["fonts/*".to_owned(), "*.bin".to_owned()]).expect("patterns");
+    let file = |key: &'static str| NamedFile { key: key.as_bytes(), essence: "text/plain" };
+    let files = ["/fonts/a.woff2", "/fonts/b/c.woff2", "/d/e.bin", "/index.html"].map(file);
+    assert_eq!(decide(files, &globs), [true, false, true, false]);
+}
+
+#[test]
+fn the_content_proves_a_name() {
+    let essence = "text/javascript";
+    // Of the SHA-256 ba7816bf 8f01cfea …, the SHA-1 a9993e36 …, the SHA-512 ddaf35a1 ….
+    for key in [
+        "/a/abc.ba7816bf.js",
+        "/abc-BA7816BF8F.min.js",
+        "/ba7816bf8f01cfea.js",
+        "/a9993e3647.js",
+        "/abc_ddaf35a193.js",
+        "/ungWv48Bz-.js",
+        "/abc-ungWv48Bz-pB.js",
+    ] {
+        assert!(is_named_by_content(key.as_bytes(), essence, b"abc"), "{key}");
+        assert!(!is_named_by_content(key.as_bytes(), essence, b"abd"), "{key}");
+        assert!(!is_named_by_content(key.as_bytes(), "text/html", b"abc"), "{key}");
+    }
+    for key in ["/abc.ba7816b.js", "/abc.ba7816be.js", "/xba7816bf.js", "/abc.js", "/ungWv48.js"] {
+        assert!(!is_named_by_content(key.as_bytes(), essence, b"abc"), "{key}");
+    }
+}
+
+/// Characters of a hash, chosen at random.
+fn hash(characters: &'static str, bytes: usize) -> impl Strategy<Value = String> {
+    let one = prop::sample::select(characters.chars().collect::<Vec<_>>());
+    prop::collection::vec(one, bytes).prop_map(|all| all.into_iter().collect())
+}
+
+proptest! {
+    /// Of the names that a tool writes to a folder of its own, nearly all are found; and what is
+    /// decided does not depend on the order of the files.
+    #[test]
+    fn random_hashes_are_found(
+        hashes in prop_oneof![
+            prop::collection::vec(hash("0123456789abcdef", 8), 24),
+            prop::collection::vec(hash("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 8), 24),
+            prop::collection::vec(
+                hash("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", 8),
+                24,
+            ),
+        ],
+        turn in 0usize..24,
+    ) {
+        let name = |(number, hash): (usize, &String)| format!("x/{number}-{hash}.js");
+        let mut names: Vec<String> = hashes.iter().enumerate().map(name).collect();
+        let found = decided(&names.iter().map(String::as_str).collect::<Vec<_>>()).len();
+        prop_assert!(found >= 16, "{found}: {names:?}");
+        names.rotate_left(turn);
+        let again = decided(&names.iter().map(String::as_str).collect::<Vec<_>>()).len();
+        prop_assert_eq!(again, found);
+    }
+
+    /// No folder of words, years and numbers is taken for the output of a tool.
+    #[test]
+    fn words_and_numbers_are_not_found(
+        parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "John2023", "Anna2024", "Version1", "iPhone15", "Galaxy24", "20240131",
+                "homepage", "Portrait", "Regular4", "SemiBold", "MyPhoto1", "Summer24",
+                "IMG_0001", "DSC_0417", "2024abcd", "abcd2024", "SCREEN12", "overview",
+            ]),
+            1..12,
+        ),
+        separator in prop::sample::select(vec![".", "-", "_"]),
+    ) {
+        let name = |(number, part): (usize, &&str)| format!("x/{number}{separator}{part}.png");
+        let names: Vec<String> = parts.iter().enumerate().map(name).collect();
+        none_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}

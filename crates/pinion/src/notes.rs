@@ -1,0 +1,87 @@
+//! What a person may want to know about the names in a folder: which files are left out, and which
+//! ones clients keep.
+
+use crate::terminal::{count, counted};
+use pinion_build::{Examined, Fingerprinted, Summary};
+use std::path::PathBuf;
+
+/// Paths that are left out and named; more are counted.
+const LEFT_OUT_NAMED: usize = 5;
+
+/// The notes about a build, one line each.
+pub(crate) fn of_build(summary: &Summary) -> Vec<String> {
+    let Summary { skipped, special, fingerprinted, .. } = summary;
+    lines(skipped, special, fingerprinted)
+}
+
+/// The notes about a folder that was not built, one line each.
+pub(crate) fn of_examined(examined: &Examined) -> Vec<String> {
+    let Examined { skipped, special, fingerprinted, .. } = examined;
+    lines(skipped, special, fingerprinted)
+}
+
+fn lines(
+    skipped: &[PathBuf],
+    special: &[PathBuf],
+    fingerprinted: &Fingerprinted,
+) -> Vec<String> {
+    let never_served = (!special.is_empty()).then(|| {
+        let paths = counted(special.len() as u64, "path");
+        format!("{paths} never served because of the name: {}", some(special))
+    });
+    let notes = [left_out(skipped), never_served, kept_by_clients(fingerprinted)];
+    notes.into_iter().flatten().collect()
+}
+
+/// Says what is left out; `None` if nothing is.
+pub(crate) fn left_out(skipped: &[PathBuf]) -> Option<String> {
+    let paths = counted(skipped.len() as u64, "path");
+    let named = some(skipped);
+    (!skipped.is_empty()).then(|| format!("{paths} left out (--include publishes): {named}"))
+}
+
+/// Says which files clients keep and do not ask for again; `None` if there is no such file.
+pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
+    let Fingerprinted { files, examples } = fingerprinted;
+    let examples: Vec<String> = examples.iter().map(|path| path.display().to_string()).collect();
+    let more = if *files > examples.len() as u64 { ", …" } else { "" };
+    let (files, examples) = (counted(*files, "file"), examples.join(", "));
+    (!examples.is_empty()).then(|| {
+        format!("{files} with a fingerprint in the name, kept by clients: {examples}{more}")
+    })
+}
+
+/// The first paths, and how many more there are.
+fn some(paths: &[PathBuf]) -> String {
+    let named = paths.iter().take(LEFT_OUT_NAMED).map(|path| path.display().to_string());
+    let named = named.collect::<Vec<_>>().join(", ");
+    match paths.len().checked_sub(LEFT_OUT_NAMED) {
+        None | Some(0) => named,
+        Some(more) => format!("{named} and {} more", count(more as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_five_are_named() {
+        let paths: Vec<PathBuf> = ["a", "b", "c", "d", "e", "f", "g"].map(PathBuf::from).to_vec();
+        let line = |count: usize| left_out(&paths[..count]).unwrap_or_default();
+        assert_eq!(line(0), "");
+        assert_eq!(line(1), "1 path left out (--include publishes): a");
+        assert_eq!(line(5), "5 paths left out (--include publishes): a, b, c, d, e");
+        assert_eq!(line(7), "7 paths left out (--include publishes): a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn three_examples_of_what_clients_keep() {
+        let examples: Vec<PathBuf> = ["a.js", "b.js", "c.js"].map(PathBuf::from).to_vec();
+        let line = |files| kept_by_clients(&Fingerprinted { files, examples: examples.clone() });
+        let text = "with a fingerprint in the name, kept by clients: a.js, b.js, c.js";
+        assert_eq!(line(3), Some(format!("3 files {text}")));
+        assert_eq!(line(1234), Some(format!("1 234 files {text}, …")));
+        assert_eq!(kept_by_clients(&Fingerprinted::default()), None);
+    }
+}
