@@ -24,7 +24,7 @@ use crate::codings::{self, CodingLevel};
 use crate::contents::{ContentId, Contents, Form};
 use crate::error::{BuildError, Problem, Reason};
 use crate::fields::Fields;
-use crate::limits::{HELD_MAX_BYTES, SLOWEST};
+use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
 use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
 use crate::names::Globs;
@@ -340,14 +340,15 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// The modification time to tell clients: capped by `SOURCE_DATE_EPOCH`, and none when it lies
-    /// in the future, which RFC 9110 §8.8.2.1 forbids to send.
+    /// in the future, which RFC 9110 §8.8.2.1 forbids to send, or before [`MODIFIED_MIN`]. A client
+    /// that has no entity tag would take another file with the same date for the one it has.
     fn modified(&mut self, file: usize, modified: UnixSeconds) -> Option<UnixSeconds> {
         let capped = self.options.source_date_epoch.map_or(modified, |most| modified.min(most));
         if capped > self.options.now {
             self.summary.warnings.push(Warning::FromTheFuture(self.path(file)));
             return None;
         }
-        Some(capped)
+        Some(capped).filter(|&modified| modified >= MODIFIED_MIN)
     }
 
     fn note_slow(&mut self, file: usize, encoding: Duration) {

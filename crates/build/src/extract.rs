@@ -270,9 +270,12 @@ impl Extraction<'_> {
             match self.layout.file_of(&entry)? {
                 Ok(Some(path)) => {
                     let body = self.body(&entry)?;
-                    tree.write(&self.places.content(&path), body, entry.modified())?;
                     let bytes = body.len() as u64;
                     let is_rules = layout::is_rules_file(&entry);
+                    // Of a file from 1970 a build gives no time either.
+                    let modified = entry.modified().unwrap_or(0);
+                    let modified = Some(modified).filter(|_| !is_rules);
+                    tree.write(&self.places.content(&path), body, modified)?;
                     self.extracted.rules_files += u64::from(is_rules);
                     self.extracted.files += u64::from(!is_rules);
                     self.extracted.bytes += bytes;

@@ -118,6 +118,10 @@ pub const CARRIED_PIECE_BYTES: u64 = 2 * 1024 * 1024;
 /// of two seconds, the others in much smaller ones.
 pub const RACY_SECONDS: i64 = 2;
 
+/// Modification times before 1980-01-02 00:00:00 UTC tell nothing: Nix writes the first second of
+/// 1970, Bazel and zip 1980-01-01, and a `SOURCE_DATE_EPOCH` of 1 asks for no time at all.
+pub const MODIFIED_MIN: i64 = 315_619_200;
+
 /// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
 pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use pinion_build::{Fingerprinted, Options, Shadowed, Warning, examine};
+use pinion_archive::Layout;
+use pinion_build::{
+    ExtractOptions, Fingerprinted, Options, Shadowed, Warning, examine, extract,
+};
 
 use crate::folder::Folder;
 use crate::reader::{NOW, built, built_with, options, value};
@@ -199,6 +202,33 @@ fn times_of_modification() {
     let (found, warnings) = times(&capped);
     assert_eq!(found, [Some(1_000_000_000), Some(1_500_000_000), Some(1_500_000_000)]);
     assert!(warnings.is_empty());
+}
+
+/// What Nix, Bazel, zip and a `SOURCE_DATE_EPOCH` of 1 leave; and the first time that is one.
+#[test]
+fn times_that_tell_nothing() {
+    const FIRST: u64 = 315_619_200;
+    let folder = Folder::with(&[("a.css", "a")]);
+    for (time, expected) in [
+        (0, None),
+        (1, None),
+        (315_532_800, None),
+        (FIRST - 1, None),
+        (FIRST, Some(FIRST as i64)),
+        (1_000_000_000, Some(1_000_000_000)),
+    ] {
+        folder.modified("a.css", time);
+        let site = built(&folder);
+        assert_eq!(site.page("/a.css").modified, expected, "{time}");
+        assert!(site.summary.warnings.is_empty());
+        // It comes back as it is.
+        let (layout, out) = (Layout::open(&site.bytes).unwrap(), Folder::new());
+        let options = ExtractOptions::default();
+        extract(&layout.view(&site.bytes), out.path(), options, &()).unwrap();
+        assert!(built(&out).bytes == site.bytes, "{time}");
+    }
+    let options = Options { source_date_epoch: Some(1), ..options() };
+    assert_eq!(built_with(&folder, &options).unwrap().page("/a.css").modified, None);
 }
 
 #[test]

@@ -62,6 +62,9 @@ fn copy_all(root: &Path, from: &Path, to: &Folder) {
     }
 }
 
+/// None, and two that differ.
+const TIMES: [u64; 3] = [0, 1_000_000_000, 1_000_000_001];
+
 #[test]
 fn odd_names_come_back() {
     let folder = Folder::with(&[
@@ -76,7 +79,7 @@ fn odd_names_come_back() {
         ("a", "file"),
     ]);
     folder.file(b"not-utf-8-\xff\x01.css", "x");
-    folder.modified("a.txt", 1);
+    folder.modified("a.txt", 1_000_000_000);
     comes_back(&folder);
 }
 
@@ -116,7 +119,7 @@ proptest! {
         let folder = Folder::new();
         for (name, (content, modified)) in &files {
             folder.file(name, content.repeat(200));
-            folder.modified(name, *modified);
+            folder.modified(name, TIMES[*modified as usize]);
         }
         folder.file("_redirects", redirects.join("\n"));
         folder.file("_headers", fields.join("\n"));
@@ -141,7 +144,7 @@ proptest! {
         let folder = Folder::new();
         for (name, (content, modified)) in &files {
             folder.file(name, content.repeat(200));
-            folder.modified(name, *modified);
+            folder.modified(name, TIMES[*modified as usize]);
         }
         folder.file("app.html", "app");
         folder.file("_headers", fields.join("\n"));
@@ -158,10 +161,11 @@ proptest! {
 #[test]
 fn a_page_for_what_is_missing_that_is_like_another_comes_back() {
     for (name, modified) in [("_404.txt", 1), ("_404.html", 2), ("_404.html", 1)] {
+        let day = 1_000_000_000;
         let folder = Folder::with(&[("404.html", "missing"), (name, "missing")]);
         folder.file("_headers", "/404.html\n  Content-Type: a/b\n");
-        folder.modified("404.html", 1);
-        folder.modified(name, modified);
+        folder.modified("404.html", day + 1);
+        folder.modified(name, day + modified);
         let (site, out) = (built(&folder), Folder::new());
         extracted(&site.bytes, out.path(), false).expect("a folder");
         assert_eq!(built(&out).entries, site.entries, "{name} of {modified}");

@@ -166,7 +166,7 @@ fn the_number_of_threads_makes_no_difference() {
 fn an_array_as_nginx_makes_it() {
     let folder = Folder::with(&[("sub/x", "x"), ("a b.txt", "four")]);
     folder.modified("a b.txt", 784_111_777);
-    folder.modified("sub/x", 0);
+    folder.modified("sub/x", 784_111_776);
     let parsed: Value = serde_json::from_slice(&listed(&folder).page("json:/").content()).unwrap();
     assert_eq!(
         parsed,
@@ -174,7 +174,7 @@ fn an_array_as_nginx_makes_it() {
             {
                 "name": "sub",
                 "type": "directory",
-                "mtime": "Thu, 01 Jan 1970 00:00:00 GMT",
+                "mtime": "Sun, 06 Nov 1994 08:49:36 GMT",
                 "url": "sub/",
             },
             {

@@ -58,7 +58,7 @@ fn every_input_matters() {
     let other_name = Folder::with(&[("b.html", "a")]);
     let other_content = Folder::with(&[("a.html", "b")]);
     let other_time = Folder::with(&[("a.html", "a")]);
-    other_time.modified("a.html", 1);
+    other_time.modified("a.html", 1_000_000_000);
     for folder in [other_name, other_content, other_time] {
         assert!(bytes(&folder, &options()) != expected);
     }
