@@ -31,8 +31,25 @@ CHOSEN = {
     "zst": "application/zstd",
     "avifs": "image/avif",
     "tgz": "application/gzip",
-    # Gzip inside: a browser would show it only with a Content-Encoding field, which we do not send.
+    # Gzip inside, which the build decodes. What is left of it under this name was not decodable.
     "svgz": "application/gzip",
+    # Registered, but without the extension in mime-db, or known by this name alone.
+    "arrow": "application/vnd.apache.arrow.file",
+    "feather": "application/vnd.apache.arrow.file",
+    "fgb": "application/x-flatgeobuf",
+    "gpkg": "application/geopackage+sqlite3",
+    "h5": "application/x-hdf5",
+    "hdf5": "application/x-hdf5",
+    "laz": "application/vnd.laszip",
+    "mbtiles": "application/vnd.sqlite3",
+    "parquet": "application/vnd.apache.parquet",
+    "pmtiles": "application/vnd.pmtiles",
+    "sqlite": "application/vnd.sqlite3",
+    "sqlite3": "application/vnd.sqlite3",
+    # The content decides between this and an MPEG transport stream (src/media.rs).
+    "cts": "text/typescript",
+    "mts": "text/typescript",
+    "ts": "text/typescript",
     # Registered for other runtimes or forgotten programs; these are the common meanings.
     "cjs": "text/javascript",
     "org": "text/x-org",

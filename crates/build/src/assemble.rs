@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
+use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
 use crate::carry::{Carried, Carrier};
@@ -172,8 +173,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         file: usize,
         product: Product,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { media, archive, digest, stamp, body, unread, codings, .. } = product;
-        let Product { by_content, encoding, assets, .. } = product;
+        let Product { found, stamp, body, unread, codings, encoding, assets } = product;
+        let FoundIn { media, digest, by_content, .. } = found;
         let in_archive = !matches!(body, Body::External(_));
         if in_archive && stamp.bytes > HELD_MAX_BYTES && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
@@ -182,13 +183,16 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             Ok(content) => content,
             Err(reason) => return Ok(Err(reason)),
         };
-        let list = self.codings(content, stamp.bytes, codings)?;
-        if archive {
+        let bytes = self.contents.body(content).map_or(0, |body| self.writer.bytes_of(body));
+        let list = self.codings(content, bytes, codings)?;
+        if found.archive {
             self.summary.warnings.push(Warning::Archive(self.path(file)));
+        }
+        if found.by_rule != Coding::Identity && !found.is_decoded {
+            self.summary.warnings.push(Warning::NotInCoding(self.path(file)));
         }
         let modified = self.modified(file, stamp.modified).unwrap_or(NEVER);
         if in_archive {
-            let found = FoundIn { digest, media, archive, by_content };
             self.note(file, &stamp, &found);
         }
         let number = u32::try_from(file).map_err(|_| WriteError::TooLarge)?;

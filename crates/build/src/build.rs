@@ -22,6 +22,7 @@ use crate::lists::Lists;
 use crate::names::Names;
 use crate::options::Options;
 use crate::pipeline;
+use crate::precompressed::Precompressed;
 use crate::progress::Progress;
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
@@ -133,6 +134,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         carries,
         lost: lost.into(),
         claims: Claims::default(),
+        precompressed: Precompressed::of(&found.files, &rules.fields),
     };
     read_all(&work, workers, &found.files, &mut assembly, progress)?;
     assembly.list_folders(&work, workers, progress)?;
@@ -265,9 +267,11 @@ fn read_all<W: Write + Seek>(
 ) -> Result<(), BuildError> {
     let batches = batches(files);
     let of = |batch: usize| batches.get(batch).cloned().unwrap_or_default();
-    let costs: Vec<u64> = (0..batches.len())
-        .map(|batch| files.get(of(batch)).unwrap_or_default().iter().map(|f| work.cost(f)).sum())
-        .collect();
+    let cost = |batch: usize| {
+        let files = of(batch).zip(files.get(of(batch)).unwrap_or_default());
+        files.map(|(rank, file)| work.cost(rank, file)).sum()
+    };
+    let costs: Vec<u64> = (0..batches.len()).map(cost).collect();
     let (mut files_done, mut bytes_done) = (0, 0);
     pipeline::in_order(
         &costs,

@@ -1,11 +1,61 @@
 //! Whether stored bytes are a coding of some content: the proof that a body of somebody else's
-//! archive needs. Nothing is ever held that is longer than the content should be.
+//! archive needs. And content out of its coding. Nothing is ever held that is longer than the
+//! content should be, or may be.
 
 use std::io::Read;
 
+use libdeflater::Decompressor;
 use pinion_http::coding::Coding;
 
-use crate::limits::{PIECE_BYTES, ZSTD_WINDOW_LOG_MAX};
+use crate::limits::{DEFLATE_RATIO_MAX, PIECE_BYTES, ZSTD_READ_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX};
+
+/// Why a content cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DecodeError {
+    /// The bytes are not what the coding makes.
+    Damaged,
+    /// There is more content than may be.
+    TooLong,
+}
+
+/// Decodes all of `stored`, which gives at most `most` bytes.
+pub(crate) fn decoded(coding: Coding, stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
+    match coding {
+        Coding::Identity if stored.len() as u64 > most => Err(DecodeError::TooLong),
+        Coding::Identity => Ok(stored.to_vec()),
+        Coding::Gzip => gunzip(stored, most),
+        Coding::Brotli => read_all(brotli::Decompressor::new(stored, PIECE_BYTES), most),
+        Coding::Zstd => {
+            let mut decoder = zstd::Decoder::new(stored).map_err(|_| DecodeError::Damaged)?;
+            let window = decoder.window_log_max(ZSTD_READ_WINDOW_LOG_MAX);
+            window.map_err(|_| DecodeError::Damaged)?;
+            read_all(decoder, most)
+        }
+    }
+}
+
+/// The length that the end of a gzip stream announces (RFC 1952 §2.3.1), if so many bytes can come
+/// of it.
+pub(crate) fn gzip_bytes(stored: &[u8]) -> Option<u64> {
+    let length = u64::from(u32::from_le_bytes(*stored.last_chunk()?));
+    Some(length).filter(|&length| length <= stored.len() as u64 * DEFLATE_RATIO_MAX)
+}
+
+fn gunzip(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
+    let length = gzip_bytes(stored).ok_or(DecodeError::Damaged)?;
+    let length = usize::try_from(length).ok().filter(|&length| length as u64 <= most);
+    let mut content = vec![0; length.ok_or(DecodeError::TooLong)?];
+    match Decompressor::new().gzip_decompress(stored, &mut content) {
+        Ok(bytes) if bytes == content.len() => Ok(content),
+        _ => Err(DecodeError::Damaged),
+    }
+}
+
+fn read_all(reader: impl Read, most: u64) -> Result<Vec<u8>, DecodeError> {
+    let mut content = Vec::new();
+    reader.take(most + 1).read_to_end(&mut content).map_err(|_| DecodeError::Damaged)?;
+    if content.len() as u64 > most { Err(DecodeError::TooLong) } else { Ok(content) }
+}
 
 /// Whether `stored` decodes to exactly `content`.
 pub(crate) fn decodes_to(coding: Coding, stored: &[u8], content: &[u8]) -> bool {
@@ -21,7 +71,7 @@ pub(crate) fn decodes_to(coding: Coding, stored: &[u8], content: &[u8]) -> bool 
 
 fn gzip(stored: &[u8], content: &[u8]) -> bool {
     let mut decoded = vec![0; content.len()];
-    let mut decoder = libdeflater::Decompressor::new();
+    let mut decoder = Decompressor::new();
     let length = decoder.gzip_decompress(stored, &mut decoded);
     length == Ok(content.len()) && decoded == content
 }

@@ -161,6 +161,9 @@ pub enum Reason {
     Device,
     /// Its size or modification time changed, or it became something else.
     Changed,
+    /// A rule says that it is in a coding, and decoded it is larger than
+    /// [`HELD_MAX_BYTES`](crate::limits::HELD_MAX_BYTES).
+    TooLargeToDecode,
     /// It has more or less content than its size says: files that the kernel makes up as they are
     /// read, as below /proc and /sys.
     WrongSize,
@@ -202,6 +205,9 @@ impl fmt::Display for Reason {
             Reason::Pipe => f.write_str("a named pipe"),
             Reason::Device => f.write_str("a device"),
             Reason::Changed => f.write_str("changed while it was read"),
+            Reason::TooLargeToDecode => f.write_str(
+                "more than 128 MiB when it is decoded as _headers says; decode it in the folder",
+            ),
             Reason::WrongSize => f.write_str("more or less content than its size says"),
             Reason::Unreadable(error) => f.write_str(&without_number(error)),
         }

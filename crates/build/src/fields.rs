@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::listing;
 use crate::media::MediaType;
 use crate::options::Options;
-use crate::rules::headers::FieldRule;
+use crate::rules::headers::{Change, FieldRule};
 use crate::rules::{Changes, ChangesId, FieldList};
 
 /// The name changes with the content: kept for a year, which RFC 9111 readers take for ever, and
@@ -136,7 +136,7 @@ impl<'r> Fields<'r> {
                 let cache_control = self.cached.then_some(self.cache_control.as_str());
                 let Block { coding, varies, purpose, .. } = block;
                 let list = built_in(cache_control, self.security, coding, varies, purpose);
-                let mut list = FieldList::new(&list, self.changes.get(block.changes));
+                let mut list = FieldList::new(&list, &sent(self.changes.get(block.changes)));
                 let is_listing = block.purpose == Purpose::Listing;
                 if is_listing {
                     list.edit(&POLICY_FIELDS, |policy| {
@@ -182,7 +182,7 @@ impl<'r> Fields<'r> {
             fields.push(("Cache-Control", cache_control));
         }
         fields.extend_from_slice(self.security);
-        let list = FieldList::new(&fields, self.changes.get(changes));
+        let list = FieldList::new(&fields, &sent(self.changes.get(changes)));
         writer.shared(&NewShared {
             role,
             status,
@@ -191,6 +191,12 @@ impl<'r> Fields<'r> {
             not_modified: &[],
         })
     }
+}
+
+/// The changes that answers show. A `Content-Encoding` says how a file lies in the folder.
+fn sent(changes: &[Change]) -> Vec<Change> {
+    let is_sent = |change: &&Change| !change.name().eq_ignore_ascii_case("content-encoding");
+    changes.iter().filter(is_sent).cloned().collect()
 }
 
 /// The fields of a representation in a build with the usual options and without `_headers`.

@@ -12,6 +12,7 @@
 //! | 4 | `source` | path → content that did not change while it was read |
 //! |   | `stamps` | which files need not be read, because they are what they were |
 //! | 5 | `media` | name and content → media type |
+//! |   | `precompressed` | content that lies in the folder in a coding → content |
 //! | 6 | `encode` | content → gzip, br, zstd, where that pays; `lists`, `codings`: which |
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
 //! |   | `carry` | the same, copied by the kernel, from one that is our own work |
@@ -68,6 +69,7 @@ mod names;
 mod options;
 mod pipeline;
 mod place;
+mod precompressed;
 mod progress;
 mod publish;
 mod report;

@@ -20,6 +20,8 @@ use pinion_http::media::needs_charset;
 pub(crate) use packed::is_packed;
 use table::BY_EXTENSION;
 
+use crate::precompressed::inner_key;
+
 /// A media type as `Content-Type` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MediaType {
@@ -51,10 +53,41 @@ impl MediaType {
     }
 }
 
+/// What `.ts` and `.mts` are, unless they are [`TRANSPORT_STREAM`].
+const TYPESCRIPT: &str = "text/typescript";
+
+/// The other meaning of these extensions.
+const TRANSPORT_STREAM: &str = "video/mp2t";
+
 /// The type by name, or by the first [`SNIFF_BYTES`](crate::limits::SNIFF_BYTES) of the content.
 pub(crate) fn essence(key: &[u8], content: &[u8]) -> &'static str {
     let head = content.get(..crate::limits::SNIFF_BYTES).unwrap_or(content);
-    by_extension(key).unwrap_or_else(|| sniffed(head))
+    match by_extension(key) {
+        Some(TYPESCRIPT) if is_transport_stream(head) => TRANSPORT_STREAM,
+        Some(by_name) => by_name,
+        None => sniffed(head),
+    }
+}
+
+/// Whether a file of this name can have a type.
+pub(crate) fn may_be(key: &[u8], essence: &str) -> bool {
+    let of = |key| match by_extension(key) {
+        Some(TYPESCRIPT) => essence == TYPESCRIPT || essence == TRANSPORT_STREAM,
+        by_name => by_name.is_none_or(|by_name| by_name == essence),
+    };
+    of(key) || of(inner_key(key))
+}
+
+/// Whether content is an MPEG transport stream (ISO/IEC 13818-1 §2.4.3): packets of 188 bytes that
+/// begin with 0x47, or of 192 with a time in front of each.
+fn is_transport_stream(head: &[u8]) -> bool {
+    const SYNC: u8 = 0x47;
+    let is_in_packets = |packet: usize, offset: usize| {
+        let starts = (offset..head.len()).step_by(packet);
+        head.len() >= packet && starts.into_iter().all(|at| head.get(at) == Some(&SYNC))
+    };
+    // A text that begins with G is no stream.
+    head.iter().any(|&byte| is_binary(byte)) && (is_in_packets(188, 0) || is_in_packets(192, 4))
 }
 
 /// The field value for a file of this name that nobody has read, if its extension says it. Text is
@@ -106,12 +139,23 @@ fn sniffed(head: &[u8]) -> &'static str {
     if !has_binary && is_utf8_so_far(head) {
         return sniffed_text(head);
     }
+    if let Some((_, essence)) = RANGED_SIGNATURES.iter().find(|(begin, _)| head.starts_with(begin)) {
+        return essence;
+    }
     match infer::get(head).filter(|found| found.matcher_type() != infer::MatcherType::Text) {
         Some(found) => found.mime_type(),
         None if has_binary => "application/octet-stream",
         None => "text/plain",
     }
 }
+
+/// How formats begin that clients read in ranges.
+const RANGED_SIGNATURES: [(&[u8], &str); 4] = [
+    (b"ARROW1", "application/vnd.apache.arrow.file"),
+    (b"PAR1", "application/vnd.apache.parquet"),
+    (b"PMTiles", "application/vnd.pmtiles"),
+    (b"SQLite format 3\0", "application/vnd.sqlite3"),
+];
 
 /// The first tags of HTML documents, without `<`, as WHATWG MIME Sniffing §7.1 lists them.
 const HTML_TAGS: [&[u8]; 17] = [

@@ -21,6 +21,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pinion_archive::Digest;
+use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -42,6 +43,10 @@ const UTF8: u8 = 1;
 const ARCHIVE: u8 = 2;
 /// [`RowHeader::flags`]: the name begins a digest of the content.
 const BY_CONTENT: u8 = 4;
+/// [`RowHeader::flags`]: the digest is that of the decoded content.
+const DECODED: u8 = 8;
+/// [`RowHeader::flags`]: the number of the coding that a rule gives the file begins at this bit.
+const CODING_SHIFT: u32 = 4;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -76,6 +81,19 @@ pub(crate) struct FoundIn {
     pub(crate) archive: bool,
     /// Whether its name begins a digest of its content.
     pub(crate) by_content: bool,
+    /// The coding that it is in by a rule; the identity without a rule.
+    pub(crate) by_rule: Coding,
+    /// Whether what is stored of it is decoded: digest and media type are of that.
+    pub(crate) is_decoded: bool,
+}
+
+impl FoundIn {
+    /// What was found in a file whose content was not held: it is neither decoded nor compared with
+    /// its name.
+    pub(crate) fn at_once(digest: Digest, media: MediaType, archive: bool) -> FoundIn {
+        let by_rule = Coding::Identity;
+        FoundIn { digest, media, archive, by_content: false, by_rule, is_decoded: false }
+    }
 }
 
 /// A file that still is what it was, and whose content an older archive has.
@@ -84,11 +102,7 @@ pub(crate) struct Known {
     /// Its number in the list.
     pub(crate) file: u32,
     pub(crate) spot: Spot,
-    pub(crate) media: MediaType,
-    /// Whether it begins as an archive does.
-    pub(crate) archive: bool,
-    /// Whether its name begins a digest of its content.
-    pub(crate) by_content: bool,
+    pub(crate) found: FoundIn,
 }
 
 /// The name of the file of fingerprints beside an archive. Hidden, so that no walk takes it.
@@ -165,11 +179,11 @@ impl Stamps {
             }
             let Some(row) = row.as_ref().filter(|row| row.key == &*file.key) else { continue };
             if row.stamp == *stamp
-                && let Some(spot) = reuse.content(&row.digest)
+                && let Some(spot) = reuse.content(&row.found.digest)
                 && let Some(media) = row.media(&essences)
             {
-                let (archive, by_content) = (row.archive, row.by_content);
-                known.push(Known { file: number, spot, media, archive, by_content });
+                let found = FoundIn { media, ..row.found };
+                known.push(Known { file: number, spot, found });
             }
         }
         known
@@ -179,20 +193,17 @@ impl Stamps {
 struct Row<'a> {
     key: &'a [u8],
     essence: &'a [u8],
-    utf8: bool,
-    archive: bool,
-    by_content: bool,
     stamp: Stamp,
-    digest: Digest,
+    /// With a media type that has no essence.
+    found: FoundIn,
 }
 
 impl Row<'_> {
     /// None for a type that a build would not give now.
     fn media(&self, essences: &HashMap<&[u8], &'static str>) -> Option<MediaType> {
         let essence = *essences.get(self.essence)?;
-        let by_name = media::by_extension(self.key);
-        (by_name.is_none() || by_name == Some(essence))
-            .then_some(MediaType { essence, utf8: self.utf8 })
+        let media = MediaType { essence, ..self.found.media };
+        media::may_be(self.key, essence).then_some(media)
     }
 }
 
@@ -202,15 +213,16 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<Row<'a>> {
     let (key, after) = after.split_at_checked(header.key_bytes.get().into())?;
     let (essence, after) = after.split_at_checked(header.essence_bytes.into())?;
     *rest = after;
-    Some(Row {
-        key,
-        essence,
-        utf8: header.flags & UTF8 != 0,
-        archive: header.flags & ARCHIVE != 0,
-        by_content: header.flags & BY_CONTENT != 0,
-        stamp: header.stamp.stamp(),
+    let has = |flag| header.flags & flag != 0;
+    let found = FoundIn {
         digest: Digest(header.digest),
-    })
+        media: MediaType { essence: "", utf8: has(UTF8) },
+        archive: has(ARCHIVE),
+        by_content: has(BY_CONTENT),
+        by_rule: Coding::from_number(header.flags >> CODING_SHIFT & 3)?,
+        is_decoded: has(DECODED),
+    };
+    Some(Row { key, essence, stamp: header.stamp.stamp(), found })
 }
 
 impl StampRow {
@@ -267,7 +279,7 @@ impl Notes {
         stamp: &Stamp,
         found: &FoundIn,
     ) -> io::Result<()> {
-        let FoundIn { digest, media, archive, by_content } = *found;
+        let FoundIn { digest, media, archive, by_content, by_rule, is_decoded } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);
         let (Ok(key_bytes), Ok(essence_bytes)) =
             (u16::try_from(key.len()), u8::try_from(media.essence.len()))
@@ -282,7 +294,9 @@ impl Notes {
             essence_bytes,
             flags: u8::from(media.utf8) * UTF8
                 + u8::from(archive) * ARCHIVE
-                + u8::from(by_content) * BY_CONTENT,
+                + u8::from(by_content) * BY_CONTENT
+                + u8::from(is_decoded) * DECODED
+                + (by_rule.number() << CODING_SHIFT),
             stamp: StampRow::of(stamp),
             digest: digest.0,
         };

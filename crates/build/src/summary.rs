@@ -157,6 +157,8 @@ pub enum Warning {
     FromTheFuture(PathBuf),
     /// Larger than [`HELD_MAX_BYTES`](crate::limits::HELD_MAX_BYTES); stored without codings.
     TooLargeToEncode(PathBuf),
+    /// Not in the coding that a rule gives it; its resource is the file as it is.
+    NotInCoding(PathBuf),
     /// One of [`Options::reuse_from`](crate::Options::reuse_from) that nothing is taken from,
     /// and why.
     NotReused(PathBuf, String),
@@ -257,6 +259,9 @@ impl fmt::Display for Warning {
                 return f.write_str(
                     "the file of fingerprints cannot be written; the next build reads every file",
                 );
+            }
+            Warning::NotInCoding(path) => {
+                (path, "not in the Content-Encoding of its rule, sent as it is")
             }
             Warning::UnusedCodings(pattern) => (pattern, "has codings of its own, but no file"),
             Warning::Archive(path) => (path, "an archive, public now; --exclude leaves it out"),

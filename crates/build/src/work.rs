@@ -17,14 +17,15 @@ use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
 use crate::fingerprint::is_named_by_content;
 use crate::keys;
-use crate::limits::{HELD_MAX_BYTES, SNIFF_BYTES};
+use crate::limits::{DECODED_RATIO, HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::lists::{ListId, Lists};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
+use crate::precompressed::{Given, Opened, Precompressed};
 use crate::report::assets::assets;
 use crate::reuse::{Distant, Form, Reuse, Stock};
 use crate::source::{Source, Stamp};
-use crate::stamps::Known;
+use crate::stamps::{FoundIn, Known};
 use crate::walk::{SourceFile, relative};
 
 /// What all workers know.
@@ -43,17 +44,13 @@ pub(crate) struct Work<'a> {
     /// all.
     pub(crate) lost: AtomicBool,
     pub(crate) claims: Claims,
+    /// Files that are decoded when they are read.
+    pub(crate) precompressed: Precompressed,
 }
 
 /// A file that was read, or need not be.
 pub(crate) struct Product {
-    pub(crate) media: MediaType,
-    /// Whether it begins as an archive does.
-    pub(crate) archive: bool,
-    /// Whether its name begins a digest of its content.
-    pub(crate) by_content: bool,
-    /// Of the content.
-    pub(crate) digest: Digest,
+    pub(crate) found: FoundIn,
     pub(crate) stamp: Stamp,
     pub(crate) body: Body,
     /// Whether the file was not read.
@@ -108,21 +105,37 @@ struct Content<'a> {
     key: &'a [u8],
     rank: usize,
     bytes: Bytes,
-    digest: Digest,
-    media: MediaType,
-    archive: bool,
-    by_content: bool,
+    found: FoundIn,
     stamp: Stamp,
     unread: bool,
 }
 
+impl Product {
+    /// A file that was read and is stored as it is.
+    fn without_codings(found: FoundIn, stamp: Stamp, body: Body) -> Product {
+        Product {
+            found,
+            stamp,
+            body,
+            unread: false,
+            codings: Codings::Untried,
+            encoding: Duration::ZERO,
+            assets: Vec::new(),
+        }
+    }
+}
+
 impl<'a> Work<'a> {
     /// Memory that the file will need.
-    pub(crate) fn cost(&self, file: &SourceFile) -> u64 {
-        let bytes = file.bytes;
-        if self.is_external(bytes) || bytes > HELD_MAX_BYTES {
+    pub(crate) fn cost(&self, rank: usize, file: &SourceFile) -> u64 {
+        let given = self.precompressed.given(rank, &file.key);
+        if self.is_external(given, file.bytes) || file.bytes > HELD_MAX_BYTES {
             return crate::limits::STREAMED_COST_BYTES;
         }
+        let bytes = match given {
+            Given::Nothing => file.bytes,
+            _ => file.bytes + (file.bytes * DECODED_RATIO).min(HELD_MAX_BYTES),
+        };
         bytes * self.lists.most_forms() as u64
     }
 
@@ -136,7 +149,7 @@ impl<'a> Work<'a> {
             }
             wanted.push(known.spot);
             let Some(digest) = self.reuse.digest(known.spot) else { continue };
-            for &choice in self.choices(self.lists.of(&file.key), known.media) {
+            for &choice in self.choices(self.lists.of(&file.key), known.found.media) {
                 if let Form::Stored(spot) = self.reuse.form(&digest, choice) {
                     wanted.push(spot);
                 }
@@ -174,32 +187,36 @@ impl<'a> Work<'a> {
         {
             return self.unless_lost(|| Ok(product));
         }
+        let given = self.precompressed.given(rank, &file.key);
         let source = Source::open(&self.source.join(relative(&file.key)))?;
         let stamp = source.stamp();
-        if self.is_external(stamp.bytes) {
+        if self.is_external(given, stamp.bytes) {
             return self.unless_lost(|| external(source, &file.key));
         }
         if stamp.bytes > HELD_MAX_BYTES {
+            if matches!(given, Given::ByRule(_)) {
+                return Err(Reason::TooLargeToDecode);
+            }
             return self.unless_lost(|| streamed(source, &file.key));
         }
-        if self.cost(file) < stamp.bytes {
+        if self.cost(rank, file) < stamp.bytes {
             // It has outgrown the memory that was reserved for it.
             return Err(Reason::Changed);
         }
-        let bytes = Bytes::from(source.read()?);
+        let bytes = source.read()?;
         self.unless_lost(|| {
-            let media = MediaType::of(&file.key, &bytes);
-            let content = Content {
-                key: &file.key,
-                rank,
-                digest: Digest::of(&bytes),
+            let key = &*file.key;
+            let Opened { content, is_decoded, media } = given.open(key, bytes)?;
+            let found = FoundIn {
+                digest: Digest::of(&content),
                 media,
-                archive: bytes.starts_with(&MAGIC),
-                by_content: is_named_by_content(&file.key, media.essence, &bytes),
-                bytes,
-                stamp,
-                unread: false,
+                archive: content.starts_with(&MAGIC),
+                by_content: is_named_by_content(key, media.essence, &content),
+                by_rule: given.by_rule(),
+                is_decoded,
             };
+            let bytes = Bytes::from(content);
+            let content = Content { key, rank, bytes, found, stamp, unread: false };
             Ok(self.held(encoders, stock, content))
         })
     }
@@ -207,13 +224,15 @@ impl<'a> Work<'a> {
     /// A file that is what it was, and all that is to be stored of it is in the archive that is
     /// replaced, which is our own work and what it was too: nothing of it is read.
     fn carried(&self, known: &Known, file: &SourceFile) -> Option<Product> {
-        let Known { media, archive, by_content, spot, .. } = *known;
+        let Known { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
+        let media = found.media;
         let is_page = self.options.report && media.essence == "text/html";
         if !self.carries || is_page {
             return None;
         }
-        let body = self.reuse.carried(spot).filter(|body| body.bytes == stamp.bytes)?;
+        let body = self.reuse.carried(spot);
+        let body = body.filter(|body| body.bytes == stamp.bytes || found.is_decoded)?;
         let list = self.lists.of(&file.key);
         let tried = |&choice: &CodingLevel| {
             let form = match self.reuse.form_in_same_archive(spot, choice) {
@@ -232,18 +251,8 @@ impl<'a> Work<'a> {
                 false => Codings::Earlier(list),
             }
         };
-        Some(Product {
-            media,
-            archive,
-            by_content,
-            digest: body.digest,
-            stamp,
-            body: Body::Carried(body),
-            unread: true,
-            codings,
-            encoding: Duration::ZERO,
-            assets: Vec::new(),
-        })
+        let product = Product::without_codings(found, stamp, Body::Carried(body));
+        Some(Product { unread: true, codings, ..product })
     }
 
     /// A file that is what it was: its content is that of an older archive. None when that is
@@ -255,63 +264,40 @@ impl<'a> Work<'a> {
         known: &Known,
         file: &SourceFile,
     ) -> Option<Product> {
-        let Known { media, archive, by_content, spot, .. } = *known;
-        let (digest, stamp) = (self.reuse.digest(spot)?, *self.stamps.get(known.file as usize)?);
+        let Known { found, spot, .. } = *known;
+        let stamp = *self.stamps.get(known.file as usize)?;
         if stamp.bytes <= HELD_MAX_BYTES {
             let bytes = stock.get(spot)?;
             let (key, rank) = (&*file.key, known.file as usize);
-            let unread = true;
-            let content =
-                Content { key, rank, bytes, digest, media, archive, by_content, stamp, unread };
+            let content = Content { key, rank, bytes, found, stamp, unread: true };
             return Some(self.held(encoders, stock, content));
         }
-        let body = self.reuse.distant(spot).filter(|body| body.is_sound(&digest))?;
-        Some(Product {
-            media,
-            archive,
-            by_content,
-            digest,
-            stamp,
-            body: Body::Distant(body),
-            unread: true,
-            codings: Codings::Untried,
-            encoding: Duration::ZERO,
-            assets: Vec::new(),
-        })
+        let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
+        let product = Product::without_codings(found, stamp, Body::Distant(body));
+        Some(Product { unread: true, ..product })
     }
 
     fn held(&self, encoders: &mut Encoders, stock: &Stock, content: Content<'_>) -> Product {
         let begin = Instant::now();
-        let list = self.lists.of(content.key);
-        let codings = if !is_tried(content.key, list, content.media) {
+        let (list, found) = (self.lists.of(content.key), content.found);
+        let codings = if !is_tried(content.key, list, found.media) {
             Codings::Untried
-        } else if self.claims.claim(content.digest, list, content.rank) {
-            let choices = self.choices(list, content.media).iter();
+        } else if self.claims.claim(found.digest, list, content.rank) {
+            let choices = self.choices(list, found.media).iter();
             let tried = choices.map(|choice| {
-                self.tried(encoders, stock, &content.digest, &content.bytes, *choice)
+                self.tried(encoders, stock, &found.digest, &content.bytes, *choice)
             });
             Codings::Tried(list, tried.collect())
         } else {
             Codings::Earlier(list)
         };
         let encoding = begin.elapsed();
-        let assets = match self.options.report && content.media.essence == "text/html" {
+        let assets = match self.options.report && found.media.essence == "text/html" {
             true => assets(content.key, &content.bytes),
             false => Vec::new(),
         };
-        let Content { bytes, digest, media, archive, by_content, stamp, unread, .. } = content;
-        Product {
-            media,
-            archive,
-            by_content,
-            digest,
-            stamp,
-            body: Body::Held(bytes),
-            unread,
-            codings,
-            encoding,
-            assets,
-        }
+        let Content { bytes, stamp, unread, .. } = content;
+        Product { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
     }
 
     /// A page that the build has made, for a folder: its digest, and what came of its codings.
@@ -360,16 +346,20 @@ impl<'a> Work<'a> {
 
     /// What is known of file number `rank`, if it is to be in the archive.
     fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a Known> {
-        if self.is_external(file.bytes) {
+        let given = self.precompressed.given(rank, &file.key);
+        if self.is_external(given, file.bytes) {
             return None;
         }
         let rank = u32::try_from(rank).ok()?;
         let place = self.known.binary_search_by_key(&rank, |known| known.file).ok()?;
-        self.known.get(place)
+        // Another rule makes another content of it.
+        self.known.get(place).filter(|known| known.found.by_rule == given.by_rule())
     }
 
-    fn is_external(&self, bytes: u64) -> bool {
-        self.options.external_min_bytes.is_some_and(|least| bytes > least)
+    /// Whether a file stays where it is. One that is decoded cannot.
+    fn is_external(&self, given: Given, bytes: u64) -> bool {
+        let least = self.options.external_min_bytes.filter(|_| given == Given::Nothing);
+        least.is_some_and(|least| bytes > least)
     }
 
     fn unless_lost(
@@ -395,18 +385,10 @@ fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         hasher.update(piece);
         utf8.update(piece);
     })?;
-    Ok(Product {
-        media: MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() },
-        archive,
-        by_content: false,
-        digest: Digest(*hasher.finalize().as_bytes()),
-        stamp: source.stamp(),
-        body: Body::Streamed(source),
-        unread: false,
-        codings: Codings::Untried,
-        encoding: Duration::ZERO,
-        assets: Vec::new(),
-    })
+    let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
+    let digest = Digest(*hasher.finalize().as_bytes());
+    let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
+    Ok(Product::without_codings(found, stamp, Body::Streamed(source)))
 }
 
 /// A file that stays where it is: read only if its type depends on all of its content.
@@ -418,18 +400,9 @@ fn external(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
         source.pieces(|piece| utf8.update(piece))?;
         utf8.finish()
     };
-    Ok(Product {
-        media: MediaType { essence, utf8 },
-        archive,
-        by_content: false,
-        digest: source.digest_of_state()?,
-        stamp: source.stamp(),
-        body: Body::External(source),
-        unread: false,
-        codings: Codings::Untried,
-        encoding: Duration::ZERO,
-        assets: Vec::new(),
-    })
+    let (digest, media) = (source.digest_of_state()?, MediaType { essence, utf8 });
+    let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
+    Ok(Product::without_codings(found, stamp, Body::External(source)))
 }
 
 /// What the first bytes of a file tell: its type, and whether it is an archive.

@@ -1,12 +1,11 @@
 //! Stored forms → the content itself. kawipiko stores each content in one form only.
 
 use std::borrow::Cow;
-use std::io::Read;
 
-use libdeflater::{DecompressionError, Decompressor};
 use pinion_http::coding::Coding;
 
-use crate::limits::{DEFLATE_RATIO_MAX, IMPORTED_MAX_BYTES};
+use crate::decode::{DecodeError, decoded, gzip_bytes};
+use crate::limits::IMPORTED_MAX_BYTES;
 
 /// Stored bytes and their coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,44 +59,18 @@ impl<'a> Stored<'a> {
     pub(super) fn content(self) -> Result<Cow<'a, [u8]>, ContentFault> {
         match self {
             Stored::Identity(bytes) => Ok(Cow::Borrowed(bytes)),
-            Stored::Gzip(bytes) => gunzip(bytes).map(Cow::Owned),
-            Stored::Brotli(bytes) => unbrotli(bytes).map(Cow::Owned),
+            Stored::Gzip(bytes) => opened(Coding::Gzip, bytes).map(Cow::Owned),
+            Stored::Brotli(bytes) => opened(Coding::Brotli, bytes).map(Cow::Owned),
         }
     }
 }
 
-/// The length that the end of a gzip stream announces (RFC 1952 §2.3.1), if so many bytes can come
-/// of it.
-fn gzip_bytes(stored: &[u8]) -> Option<u64> {
-    let length = u64::from(u32::from_le_bytes(*stored.last_chunk()?));
-    Some(length).filter(|&length| length <= stored.len() as u64 * DEFLATE_RATIO_MAX)
-}
-
-fn gunzip(stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
-    let damaged = ContentFault::Damaged("gzip");
-    let length = gzip_bytes(stored).ok_or(damaged)?;
-    if length > IMPORTED_MAX_BYTES {
-        return Err(ContentFault::TooLong);
-    }
-    let mut content = vec![0; usize::try_from(length).map_err(|_| ContentFault::TooLong)?];
-    match Decompressor::new().gzip_decompress(stored, &mut content) {
-        Ok(bytes) if bytes == content.len() => Ok(content),
-        Ok(_) | Err(DecompressionError::BadData | DecompressionError::InsufficientSpace) => {
-            Err(damaged)
-        }
-    }
-}
-
-fn unbrotli(stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
-    const PIECE_BYTES: usize = 64 * 1024;
-    let mut content = Vec::new();
-    let stream = brotli::Decompressor::new(stored, PIECE_BYTES);
-    let read = stream.take(IMPORTED_MAX_BYTES + 1).read_to_end(&mut content);
-    read.map_err(|_| ContentFault::Damaged("br"))?;
-    if content.len() as u64 > IMPORTED_MAX_BYTES {
-        return Err(ContentFault::TooLong);
-    }
-    Ok(content)
+/// The content, decoded.
+fn opened(coding: Coding, stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
+    decoded(coding, stored, IMPORTED_MAX_BYTES).map_err(|error| match error {
+        DecodeError::Damaged => ContentFault::Damaged(coding.token()),
+        DecodeError::TooLong => ContentFault::TooLong,
+    })
 }
 
 #[cfg(test)]

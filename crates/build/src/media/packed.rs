@@ -1,9 +1,30 @@
-//! Media types whose content is compressed already: encoding it again costs time and gains
-//! nothing.
+//! Media types whose content is not encoded: it is compressed already, or clients read it in ranges.
 
-/// Whether content of a type is not worth trying to encode. A wrong no costs build time only: a
-/// coding that gains too little is dropped anyway.
+/// Whether content of a type is not worth trying to encode, because it is compressed already, or
+/// not to be encoded, because clients read it in ranges. A wrong no about what is compressed costs
+/// build time only: a coding that gains too little is dropped anyway.
 pub(crate) fn is_packed(essence: &str) -> bool {
+    is_compressed(essence) || READ_IN_RANGES.contains(&essence)
+}
+
+/// Databases, tables and maps that a client reads a few pages of. In a coding they have another
+/// length, and a range of it tells nothing about theirs (RFC 9110 §14.2).
+const READ_IN_RANGES: [&str; 12] = [
+    "application/geopackage+sqlite3",
+    "application/vnd.apache.arrow.file",
+    "application/vnd.apache.parquet",
+    "application/vnd.laszip",
+    "application/vnd.pmtiles",
+    "application/vnd.sqlite3",
+    "application/x-flatgeobuf",
+    "application/x-hdf",
+    "application/x-hdf5",
+    "application/x-netcdf",
+    "application/x-sqlite3",
+    "image/tiff",
+];
+
+fn is_compressed(essence: &str) -> bool {
     let (top, sub) = essence.split_once('/').unwrap_or((essence, ""));
     match top {
         "audio" => !AUDIO_PLAIN.contains(&sub),
@@ -110,6 +131,10 @@ mod tests {
             "video/mp4",
             "audio/mpeg",
             "font/woff2",
+            "application/vnd.sqlite3",
+            "application/vnd.pmtiles",
+            "application/vnd.apache.parquet",
+            "image/tiff",
             "application/zip",
             "application/epub+zip",
             "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

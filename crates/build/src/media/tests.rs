@@ -127,6 +127,40 @@ fn unknown_extensions_are_sniffed() {
     }
 }
 
+/// TypeScript has the extensions of MPEG transport streams, and one with times in front.
+#[test]
+fn typescript_and_transport_streams() {
+    let packets = |bytes: usize, offset: usize| {
+        let mut stream = vec![0; 3 * bytes];
+        (offset..stream.len()).step_by(bytes).for_each(|at| stream[at] = 0x47);
+        stream
+    };
+    let script = "Get.all().map((one: number) => one + 1);\n".repeat(20);
+    for key in ["/a.ts", "/a.mts", "/A.TS"] {
+        assert_eq!(field(key, script.as_bytes()), "text/typescript; charset=utf-8");
+        assert_eq!(field(key, b""), "text/typescript; charset=utf-8");
+        assert_eq!(field(key, &b"G".repeat(600)), "text/typescript; charset=utf-8");
+        assert_eq!(field(key, &packets(188, 0)), "video/mp2t");
+        assert_eq!(field(key, &packets(192, 4)), "video/mp2t");
+        assert_eq!(field(key, &packets(187, 0)), "text/typescript; charset=utf-8");
+        assert!(may_be(key.as_bytes(), "video/mp2t") && may_be(key.as_bytes(), TYPESCRIPT));
+    }
+    assert!(!may_be(b"/a.css", "video/mp2t") && may_be(b"/a.wasm.br", "application/wasm"));
+}
+
+#[test]
+fn formats_that_are_read_in_ranges_are_known_by_their_beginning() {
+    for (content, expected) in [
+        (&b"SQLite format 3\0\x10\0"[..], "application/vnd.sqlite3"),
+        (b"PMTiles\x03\x7f", "application/vnd.pmtiles"),
+        (b"PAR1\x15\x04", "application/vnd.apache.parquet"),
+    ] {
+        let found = MediaType::of(b"/data.db", content);
+        assert_eq!(found.essence, expected);
+        assert!(is_packed(found.essence));
+    }
+}
+
 /// The window for sniffing may end inside a character.
 #[test]
 fn a_character_across_the_end_of_the_window() {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use pinion_archive::is_written_by_server;
 use pinion_archive::limits::RULES_MAX;
+use pinion_http::coding::Coding;
 use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::glob::Glob;
@@ -167,17 +168,26 @@ impl Line {
         if name.eq_ignore_ascii_case("content-type") && !value.text.contains('/') {
             return Err(Fault::new(value.column, "a media type such as text/html"));
         }
+        if name.eq_ignore_ascii_case("content-encoding") && content_coding(value.text).is_none() {
+            let expected = "br, gzip, zstd or identity: the coding that the files lie here in";
+            return Err(Fault::new(value.column, expected));
+        }
         Ok(Line::Change(Change::Give { name, value: value.text.to_owned() }))
     }
 }
 
 /// Fields that the build or a flag decides, and why; beside those that the server writes itself.
-const DECIDED: [(&str, &str); 4] = [
+const DECIDED: [(&str, &str); 3] = [
     ("accept-ranges", "another field: what can be asked for in parts is known to the server"),
     ("basic-auth", "another field: a password in a published file is public"),
-    ("content-encoding", "another field: the codings of a body are known to the archive"),
     ("server", "another field: pinion serve has --server-name for it"),
 ];
+
+/// The coding that a `Content-Encoding` names. It says how files lie in the folder, not how they
+/// are sent: that is decided for each request.
+pub(crate) fn content_coding(value: &str) -> Option<Coding> {
+    Coding::from_token(value.as_bytes())
+}
 
 fn field_name(word: Word<'_>) -> Result<String, Fault> {
     if !is_token(word.text.as_bytes()) {
@@ -240,6 +250,7 @@ mod tests {
             ("/a\n  ETag: \"x\"", "_headers:2:3: expected another field: ETag is written"),
             ("/a\n  ! Content-Length", "_headers:2:5: expected another field"),
             ("/a\n  Basic-Auth: a:b", "_headers:2:3: expected another field: a password"),
+            ("/a\n  Content-Encoding: deflate", "_headers:2:21: expected br, gzip, zstd or"),
             ("/a\n  Content-Type: html", "_headers:2:17: expected a media type"),
             ("/a?b\n  X: y", "_headers:1:3: expected a path without ?"),
             ("/a\n  X: y\n/%zz\n  Z: a", "_headers:3:2: expected two hexadecimal digits"),

@@ -20,6 +20,7 @@ mod listings;
 mod make;
 mod named_rules;
 mod places;
+mod precompressed;
 mod previous;
 mod previous_law;
 mod reader;
