@@ -103,7 +103,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let names = Names::new(&options.exclude, &options.include)?;
     let (lists, workers) = (Lists::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
-    let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers), look);
+    let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers, progress), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
     let (code, walls) = code_within_walls(source, &found, options)?;

@@ -54,6 +54,14 @@ pub enum BuildError {
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error("more than {} files and folders", crate::limits::FILES_MAX)]
     TooManyFiles,
+    /// Links lead to the same folders by more paths than
+    /// [`REPEATED_FOLDERS_MAX`](crate::limits::REPEATED_FOLDERS_MAX); this is one of them.
+    #[error(
+        "{}: links lead to the same folders by more than {} paths; take some out, or --exclude \
+         them",
+        Shown(.0), crate::limits::REPEATED_FOLDERS_MAX
+    )]
+    RepeatedFolders(PathBuf),
     /// A pattern that is none.
     #[error("{what}")]
     Glob {

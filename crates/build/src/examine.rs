@@ -39,7 +39,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let names = Names::new(&options.exclude, &options.include)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
-    let found = walk(source, &names, &left_out, 0)?;
+    let found = walk(source, &names, &left_out, 0, &())?;
     let mut rules = rules(source, options, &found, &left_out)?;
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));

@@ -6,6 +6,15 @@ use std::ops::Range;
 /// links that point at each other can name far more paths than a disk has files.
 pub const FILES_MAX: usize = 1 << 24;
 
+/// How often a walk enters folders that it has entered before, by other paths: links from each of a
+/// hundred versions of a site to some hundred folders that they share. Two links in each of 20
+/// levels would name a million paths.
+pub const REPEATED_FOLDERS_MAX: usize = 1 << 15;
+
+/// Names of one folder that are read before the walk asks again whether to give up: some
+/// milliseconds.
+pub const NAMES_UNASKED: usize = 1024;
+
 /// Links from the name of an archive to its place: as many as Linux follows (path_resolution(7)).
 pub const LINKS_MAX: usize = 40;
 

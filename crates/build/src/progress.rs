@@ -4,7 +4,7 @@ use crate::shape::Walked;
 
 /// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
 /// each batch of files, so it may print; counts are totals, not differences.
-pub trait Progress {
+pub trait Progress: Sync {
     /// The walk is over.
     fn found(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
@@ -20,7 +20,7 @@ pub trait Progress {
         let _ = (files, bytes);
     }
 
-    /// Whether to give up: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
+    /// Whether to give up, asked on any thread: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
     /// and leaves nothing behind.
     fn cancelled(&self) -> bool {
         false

@@ -2,11 +2,13 @@
 //!
 //! Links are followed, also out of the folder; what they lead to has the path of the link. A
 //! folder that is reached again below itself is not entered again: it is known by device and
-//! inode, for the folders between it and the source. Everything that cannot be a resource is
+//! inode, for the folders between it and the source. Links beside each other can lead to one folder
+//! by any number of paths, twice as many with each level: their number is bounded. Everything that cannot be a resource is
 //! noted, and the walk goes on.
 
 mod ahead;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
@@ -17,8 +19,9 @@ use std::path::{Path, PathBuf};
 use crate::draft::draft_of;
 use crate::dynamic::{self, CodeFile, arrange};
 use crate::error::{BuildError, Problem, Reason};
-use crate::limits::{FILES_MAX, FOLDERS_AHEAD};
+use crate::limits::{FILES_MAX, FOLDERS_AHEAD, NAMES_UNASKED, REPEATED_FOLDERS_MAX};
 use crate::names::{Names, Verdict, is_code, rules_file};
+use crate::progress::Progress;
 use crate::source::Stamp;
 use crate::walk::ahead::{Ahead, Waiting, with_readers};
 
@@ -80,22 +83,24 @@ pub(crate) fn id_of(path: &Path) -> Option<FileId> {
 }
 
 /// Walks `source` with the help of some threads. Files of `left_out` are no part of the site, by
-/// whatever name they lie in the source.
+/// whatever name they lie in the source. `progress` is asked whether to give up.
 pub(crate) fn walk(
     source: &Path,
     names: &Names,
     left_out: &[FileId],
     threads: usize,
+    progress: &dyn Progress,
 ) -> Result<Found, BuildError> {
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
     if !metadata.is_dir() {
         return Err(cannot(io::ErrorKind::NotADirectory.into()));
     }
-    let reader = Reader { source, names, left_out };
+    let reader = Reader { source, names, left_out, progress };
     let read = |folder: &[u8]| reader.read(folder);
     let found = with_readers(threads, read, |ahead| {
-        let mut walk = Walk { ahead, seen: 0, found: Found::default() };
+        let (entered, found) = (HashSet::new(), Found::default());
+        let mut walk = Walk { ahead, seen: 0, entered, repeated: 0, found };
         let root = reader.read(b"/").map_err(cannot)?;
         walk.all(id(&metadata), root, &reader)?;
         Ok::<_, BuildError>(walk.found)
@@ -128,6 +133,8 @@ struct Listing {
     names: Vec<Name>,
     /// All that were seen, but no more than there may be in a whole site.
     seen: usize,
+    /// Whether the build was given up before all were seen.
+    given_up: bool,
     names_content_folder: bool,
     skipped: Vec<PathBuf>,
     special: Vec<PathBuf>,
@@ -153,6 +160,10 @@ struct Walk {
     ahead: Ahead<Listing>,
     /// Names seen: what bounds the walk.
     seen: usize,
+    /// Folders entered, each once.
+    entered: HashSet<FileId>,
+    /// How often a folder was entered that was entered before, by another path.
+    repeated: usize,
     found: Found,
 }
 
@@ -161,6 +172,9 @@ impl Walk {
     fn all(&mut self, id: FileId, root: Listing, reader: &Reader<'_>) -> Result<(), BuildError> {
         let mut active = vec![self.enter(id, b"/".to_vec(), root)?];
         while let Some(folder) = active.last_mut() {
+            if reader.progress.cancelled() {
+                return Err(BuildError::Cancelled);
+            }
             let Some(name) = folder.names.next() else {
                 active.pop();
                 continue;
@@ -201,9 +215,16 @@ impl Walk {
     /// Takes what was found in a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
         let Listing { names, skipped, special, rules, code, links, problems, .. } = listing;
+        if listing.given_up {
+            return Err(BuildError::Cancelled);
+        }
         self.seen += listing.seen;
         if self.seen > FILES_MAX {
             return Err(BuildError::TooManyFiles);
+        }
+        self.repeated += usize::from(!self.entered.insert(id));
+        if self.repeated > REPEATED_FOLDERS_MAX {
+            return Err(BuildError::RepeatedFolders(relative(without_slash(&key))));
         }
         let found = &mut self.found;
         found.folders += 1;
@@ -236,15 +257,18 @@ struct Reader<'a> {
     source: &'a Path,
     names: &'a Names,
     left_out: &'a [FileId],
+    progress: &'a dyn Progress,
 }
 
 impl Reader<'_> {
-    /// Reads the names of a folder.
+    /// Reads the names of a folder; not all of them when the build is given up.
     fn read(&self, key: &[u8]) -> io::Result<Listing> {
         let mut listing = Listing::default();
         for entry in fs::read_dir(self.source.join(relative(key)))? {
             listing.seen += 1;
-            if listing.seen > FILES_MAX {
+            let asks = listing.seen.is_multiple_of(NAMES_UNASKED);
+            listing.given_up = asks && self.progress.cancelled();
+            if listing.seen > FILES_MAX || listing.given_up {
                 break;
             }
             match entry {

@@ -12,7 +12,7 @@ const UNIX_PATH_MAX_BYTES: usize = 107;
 const HOST_NAME_MAX_BYTES: usize = 253;
 
 /// Where to listen, as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     /// `8080`, `:8080`: every IPv6 and IPv4 address of the machine.
     Any {

@@ -6,9 +6,8 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinion_build::Progress;
 use pinion_engine::signals;
-use std::cell::Cell;
 use std::io::IsTerminal as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -57,14 +56,14 @@ pub(crate) struct Watcher {
     bar: Bar,
     cancelled: Arc<AtomicBool>,
     /// Files and bytes that there are.
-    total: Cell<(u64, u64)>,
+    total: Mutex<(u64, u64)>,
 }
 
 impl Watcher {
     /// A watcher for a verb; `quiet` when its output is for programs.
     pub(crate) fn new(quiet: bool) -> Result<Self, Failure> {
         let (bar, cancelled) = (Bar::new(quiet), hear_signals()?);
-        Ok(Self { bar, cancelled, total: Cell::default() })
+        Ok(Self { bar, cancelled, total: Mutex::default() })
     }
 
     /// Takes the bar off the screen.
@@ -75,11 +74,12 @@ impl Watcher {
 
 impl Progress for Watcher {
     fn found(&self, files: u64, bytes: u64) {
-        self.total.set((files, bytes));
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner) = (files, bytes);
     }
 
     fn advanced(&self, files: u64, bytes: u64) {
-        let (all_files, all_bytes) = self.total.get();
+        let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all_files, all_bytes) = *total;
         let message = format!("{} of {} files", count(files), count(all_files));
         self.bar.set(bytes, all_bytes, &message);
     }

@@ -1,9 +1,10 @@
 //! Outputs that fail, builds that are given up: nothing half stays behind.
 
-use std::cell::Cell;
 use std::fs;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pinion_archive::Layout;
 use pinion_build::limits::EXTERNAL_MIN_BYTES;
@@ -186,25 +187,25 @@ fn an_archive_in_the_folder_is_warned_about() {
 
 /// Gives up when asked for the nth time.
 struct Impatient {
-    asked: Cell<u32>,
+    asked: AtomicU32,
     gives_up_at: u32,
-    found: Cell<(u64, u64)>,
-    advanced: Cell<(u64, u64)>,
+    found: Mutex<(u64, u64)>,
+    advanced: Mutex<(u64, u64)>,
 }
 
 impl Progress for Impatient {
     fn found(&self, files: u64, bytes: u64) {
-        self.found.set((files, bytes));
+        *self.found.lock().unwrap() = (files, bytes);
     }
 
     fn advanced(&self, files: u64, bytes: u64) {
-        assert!(files > self.advanced.get().0);
-        self.advanced.set((files, bytes));
+        let mut advanced = self.advanced.lock().unwrap();
+        assert!(files > advanced.0);
+        *advanced = (files, bytes);
     }
 
     fn cancelled(&self) -> bool {
-        self.asked.set(self.asked.get() + 1);
-        self.asked.get() > self.gives_up_at
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.gives_up_at
     }
 }
 
@@ -215,17 +216,18 @@ fn a_cancelled_build_leaves_nothing() {
     let mut cancelled = 0;
     for gives_up_at in 0.. {
         let progress = Impatient {
-            asked: Cell::new(0),
+            asked: AtomicU32::new(0),
             gives_up_at,
-            found: Cell::new((0, 0)),
-            advanced: Cell::new((0, 0)),
+            found: Mutex::default(),
+            advanced: Mutex::default(),
         };
         match build_file(folder.path(), &options(), &path, &progress) {
             Err(BuildError::Cancelled) => assert_eq!(out.names(), Vec::<String>::new()),
             Err(error) => panic!("{error}"),
             Ok(summary) => {
-                assert_eq!(progress.found.get(), (81, summary.source_bytes));
-                assert_eq!(progress.advanced.get(), progress.found.get());
+                let found = *progress.found.lock().unwrap();
+                assert_eq!(found, (81, summary.source_bytes));
+                assert_eq!(*progress.advanced.lock().unwrap(), found);
                 break;
             }
         }

@@ -1,9 +1,9 @@
 //! What stands under the name of an archive is replaced only if it is an archive, or empty.
 
-use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pinion_archive::Layout;
@@ -164,7 +164,7 @@ fn drafts_that_nobody_holds_go_with_the_next_build() {
 /// Builds into the same place while it is told how far another build is.
 struct Another<'a> {
     path: &'a Path,
-    drafts: Cell<usize>,
+    drafts: AtomicUsize,
 }
 
 impl Progress for Another<'_> {
@@ -173,9 +173,9 @@ impl Progress for Another<'_> {
             let names = fs::read_dir(self.path.parent().unwrap()).unwrap();
             names.filter(|name| name.as_ref().unwrap().path().extension() == Some("tmp".as_ref()))
         };
-        self.drafts.set(drafts().count());
+        self.drafts.store(drafts().count(), Ordering::Relaxed);
         publish(self.path, false).unwrap();
-        assert_eq!(drafts().count(), self.drafts.get());
+        assert_eq!(drafts().count(), self.drafts.load(Ordering::Relaxed));
     }
 }
 
@@ -187,10 +187,10 @@ fn a_build_leaves_the_drafts_of_one_that_runs() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
     let later = Options { now: now + 3600, ..options() };
     build_file(source.path(), &later, &path, &()).unwrap();
-    let another = Another { path: &path, drafts: Cell::new(0) };
+    let another = Another { path: &path, drafts: AtomicUsize::new(0) };
     let again = build_file(source.path(), &later, &path, &another).unwrap();
     assert_eq!(again.unread_files, 1, "nothing was taken over");
-    assert_eq!(another.drafts.get(), 2, "of the archive and of its fingerprints");
+    assert_eq!(another.drafts.into_inner(), 2, "of the archive and of its fingerprints");
     assert_eq!(out.names(), ["site.pinion"]);
     let elsewhere = Folder::new();
     build_file(source.path(), &options(), &elsewhere.join("site.pinion"), &()).unwrap();

@@ -6,7 +6,7 @@ use crate::address::Address;
 use crate::directives::file::Table;
 use crate::settings::{LISTEN_KINDS, ListenKind};
 use crate::values;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// Sites of one server: each has a thread of its own that loads it, and every worker looks at each
@@ -112,7 +112,7 @@ pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Pl
 }
 
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
-    let mut known: Vec<(Address, bool, Place)> = Vec::new();
+    let mut known: HashMap<(Address, bool), Place> = HashMap::new();
     for listener in listeners {
         let Some((key, address, place)) = address_of(listener) else { continue };
         if address.may_repeat() {
@@ -125,13 +125,14 @@ fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) 
         }
         // A port of TCP and one of UDP have only their number in common.
         let is_udp = key == ListenKind::Quic.row();
-        let same = |(other, udp, _): &&(Address, bool, Place)| *other == address && *udp == is_udp;
-        match known.iter().find(same) {
-            Some((_, _, Place { line, .. })) => {
+        let same = (address, is_udp);
+        match known.get(&same) {
+            Some(Place { line, .. }) => {
+                let address = &same.0;
                 let message = format!("{key}: {address} is listened on in line {line} already");
                 faults.push(Fault::at(file, place, message));
             }
-            None => known.push((address, is_udp, place)),
+            None => drop(known.insert(same, place)),
         }
     }
 }

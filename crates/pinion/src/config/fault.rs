@@ -66,8 +66,62 @@ impl Place {
     }
 }
 
+/// The places of the bytes of a text, each found without a look at all that is before it.
+#[derive(Debug)]
+pub(crate) struct PlaceIndex<'t> {
+    text: &'t str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    /// The number of characters before each block.
+    characters: Vec<usize>,
+}
+
+/// Bytes between two of which the characters before them are known.
+const BLOCK_BYTES: usize = 256;
+
+impl<'t> PlaceIndex<'t> {
+    /// Reads a text once.
+    pub(crate) fn new(text: &'t str) -> Self {
+        let (mut lines, mut characters, mut count) = (vec![0], Vec::new(), 0);
+        for (at, &byte) in text.as_bytes().iter().enumerate() {
+            if at % BLOCK_BYTES == 0 {
+                characters.push(count);
+            }
+            count += usize::from(begins_character(byte));
+            if byte == b'\n' {
+                lines.push(at + 1);
+            }
+        }
+        Self { text, lines, characters }
+    }
+
+    /// As [`Place::of`].
+    pub(crate) fn of(&self, byte: usize) -> Place {
+        let byte = if self.text.is_char_boundary(byte) { byte } else { self.text.len() };
+        let line = self.lines.partition_point(|start| *start <= byte);
+        let start = line.checked_sub(1).and_then(|line| self.lines.get(line)).copied();
+        let column = self.characters_before(byte) - self.characters_before(start.unwrap_or(0)) + 1;
+        Place { line, column }
+    }
+
+    fn characters_before(&self, byte: usize) -> usize {
+        // Behind a whole block the next one has not begun.
+        let block = (byte / BLOCK_BYTES).min(self.characters.len().saturating_sub(1));
+        let rest = self.text.as_bytes().get(block * BLOCK_BYTES..byte).unwrap_or_default();
+        let known = self.characters.get(block).copied().unwrap_or(0);
+        known + rest.iter().filter(|byte| begins_character(**byte)).count()
+    }
+}
+
+/// Whether a byte of UTF-8 begins a character.
+fn begins_character(byte: u8) -> bool {
+    byte & 0xc0 != 0x80
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -79,6 +133,20 @@ mod tests {
         assert_eq!(Place::of(text, 99), Place { line: 3, column: 1 });
         assert_eq!(Place::of(text, 7), Place::of(text, 99), "never within a character");
         assert_eq!(Place::of("", 0), Place::START);
+    }
+
+    proptest! {
+        /// However long lines are, and whatever is in them.
+        #[test]
+        fn an_index_finds_the_same_places(
+            text in "([a-c\u{f6}\u{20ac}\u{1f600}]{0,400}\n?){0,6}",
+            bytes in prop::collection::vec(0usize..4000, 1..20),
+        ) {
+            let index = PlaceIndex::new(&text);
+            for byte in bytes.into_iter().chain([0, text.len(), text.len() + 1]) {
+                prop_assert_eq!(index.of(byte), Place::of(&text, byte), "{} of {:?}", byte, text);
+            }
+        }
     }
 
     #[test]

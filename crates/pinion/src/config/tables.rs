@@ -1,7 +1,7 @@
 //! Text → tables. What a key may be is in its row of the directive table and nowhere else; here is
 //! only how TOML writes it.
 
-use super::fault::{Fault, Place};
+use super::fault::{Fault, Place, PlaceIndex};
 use super::nearest::nearest;
 use crate::directives::file::{TABLES, Table};
 use crate::directives::verbs::Verb;
@@ -66,7 +66,7 @@ impl Section {
 /// It is no TOML: nothing can be said about its keys.
 pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<Fault>> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let mut reader = Reader { text, file, folder, faults: Vec::new() };
+    let mut reader = Reader { places: PlaceIndex::new(text), file, folder, faults: Vec::new() };
     let mut tables = Tables {
         sites: Vec::new(),
         listeners: Vec::new(),
@@ -87,7 +87,7 @@ pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<
 }
 
 struct Reader<'t> {
-    text: &'t str,
+    places: PlaceIndex<'t>,
     file: &'t Path,
     folder: &'t Path,
     faults: Vec<Fault>,
@@ -95,7 +95,7 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn fault(&mut self, byte: usize, message: impl Into<String>) {
-        let place = Place::of(self.text, byte);
+        let place = self.places.of(byte);
         self.faults.push(Fault::at(self.file, place, message));
     }
 
@@ -123,7 +123,7 @@ impl Reader<'_> {
                 self.fault(at, format!("{} is written {}", table.name(), table.header()));
                 continue;
             };
-            let mut section = Section::new(Place::of(self.text, at));
+            let mut section = Section::new(self.places.of(at));
             self.content(table, content, &mut section);
             match table {
                 Table::Certificate => tables.certificates.push(section),
@@ -161,7 +161,7 @@ impl Reader<'_> {
     ) -> Option<Vec<OsString>> {
         let at = value.span().start;
         if let (Kind::Switch, DeValue::Boolean(on)) = (row.kind, value.get_ref()) {
-            places.push(Place::of(self.text, at));
+            places.push(self.places.of(at));
             return (*on != row.is_inverted()).then(Vec::new);
         }
         let whole = std::slice::from_ref(value);
@@ -190,7 +190,7 @@ impl Reader<'_> {
         for (text, at) in texts {
             match values::check(&row.kind, &text) {
                 Ok(()) => {
-                    places.push(Place::of(self.text, at));
+                    places.push(self.places.of(at));
                     values.push(self.resolved(row, &text));
                 }
                 Err(error) => self.fault(at, format!("{key}: {error}")),
@@ -413,6 +413,23 @@ mod tests {
                 assert_eq!(off, Low::new(Verb::Serve), "{key}");
             }
         }
+    }
+
+    /// As many sites as a file can name, each in a line and in lines of its own: nobody waits for a
+    /// look at all that is before each value.
+    #[test]
+    fn a_file_of_the_largest_size_is_read_at_once() {
+        let sites = 100_000;
+        let lines = |number: usize| format!("[[site]]\npath = \"a{number}\"\n");
+        let long: String = (0..sites).map(lines).collect();
+        let (tables, faults) = read(&long, Path::new("pinion.toml")).expect("TOML");
+        assert_eq!((tables.sites.len(), faults.len()), (sites, 0));
+        assert_eq!(tables.sites[sites - 1].place_of("path").line, 2 * sites);
+        let hosts: Vec<String> = (0..sites).map(|number| format!("\"h{number}.org\"")).collect();
+        let wide = format!("[[site]]\npath = \"a\"\nhosts = [{}]\n", hosts.join(","));
+        let (tables, faults) = read(&wide, Path::new("pinion.toml")).expect("TOML");
+        let last = tables.sites[0].places_of("hosts").last().expect("hosts");
+        assert_eq!((last.line, faults.len()), (3, 0));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// How to load what is served.
 #[derive(Debug)]
@@ -44,12 +45,12 @@ pub(crate) struct Loader {
 /// Hears what the walk of a build has met.
 struct Walk<'a> {
     watch: Option<&'a WalkTeller>,
-    links: RefCell<Vec<PathBuf>>,
+    links: Mutex<Vec<PathBuf>>,
 }
 
 impl Progress for Walk<'_> {
     fn walked(&self, walked: Walked) {
-        self.links.replace(walked.links.clone());
+        *self.links.lock().unwrap_or_else(PoisonError::into_inner) = walked.links.clone();
         if let Some(watch) = self.watch {
             watch.walked(walked);
         }
@@ -155,10 +156,11 @@ impl Loader {
             options.external_min_bytes = None;
         }
         let memory = memory_file().context("cannot get memory for the site")?;
-        let walk = Walk { watch: self.watch.as_ref(), links: RefCell::default() };
+        let walk = Walk { watch: self.watch.as_ref(), links: Mutex::default() };
         let built = pinion_build::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
-        lua_folders::check(path, &self.content, &self.folders, &walk.links.borrow())?;
+        let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);
+        lua_folders::check(path, &self.content, &self.folders, &links)?;
         *walls = Some(built.summary.walls);
         for problem in &built.summary.problems {
             stderr::line(format_args!("pinion: left out {problem}"));
