@@ -92,6 +92,10 @@ impl Resource {
 /// The key of each pattern of [`Options::include`] in the facts of an archive.
 pub(crate) const INCLUDE_FACT: &str = "include";
 
+/// The key of [`Options::compat_80s`] in the facts of an archive, and its value.
+pub(crate) const COMPAT_FACT: &str = "compat";
+pub(crate) const COMPAT_80S: &str = "80s";
+
 /// Stands for no file: the build has made the content itself.
 const NO_FILE: u32 = u32::MAX;
 
@@ -399,8 +403,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             ("repeated-files", self.summary.repeated_files.to_string()),
             ("repeated-bytes", self.summary.repeated_bytes.to_string()),
         ];
+        let compat = self.options.compat_80s.then_some((COMPAT_FACT, COMPAT_80S));
         let include = self.options.include.iter().map(|pattern| (INCLUDE_FACT, pattern.as_str()));
-        let facts = facts.iter().map(|(key, value)| (*key, value.as_str())).chain(include);
+        let facts = facts.iter().map(|(key, value)| (*key, value.as_str()));
+        let facts = facts.chain(include).chain(compat);
         // A line cannot hold every pattern.
         let can_be_kept = |value: &str| !value.is_empty() && !value.contains(char::is_control);
         let facts: Vec<(&str, &str)> = facts.filter(|(_, value)| can_be_kept(value)).collect();

@@ -29,7 +29,7 @@ use crate::rules::{Rules, Site};
 use crate::shape::{Main, Walked, Walls};
 use crate::stamps::{Known, Notes, Stamps};
 use crate::summary::{Summary, Warning};
-use crate::walk::{FileId, Found, SourceFile, walk};
+use crate::walk::{FileId, Found, Selection, SourceFile, walk};
 use crate::work::{Claims, Work};
 
 /// An archive that was built.
@@ -103,7 +103,10 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let names = Names::new(&options.exclude, &options.include)?;
     let (lists, workers) = (Lists::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
-    let (found, beside) = at_the_same_time(|| walk(source, &names, &left_out, workers, progress), look);
+    let selection =
+        Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
+    let walked = || walk(source, selection, workers, progress);
+    let (found, beside) = at_the_same_time(walked, look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
     let (code, walls) = code_within_walls(source, &found, options)?;

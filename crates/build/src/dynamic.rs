@@ -10,6 +10,9 @@
 //! | folders `i.*` | ignored, with all that is in them |
 //! | `static/` at the top of the content | files alone: what is named as code is left out |
 //! | `public_html/` at the top | the content; beside it only `*.lua` counts |
+//!
+//! In a site of 80s what is named as a page (`*.dyn.*`) and lies below a folder `static/`, at
+//! whatever depth, is a file.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 
+use crate::eighties::is_page_below_static;
+use crate::error::Problem;
 use crate::names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
 use crate::shape::Shape;
 use crate::source::Stamp;
@@ -64,6 +69,9 @@ fn is_code_among_files(key: &[u8]) -> bool {
 /// Finds out what site a walk has found. Of a dynamic one the keys of files become those of its
 /// content, and its code is set apart.
 pub(crate) fn arrange(mut found: Found) -> Found {
+    if found.is_80s {
+        publish_below_static(&mut found);
+    }
     let code = std::mem::take(&mut found.code);
     let has_folder = found.has_content_folder;
     let is_live = |key: &[u8]| is_page(name_of(key)) && !is_left_out(key);
@@ -90,15 +98,35 @@ pub(crate) fn arrange(mut found: Found) -> Found {
     found
 }
 
+/// Makes files of what is no code in a site of 80s.
+fn publish_below_static(found: &mut Found) {
+    let Found { files, stamps, special, code, problems, below_static, .. } = found;
+    let mut all: Vec<(SourceFile, Stamp)> = files.drain(..).zip(stamps.drain(..)).collect();
+    let mut published = HashSet::new();
+    for (key, stamp) in below_static.drain(..) {
+        published.insert(relative(&key));
+        match stamp {
+            Ok(stamp) => all.push((SourceFile { key, bytes: stamp.bytes }, stamp)),
+            Err(reason) => problems.push(Problem { path: relative(&key), reason }),
+        }
+    }
+    all.sort_by(|(one, _), (next, _)| one.key.cmp(&next.key));
+    (*files, *stamps) = all.into_iter().unzip();
+    special.retain(|path| !published.contains(path));
+    code.retain(|file| !published.contains(&file.relative()));
+}
+
 /// Takes away what is ignored, and copies of code.
 fn leave_out(found: &mut Found) {
-    let Found { skipped, special, .. } = found;
+    let Found { skipped, special, is_80s, .. } = found;
+    let is_80s = *is_80s;
     let mut stays = |key: &[u8]| {
         if let Some(folder) = ignored_folder(key) {
             skipped.push(relative(folder));
             return false;
         }
-        let is_copy = is_copy_of_code(name_of(key));
+        let is_file = is_80s && is_page_below_static(key);
+        let is_copy = is_copy_of_code(name_of(key)) && !is_file;
         if is_copy {
             special.push(relative(key));
         }
@@ -176,13 +204,16 @@ pub(crate) fn shape(found: &Found) -> Shape {
 
 /// What the author of a dynamic site may want to know about the names of its files.
 pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
+    let mut doubts = below_static(found);
     if !found.is_dynamic {
-        return Vec::new();
+        return doubts;
     }
     let content = |path: &Path| path.strip_prefix(found.content).map(key_of).ok();
-    let mut doubts = Vec::new();
     for path in &found.special {
         let Some(key) = content(path) else { continue };
+        if is_page_below_static(&key) {
+            continue;
+        }
         if is_code_among_files(&key) {
             doubts.push(Warning::CodeAmongFiles(path.clone()));
         } else if is_copy_of_code(name_of(&key)) {
@@ -199,6 +230,21 @@ pub(crate) fn doubts(found: &Found) -> Vec<Warning> {
         }
     }
     doubts
+}
+
+/// Pages below a folder `static/`, which would be files in a site of 80s.
+fn below_static(found: &Found) -> Vec<Warning> {
+    let is_live = |path: &PathBuf| found.code.iter().any(|file| file.relative() == *path);
+    let paths = found.below_static.iter().map(|(key, _)| relative(key));
+    let is_ignored = |path: &PathBuf| {
+        found.is_dynamic && ignored_folder(&key_of(path)).is_some()
+            || !found.content.is_empty() && path.strip_prefix(found.content).is_err()
+    };
+    let doubt = |path: PathBuf| match is_live(&path) {
+        true => Warning::PageBelowStatic(path),
+        false => Warning::CodeAmongFiles(path),
+    };
+    paths.filter(|path| !is_ignored(path)).map(doubt).collect()
 }
 
 /// The file that would answer what a page answers, below the source.

@@ -11,7 +11,7 @@ use crate::media;
 use crate::names::{Globs, Names};
 use crate::options::Options;
 use crate::summary::{Fingerprinted, Warning};
-use crate::walk::{FileId, Found, walk};
+use crate::walk::{FileId, Found, Selection, walk};
 
 /// A folder that a build would take.
 #[derive(Debug)]
@@ -39,7 +39,9 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let names = Names::new(&options.exclude, &options.include)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
-    let found = walk(source, &names, &left_out, 0, &())?;
+    let selection =
+        Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
+    let found = walk(source, selection, 0, &())?;
     let mut rules = rules(source, options, &found, &left_out)?;
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));

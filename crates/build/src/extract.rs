@@ -129,7 +129,7 @@ pub fn extract(
     let code = archive.code()?;
     let mut extraction = Extraction {
         archive: *archive,
-        layout: Layout::new(*archive, !code.is_empty())?,
+        layout: Layout::new(*archive, &code)?,
         places: Places::of(&code),
         code,
         digests: archive.digests()?,
@@ -178,6 +178,8 @@ impl Extraction<'_> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;
         let imported = layout::is_imported(&self.archive)?;
+        let compat = layout::is_of_80s(&self.archive)?.then(|| "--compat=80s".to_owned());
+        self.extracted.flags.extend(compat);
         let include = layout::included(&self.archive)?;
         self.extracted.flags.extend(include.map(|pattern| format!("--include={pattern}")));
         let (mut answers, mut names) = (Answers::default(), Names::default());

@@ -8,6 +8,7 @@
 //! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
 //! |   | `dynamic`, `code` | code → set apart from the content, and templates proven |
+//! |   | `eighties` | what in a site of 80s is no code |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
 //! | 4 | `source` | path → content that did not change while it was read |
 //! |   | `stamps` | which files need not be read, because they are what they were |
@@ -50,6 +51,7 @@ mod contents;
 mod decode;
 mod draft;
 mod dynamic;
+mod eighties;
 mod encode;
 mod error;
 mod examine;

@@ -10,10 +10,13 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use pinion_template::name::{Kind, MAIN, kind};
 
 use crate::draft::draft_of;
+use crate::eighties::is_page_below_static;
 use crate::error::BuildError;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
+#[cfg(test)]
+mod tests;
 
 /// What becomes of a file or folder with a certain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,10 +183,11 @@ impl Names {
         self.all(path, |verdict, key, is_last| {
             let (_, name) = path_and_name(key);
             let is_read = is_dynamic || is_page(name) || key == MAIN.as_bytes();
+            let is_code = is_code(name) || is_dynamic && is_page_below_static(key);
             match verdict {
                 Verdict::Take => true,
                 Verdict::Special => {
-                    rules_file(name).is_some() || (is_last && is_code(name) && is_read)
+                    rules_file(name).is_some() || (is_last && is_code && is_read)
                 }
                 Verdict::Skip => false,
             }
@@ -284,7 +288,8 @@ pub(crate) fn is_copy_of_code(name: &[u8]) -> bool {
     kind(name) == Some(Kind::Copy)
 }
 
-fn is_leftover(name: &[u8]) -> bool {
+/// Whether a name is that of a hidden file, or of what editors and systems leave behind.
+pub(crate) fn is_leftover(name: &[u8]) -> bool {
     (name.first() == Some(&b'.') && name != WELL_KNOWN)
         || is_autosave(name)
         || SKIP_NAMES.contains(&name)
@@ -302,193 +307,4 @@ fn is_draft(name: &[u8]) -> bool {
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn judge(exclude: &[&str], key: &str) -> Verdict {
-        judge_with(exclude, &[], key)
-    }
-
-    fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> Verdict {
-        let [exclude, include] =
-            [exclude, include].map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let name = key.rsplit('/').next().unwrap();
-        Names::new(&exclude, &include).unwrap().judge(key.as_bytes(), name.as_bytes())
-    }
-
-    #[test]
-    fn leftovers_are_skipped() {
-        for name in [
-            "Thumbs.db",
-            ".DS_Store",
-            ".git",
-            ".htaccess",
-            "#x#",
-            "##",
-            ".#x",
-            "x~",
-            "x.log",
-            "x.tmp",
-            "x.temp",
-            "yarn.lock",
-            ".x.lua~",
-        ] {
-            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
-        }
-        for name in [
-            ".well-known",
-            "a.html",
-            "logs",
-            "x.lock.html",
-            "thumbs.db",
-            "200.png",
-            "c#",
-            "#",
-            "#x",
-            "x#y",
-            "f#.html",
-        ] {
-            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
-        }
-    }
-
-    #[test]
-    fn leftovers_that_are_asked_for_are_taken() {
-        for (exclude, include, key, expected) in [
-            (&[][..], &[".htaccess"][..], "/a/.htaccess", Verdict::Take),
-            (&[], &["*.log", "/b/.*"], "/a/x.log", Verdict::Take),
-            (&[], &["*.log", "/b/.*"], "/b/.x", Verdict::Take),
-            (&[], &["*.log", "/b/.*"], "/a/.x", Verdict::Skip),
-            (&["x.log"], &["*.log"], "/a/x.log", Verdict::Skip),
-            // What is code, private or has rules is never published.
-            (&[], &["*"], "/a/x.priv.key", Verdict::Special),
-            (&[], &["*"], "/a/.x.lua", Verdict::Special),
-            (&[], &["*"], "/_headers", Verdict::Special),
-            (&[], &["*", ".*"], "/.site.pinion.draft-1-0.tmp", Verdict::Skip),
-        ] {
-            assert_eq!(judge_with(exclude, include, key), expected, "{include:?} {key}");
-        }
-    }
-
-    #[test]
-    fn special_names_in_any_case() {
-        for name in [
-            "x.lua",
-            "X.LUA",
-            "x.dyn.html",
-            "x.priv.key",
-            "keys.PRIV.d",
-            "_redirects",
-            "_Redirects.txt",
-            "_headers",
-            "pinion.toml",
-            "a.dyn.",
-            ".x.lua",
-        ] {
-            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Special, "{name}");
-        }
-        for name in ["lua", "x.luac", "dyn.html", "x.dynamic.html", "redirects", "_redirects.html"]
-        {
-            assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
-        }
-    }
-
-    #[test]
-    fn patterns() {
-        for (pattern, key, expected) in [
-            ("*.psd", "/a/b/x.psd", Verdict::Skip),
-            ("*.psd", "/x.psd.html", Verdict::Take),
-            ("drafts", "/a/drafts", Verdict::Skip),
-            ("drafts/", "/a/drafts", Verdict::Skip),
-            ("/drafts", "/drafts", Verdict::Skip),
-            ("/drafts", "/a/drafts", Verdict::Take),
-            ("./drafts", "/drafts", Verdict::Skip),
-            ("./drafts/", "/a/drafts", Verdict::Take),
-            ("./.././x", "/x", Verdict::Take),
-            ("a/*.md", "/a/x.md", Verdict::Skip),
-            ("a/*.md", "/a/b/x.md", Verdict::Take),
-            ("a/**/*.md", "/a/b/c/x.md", Verdict::Skip),
-            ("**/x", "/x", Verdict::Skip),
-            ("x.{js,css}", "/a/x.css", Verdict::Skip),
-            ("*.lua", "/x.lua", Verdict::Skip),
-        ] {
-            assert_eq!(judge(&[pattern], key), expected, "{pattern} {key}");
-        }
-    }
-
-    /// Whether it may be part, and whether it may matter to a static site and to a dynamic one.
-    fn part_and_matters(names: &Names, path: &str) -> (bool, [bool; 2]) {
-        let path = Path::new(path);
-        let matters = [false, true].map(|is_dynamic| names.may_matter(path, is_dynamic));
-        (names.may_be_part(path), matters)
-    }
-
-    #[test]
-    fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
-        let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()], &[]).unwrap();
-        for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
-            assert_eq!(part_and_matters(&names, path), (true, [true, true]), "{path}");
-        }
-        for path in [".git", ".git/index", "a/drafts/b/c.html", "old/x.md", "a.log", "x.lua/y"] {
-            assert_eq!(part_and_matters(&names, path), (false, [false, false]), "{path}");
-        }
-    }
-
-    #[test]
-    fn rules_matter_and_are_no_part() {
-        let names = Names::new(&["drafts".to_owned()], &[]).unwrap();
-        for path in ["_headers", "_redirects.txt", "a/_redirects"] {
-            assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
-        }
-        for path in ["_Headers", "drafts/_redirects", ".git/_redirects", ".x.lua", "drafts/x.lua"] {
-            assert_eq!(part_and_matters(&names, path).1, [false, false], "{path}");
-        }
-    }
-
-    #[test]
-    fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
-        let names = Names::new(&[], &[]).unwrap();
-        for path in ["main.lua", "a.dyn.html", "public_html/a.dyn.html"] {
-            assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
-        }
-        for path in ["lib/x.lua", "lib/main.lua", "a/b.priv.txt", "a.dyn.priv.html"] {
-            assert_eq!(part_and_matters(&names, path), (false, [false, true]), "{path}");
-        }
-    }
-
-    #[test]
-    fn kinds_of_code() {
-        for (name, code, page, script) in [
-            ("main.lua", true, false, true),
-            ("X.LUA", true, false, true),
-            ("a.dyn.html", true, true, false),
-            ("a.DYN.html", true, true, false),
-            ("a.dyn.priv.html", true, false, false),
-            ("a.priv.html", true, false, false),
-            ("a.dyn.lua", true, false, true),
-            (".x.lua", false, false, false),
-            ("a.dyn.html~", false, false, false),
-            ("x.lua.gz", false, false, false),
-            ("a.dyn.html.gz", false, false, false),
-            ("_redirects", false, false, false),
-            ("a.html", false, false, false),
-        ] {
-            let name = name.as_bytes();
-            let found = (is_code(name), is_page(name), is_script(name));
-            assert_eq!(found, (code, page, script), "{}", name.escape_ascii());
-        }
-        for name in ["x.Lua.gz", "x.lua ", "x.luac", "a.DYN.html.gz"] {
-            assert!(is_copy_of_code(name.as_bytes()), "{name}");
-        }
-        assert!(!is_copy_of_code(b"x.lua") && !is_copy_of_code(b"x.html"));
-    }
-
-    #[test]
-    fn a_bad_pattern_is_named() {
-        let error = Names::new(&["a[".to_owned()], &[]).err().unwrap().to_string();
-        assert!(error.contains("a["), "{error}");
-    }
 }

@@ -33,6 +33,8 @@ pub struct Options {
     /// Globs, read like those of `exclude`, of files whose names change with their content: clients
     /// keep them for a year and do not ask for them again.
     pub immutable: Vec<String>,
+    /// Whether the folder is that of a site of 80s; also if its main script loads `aio.aio`.
+    pub compat_80s: bool,
     /// Builds without the files that have a problem; otherwise they fail the build at its end.
     pub keep_going: bool,
     /// Lets an archive file replace a file that is no archive. Folders, pipes, sockets and devices
@@ -94,6 +96,7 @@ impl Options {
             exclude: Vec::new(),
             include: Vec::new(),
             immutable: Vec::new(),
+            compat_80s: false,
             keep_going: false,
             force: false,
             reuse: true,

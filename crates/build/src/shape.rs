@@ -9,6 +9,7 @@ use pinion_template::name::{MAIN_BESIDE, main_script};
 
 use crate::code::Code;
 use crate::dynamic::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
+use crate::eighties::is_page_below_static;
 use crate::names::{Names, is_script};
 
 /// What a folder is served as.
@@ -113,9 +114,10 @@ impl Names {
         }
         match shape {
             Shape::Static => true,
-            Shape::Dynamic => !is_left_out(&key),
+            // Whether that is code or a file, the main script says.
+            Shape::Dynamic => !is_left_out(&key) || is_page_below_static(&key),
             Shape::DynamicBeside => match below_content(&key) {
-                Some(below) => !is_left_out(below),
+                Some(below) => !is_left_out(below) || is_page_below_static(below),
                 None if path == Path::new("") || is_content_folder(&key) => true,
                 None => {
                     let is_script = path.file_name().map(OsStr::as_bytes).is_some_and(is_script);
@@ -196,6 +198,8 @@ mod tests {
             ("public_html/a.dyn.html.bak", [false, false, false]),
             ("public_html/_headers", [true, true, true]),
             ("public_html/static/x.priv.html", [false, true, false]),
+            ("public_html/static/x.dyn.html", [true, true, true]),
+            ("static/x.dyn.html.gz", [false, true, false]),
             ("drafts/x.lua", [false, false, false]),
             (".git/x", [false, false, false]),
         ] {

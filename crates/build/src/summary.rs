@@ -149,6 +149,8 @@ pub enum Warning {
     },
     /// Named as code, in the folder of a dynamic site that holds files alone; it is left out.
     CodeAmongFiles(PathBuf),
+    /// A page below a folder `static/`, where a site of 80s has files alone.
+    PageBelowStatic(PathBuf),
     /// Its name has `.dyn.` or `.lua` in it, and is none of a page or a script; it is left out.
     CopyOfCode(PathBuf),
     /// A link to a folder that holds the link; it was not followed.
@@ -270,6 +272,9 @@ impl fmt::Display for Warning {
                 return write!(f, "{file}: not sent for its clean URL, {page} answers first");
             }
             Warning::CodeAmongFiles(path) => (path, "left out, nothing below static/ is code"),
+            Warning::PageBelowStatic(path) => {
+                (path, "a page although it is below static/; with --compat 80s it is a file")
+            }
             Warning::CopyOfCode(path) => (path, "left out, its name is that of a copy of code"),
             Warning::SecondMain(path) => (path, "not run, the main.lua beside public_html is"),
             Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),

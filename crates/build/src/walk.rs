@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::draft::draft_of;
 use crate::dynamic::{self, CodeFile, arrange};
+use crate::eighties::{is_page_below_static, main_is_of_80s};
 use crate::error::{BuildError, Problem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, NAMES_UNASKED, REPEATED_FOLDERS_MAX};
 use crate::names::{Names, Verdict, is_code, rules_file};
@@ -50,10 +51,14 @@ pub(crate) struct Found {
     pub(crate) special: Vec<PathBuf>,
     /// Keys of the files with rules, sorted.
     pub(crate) rules: Vec<Box<[u8]>>,
+    /// Files that are pages by their names and lie below a folder `static/`, as they were seen.
+    pub(crate) below_static: Vec<(Box<[u8]>, Result<Stamp, Reason>)>,
     /// Of a dynamic site, its code, sorted.
     pub(crate) code: Vec<CodeFile>,
     /// Whether there is code.
     pub(crate) is_dynamic: bool,
+    /// Whether the site is one of 80s.
+    pub(crate) is_80s: bool,
     /// Whether there is a folder that holds the content, if the site is dynamic.
     pub(crate) has_content_folder: bool,
     /// Whether something at the top has the name of that folder, whatever it is.
@@ -82,15 +87,24 @@ pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| id(&metadata))
 }
 
-/// Walks `source` with the help of some threads. Files of `left_out` are no part of the site, by
-/// whatever name they lie in the source. `progress` is asked whether to give up.
+/// What of a folder is part of its site.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) names: &'a Names,
+    /// Files that are no part of the site, by whatever name they lie in the source.
+    pub(crate) left_out: &'a [FileId],
+    /// Whether the site is one of 80s, whatever its main script loads.
+    pub(crate) is_80s: bool,
+}
+
+/// Walks `source` with the help of some threads. `progress` is asked whether to give up.
 pub(crate) fn walk(
     source: &Path,
-    names: &Names,
-    left_out: &[FileId],
+    selection: Selection<'_>,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Found, BuildError> {
+    let Selection { names, left_out, is_80s } = selection;
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
     if !metadata.is_dir() {
@@ -105,7 +119,8 @@ pub(crate) fn walk(
         walk.all(id(&metadata), root, &reader)?;
         Ok::<_, BuildError>(walk.found)
     })?;
-    let mut found = arrange(found);
+    let is_80s = is_80s || main_is_of_80s(source, &found);
+    let mut found = arrange(Found { is_80s, ..found });
     if found.is_dynamic && found.names_content_folder && !found.has_content_folder {
         return Err(BuildError::ContentFolder);
     }
@@ -140,6 +155,7 @@ struct Listing {
     special: Vec<PathBuf>,
     rules: Vec<Box<[u8]>>,
     code: Vec<CodeFile>,
+    below_static: Vec<(Box<[u8]>, Result<Stamp, Reason>)>,
     links: Vec<PathBuf>,
     problems: Vec<Problem>,
 }
@@ -215,6 +231,7 @@ impl Walk {
     /// Takes what was found in a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
         let Listing { names, skipped, special, rules, code, links, problems, .. } = listing;
+        let below_static = listing.below_static;
         if listing.given_up {
             return Err(BuildError::Cancelled);
         }
@@ -233,6 +250,7 @@ impl Walk {
         found.special.extend(special);
         found.rules.extend(rules);
         found.code.extend(code);
+        found.below_static.extend(below_static);
         found.links.extend(links);
         found.problems.extend(problems);
         let mut folder = Folder { id, key, names: names.into_iter(), waiting: Waiting::default() };
@@ -299,6 +317,9 @@ impl Reader<'_> {
             }
             Verdict::Special if rules_file(name.as_bytes()).is_none() => {
                 listing.special.push(relative(&key));
+                if is_page_below_static(&key) {
+                    self.note_below_static(&key, entry, listing);
+                }
                 if is_code(name.as_bytes()) {
                     self.note_code(key, entry, listing);
                 }
@@ -349,6 +370,19 @@ impl Reader<'_> {
             listing.links.extend(is_link.then(|| relative(&key)));
             let key = key.into_boxed_slice();
             listing.code.push(CodeFile { path: key.clone(), key });
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Notes what a file of a site of 80s would be that is code in others.
+    fn note_below_static(&self, key: &[u8], entry: &DirEntry, listing: &mut Listing) {
+        match followed(entry) {
+            Ok(metadata) if metadata.is_dir() || self.left_out.contains(&id(&metadata)) => {}
+            found => {
+                let stamp = found.map(|metadata| Stamp::of(&metadata));
+                listing.below_static.push((key.into(), stamp));
+            }
         }
     }
 }

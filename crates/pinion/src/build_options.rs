@@ -23,6 +23,7 @@ pub(crate) fn options(
         exclude: content.exclude.clone(),
         include: content.include.clone(),
         immutable: content.immutable.clone(),
+        compat_80s: content.compat_80s,
         rules: content.rules.clone(),
         fields: content.fields.clone(),
         keep_going: content.keep_going,

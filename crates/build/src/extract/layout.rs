@@ -6,11 +6,13 @@ use std::path::Path;
 use pinion_archive::layout::{
     ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
 };
-use pinion_archive::{Archive, Damage, Digests, Entry, EntryKind, Previous, Scratch};
+use pinion_archive::{Archive, Code, Damage, Digests, Entry, EntryKind, Previous, Scratch};
 use pinion_http::target;
+use pinion_template::name::main_script;
 
-use crate::assemble::INCLUDE_FACT;
+use crate::assemble::{COMPAT_80S, COMPAT_FACT, INCLUDE_FACT};
 use crate::dynamic;
+use crate::eighties::{is_page_below_static, loads_module};
 use crate::extract::code::Places;
 use crate::keys;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
@@ -79,6 +81,8 @@ pub(super) struct Layout<'a> {
     names: Names,
     /// Whether a build takes the folder for a dynamic site.
     is_dynamic: bool,
+    /// Whether it takes it for a site of 80s.
+    is_80s: bool,
     previous: Previous<'a>,
     scratch: Scratch,
     above: Scratch,
@@ -129,6 +133,17 @@ pub(super) fn included<'a>(
     Ok(archive.meta()?.filter_map(is_pattern))
 }
 
+/// Whether the archive was built as one of a site of 80s, whatever its main script loads.
+pub(super) fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
+    Ok(archive.meta()?.any(|fact| fact == (COMPAT_FACT, COMPAT_80S)))
+}
+
+/// Whether the main script loads the module of 80s.
+fn main_is_of_80s(code: &Code) -> bool {
+    let text = |path: &str| code.iter().find(|(key, _)| *key == path.as_bytes());
+    main_script(text).is_some_and(|(_, (_, text))| loads_module(text))
+}
+
 /// What a key says about the rules in its file.
 fn kind_of_rules(key: &[u8]) -> Option<RulesFile> {
     key.rsplit(|&byte| byte == b'/').next().and_then(rules_file)
@@ -142,12 +157,14 @@ fn is_of_flags(entry: &Entry<'_>) -> bool {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(archive: Archive<'a>, is_dynamic: bool) -> Result<Layout<'a>, Damage> {
+    pub(super) fn new(archive: Archive<'a>, code: &Code) -> Result<Layout<'a>, Damage> {
+        let is_80s = is_of_80s(&archive)? || main_is_of_80s(code);
         let include: Vec<String> = included(&archive)?.map(str::to_owned).collect();
         Ok(Layout {
             reader: Reader { archive, digests: archive.digests()? },
             names: Names::including(&include),
-            is_dynamic,
+            is_dynamic: !code.is_empty(),
+            is_80s,
             previous: archive.previous()?,
             scratch: Scratch::new(),
             above: Scratch::new(),
@@ -167,7 +184,7 @@ impl<'a> Layout<'a> {
         if self.is_previous(entry) {
             return Ok(Ok(None));
         }
-        let Layout { reader, names, is_dynamic, scratch, above, .. } = self;
+        let Layout { reader, names, is_dynamic, is_80s, scratch, above, .. } = self;
         let refuse = |reason| {
             let path = entry.path().escape_ascii().to_string();
             Ok(Err(Refusal { path, reason }))
@@ -206,7 +223,13 @@ impl<'a> Layout<'a> {
                     || names.may_matter(&relative(&path), true)
             }
         };
-        if !is_read || (*is_dynamic && dynamic::is_left_out(&path)) {
+        let is_static = *is_80s && is_page_below_static(&path) && {
+            // Its folders have to be ones that a build enters.
+            let folder = path.get(..path.len() - path_and_name(&path).1.len()).unwrap_or_default();
+            names.may_be_part(&relative(folder))
+        };
+        let is_left_out = !is_read || (*is_dynamic && dynamic::is_left_out(&path));
+        if is_left_out && !is_static {
             return refuse(RefusalReason::LeftOut);
         }
         if is_page(entry) && keys::is_hidden(&path) {

@@ -1,9 +1,10 @@
 //! Dynamic sites: what is code is kept and never published.
 
+use std::fs;
 use std::path::PathBuf;
 
 use pinion_archive::Layout;
-use pinion_build::{BuildError, ExtractOptions, Options, examine, extract};
+use pinion_build::{BuildError, ExtractOptions, Options, Warning, examine, extract};
 use proptest::prelude::*;
 
 use crate::folder::Folder;
@@ -189,6 +190,49 @@ fn code_that_cannot_be_read_is_an_error() {
     assert!(told[0].starts_with("large.lua: more than 8388608 bytes"), "{told:?}");
     assert_eq!(told[1], "lib.lua: No such file or directory");
     assert!(told[2].starts_with("pipe.lua: "), "{told:?}");
+}
+
+/// In a site of 80s nothing below a folder `static/` is code, at whatever depth.
+#[test]
+fn pages_below_static_are_files_of_a_site_of_80s() {
+    let files = [
+        ("a/static/b/x.dyn.html", "<p>as it is</p>"),
+        ("about.dyn.html", "<p>#[[1]]"),
+        ("static/bad.dyn.html", "<?lu if ?>"),
+        ("static/keys.priv.txt", "secret"),
+        ("static/x.dyn.html.gz", "packed"),
+        ("static/x.lua", "-- code"),
+    ];
+    let folder = Folder::with(&files);
+    folder.file("main.lua", "local aio = require(\"aio.aio\")\n");
+    let site = built(&folder);
+    let published = ["/a/static/b/x.dyn.html", "/static/bad.dyn.html", "/static/x.dyn.html.gz"];
+    let found: Vec<_> = site.files.iter().map(|key| key.escape_ascii().to_string()).collect();
+    assert_eq!(found, published);
+    assert_eq!(code_paths(&site), ["/about.dyn.html", "/main.lua"]);
+    assert_eq!(site.page("/static/bad.dyn.html").content(), b"<?lu if ?>");
+    comes_back(&folder);
+    // A key says the same.
+    folder.file("main.lua", "-- a script");
+    let options = Options { compat_80s: true, ..options() };
+    let site = built_with(&folder, &options).unwrap();
+    assert_eq!(site.files.len(), 3);
+    let (layout, out) = (Layout::open(&site.bytes).unwrap(), Folder::new());
+    let archive = layout.view(&site.bytes);
+    let done = extract(&archive, out.path(), ExtractOptions::default(), &()).unwrap();
+    assert_eq!(done.flags, ["--compat=80s"]);
+    assert!(built_with(&out, &options).unwrap().bytes == site.bytes);
+    // Elsewhere each is named.
+    fs::remove_file(folder.join("static/x.dyn.html.gz")).unwrap();
+    let site = built(&folder);
+    assert!(site.files.is_empty());
+    let page = Warning::PageBelowStatic("a/static/b/x.dyn.html".into());
+    let left_out = ["static/bad.dyn.html", "static/keys.priv.txt", "static/x.lua"];
+    let left_out = left_out.map(|path| Warning::CodeAmongFiles(path.into()));
+    let mut expected = left_out.to_vec();
+    expected.push(page);
+    expected.sort();
+    assert_eq!(site.summary.warnings, expected);
 }
 
 #[test]

@@ -204,6 +204,20 @@ pub(crate) const ROWS: &[Directive] = &[
                published with all that is in it. What is code, private or has rules never is, and \
                --exclude comes first.",
     },
+    Directive {
+        name: "compat",
+        short: None,
+        verbs: BUILD_AND_SERVE,
+        file: Some(Table::Site.key("compat")),
+        level: Level::Site,
+        kind: Kind::Choice(&["80s"]),
+        repeatable: false,
+        default: Default::Auto("80s if main.lua loads aio.aio"),
+        change: Change::Live,
+        brief: "The server that a folder was written for",
+        long: "In a site of 80s a file below a folder static/, wherever in the path, is no page, \
+               whatever its name: static/a.dyn.html is sent as it is.",
+    },
     named_file(
         "rules",
         "A file with more redirects and rewrites",

@@ -48,6 +48,8 @@ pub(crate) struct Content {
     pub(crate) include: Vec<String>,
     /// Globs over paths whose names change with their content.
     pub(crate) immutable: Vec<String>,
+    /// The folder is that of a site of 80s.
+    pub(crate) compat_80s: bool,
     /// Files with more redirects and rewrites.
     pub(crate) rules: Vec<PathBuf>,
     /// Files with more response fields.
@@ -84,6 +86,7 @@ pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "exclude",
     "include",
     "immutable",
+    "compat",
     "rules",
     "fields",
     "cache-control",
@@ -149,6 +152,7 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         exclude: globs(low, "exclude")?,
         include: globs(low, "include")?,
         immutable: globs(low, "immutable")?,
+        compat_80s: choice(low, "compat")? == "80s",
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
         cache_control: field_value(low, "cache-control")?,

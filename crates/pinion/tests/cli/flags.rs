@@ -32,7 +32,7 @@ const VERBS: [(&str, &str); 17] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 37] = [
+const WRONG: [(&str, &[&str]); 38] = [
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
@@ -42,6 +42,7 @@ const WRONG: [(&str, &[&str]); 37] = [
     ("--client-ca", &[""]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
+    ("--compat", &["", "90s", "80S"]),
     ("--dummy-delay", &["", "60", "ms", "0s", "61s", "1.5s", "-1s", "99999999999999999999s"]),
     ("--exclude", &["", "[", "{a"]),
     ("--fields", &[""]),
