@@ -6,6 +6,7 @@ mod components;
 mod crates;
 mod debian;
 mod dist;
+mod fingerprints;
 mod fuzz;
 mod go;
 mod h3i;
@@ -30,6 +31,7 @@ cargo xtask needs                           installs what the tests use
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
 cargo xtask dist [--static]                 a package to install from, in target/packages/
+cargo xtask fingerprints                    renews the lists of what public tools write
 cargo xtask sbom                            renews the list of what the program is made of
 cargo xtask bench BENCH [OPTIONS]           measurements against goals, kept in bench/runs/
 cargo xtask help                            this text";
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["needs"] => needs::run(),
         ["tidy"] => tidy::run(),
         ["dist", rest @ ..] => dist::run(rest),
+        ["fingerprints"] => fingerprints::renew(),
         ["sbom"] => sbom::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),

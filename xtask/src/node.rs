@@ -6,13 +6,17 @@
 use crate::{process, workspace};
 use anyhow::{Context, Result};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Sees to it that the packages are there.
 pub(crate) fn install() -> Result<()> {
-    let tests = workspace::root().join("tests");
-    let folder = workspace::target().join("node");
-    let lock = tests.join("package-lock.json");
+    install_to(&workspace::root().join("tests"), &workspace::target().join("node"))
+}
+
+/// Sees to it that the packages that are named in the folder `named` are in `folder`.
+pub(crate) fn install_to(named: &Path, folder: &Path) -> Result<()> {
+    let lock = named.join("package-lock.json");
     let wanted = fs::read(&lock).with_context(|| lock.display().to_string())?;
     // Written last, so half an installation has none.
     let stamp = folder.join("installed.json");
@@ -20,13 +24,13 @@ pub(crate) fn install() -> Result<()> {
         return Ok(());
     }
     println!("  installing {} into {}", lock.display(), folder.display());
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for name in ["package.json", "package-lock.json"] {
-        fs::copy(tests.join(name), folder.join(name)).with_context(|| name.to_owned())?;
+        fs::copy(named.join(name), folder.join(name)).with_context(|| name.to_owned())?;
     }
     // No package of these has anything to run when it is installed.
     let quiet = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    process::output(Command::new("npm").args(quiet).current_dir(&folder))?;
+    process::output(Command::new("npm").args(quiet).current_dir(folder))?;
     fs::copy(&lock, &stamp).context("the mark of a whole installation")?;
     Ok(())
 }

@@ -12,18 +12,24 @@ use std::process::Command;
 /// Sees to it that the environment is there and holds what is asked for.
 pub(crate) fn install() -> Result<()> {
     let wanted = workspace::root().join("tests/requirements.txt");
-    let environment = workspace::target().join("python");
-    if is_current(&environment, &wanted)? {
+    install_to(&wanted, &workspace::target().join("python"), &["--no-deps"])
+}
+
+/// Sees to it that an environment holds what the file `wanted` names. `flags` are for pip.
+pub(crate) fn install_to(wanted: &Path, environment: &Path, flags: &[&str]) -> Result<()> {
+    if is_current(environment, wanted)? {
         return Ok(());
     }
     println!("  installing {} into {}", wanted.display(), environment.display());
-    process::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    process::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment))?;
     process::output(
         Command::new(environment.join("bin/pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"])
-            .arg(&wanted),
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(flags)
+            .arg("-r")
+            .arg(wanted),
     )?;
-    fs::copy(&wanted, stamp(&environment)).context("the mark of a whole environment")?;
+    fs::copy(wanted, stamp(environment)).context("the mark of a whole environment")?;
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use crate::problem::Problem;
 
 /// What the server lends to the code of a page, by name: fields of the first argument of the page
 /// function. Each page declares those that it uses.
-pub const LENT: [&str; 17] = [
+pub const LENT: [&str; 18] = [
+    "fd",
     "session",
     "locals",
     "headers",

@@ -2,7 +2,7 @@
 
 use super::{Step, black_box_modules, lua54};
 use crate::nextest::{self, LONG, Selection};
-use crate::{dist, fuzz, h3i, process};
+use crate::{dist, fingerprints, fuzz, h3i, process};
 use anyhow::{Result, ensure};
 
 pub(super) const STEPS: &[Step] = &[
@@ -10,6 +10,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "black-box", run: long_black_box },
     Step { name: "ways", run: every_way },
     Step { name: "h3i", run: h3i::test },
+    Step { name: "fingerprints", run: fingerprints::test },
     Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(FUZZ_SECONDS) },
 ];

@@ -7,6 +7,7 @@ local concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostrin
     table.concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack
 local globals, setmetatable = _G, setmetatable
 local format, huge, isyieldable = string.format, math.huge, coroutine.isyieldable
+local match, tonumber = string.match, tonumber
 -- Whether a text has nothing that is escaped in text or in attributes of HTML; nothing without a
 -- compiler, where one call is less than two.
 local is_plain = host.is_plain
@@ -184,6 +185,11 @@ function lend.session()
     return {}
 end
 
+-- In 80s it is the connection. Nothing here reads or writes one past the server.
+function lend.fd()
+    return {}
+end
+
 -- That of the request, in which what runs around the page may have put something.
 local function locals(request)
     local own = rawget(request, "locals")
@@ -258,10 +264,10 @@ end
 
 -- A function to be called once, by any coroutine of the request, and one that waits until it was.
 local function signal()
-    local is_done, value, waiting = false, nil, nil
-    local function done(result)
+    local is_done, values, count, waiting = false, nil, 0, nil
+    local function done(...)
         if not is_done then
-            is_done, value = true, result
+            is_done, values, count = true, { ... }, select("#", ...)
             if waiting then
                 wake(waiting)
             end
@@ -272,22 +278,23 @@ local function signal()
         while not is_done do
             wait("wake")
         end
-        return value
+        return unpack(values, 1, count)
     end
 end
 
--- Gives what the function hands to the function that it gets; what it returns, if it takes none.
+-- Gives all that the function hands to the function that it gets; all that it returns, if it takes
+-- none.
 function lend.await()
     return function(body)
         if type(body) ~= "function" then
             return body
         end
         local done, result = signal()
-        local returned = body(done)
         if takes(body) > 0 then
-            returned = result()
+            body(done)
+            return result()
         end
-        return returned
+        return body(done)
     end
 end
 
@@ -298,9 +305,14 @@ function lend.header(_, _, out)
     end
 end
 
+-- Pages of 80s name the phrase too, "400 Bad Request". Clients get the number (RFC 9112 §4).
+local function status_code(code)
+    return type(code) == "string" and tonumber(match(code, "^(%d%d%d) ")) or code
+end
+
 function lend.status(_, _, out)
     return function(code)
-        return response_methods.status(out, code)
+        return response_methods.status(out, status_code(code))
     end
 end
 

@@ -74,6 +74,10 @@ fn every_form_of_the_language() {
             pinion.sleep(0.01) done('x') end) end) ?>#[[x]]",
             "x",
         ),
+        ("<?lu local a, b, c = await(function(done) done(1, nil, 3) end) ?>#[[a]]#[[b]]#[[c]]", "13"),
+        ("<?lu local a, b = await(function() return 1, 2 end) ?>#[[a]]#[[b]]", "12"),
+        ("#[[select('#', await(function(done) done() end))]]", "0"),
+        ("#[[type(fd)]]", "table"),
         ("<?lu locals.x = 1 session.y = 2 ?>#[[locals.x + session.y]]", "3"),
         ("#[[endpoint]] #[[headers['x-sign']]] #[[body]]", "/ &lt;x&gt; "),
         ("<?lu done() do return end ?>x", ""),
@@ -101,6 +105,16 @@ fn writing_with_arguments_escapes_them() {
         ("write(escape('<') .. escape(nil) .. escape(1))", "&lt;1"),
     ] {
         assert_eq!(alone(&format!("<?lu {code} ?>")), shown, "{code}");
+    }
+}
+
+/// Pages of 80s name the phrase.
+#[test]
+fn a_status_may_have_a_phrase() {
+    for (status, expected) in [("'400 Bad Request'", 400), ("'404 '", 404), ("201", 201)] {
+        let page = format!("<?lu status({status}) ?>x");
+        let shown = Site::new(&[("/x.dyn.html", &page)]).get("/x").expect("shown");
+        assert_eq!((shown.status, shown.body.as_str()), (expected, "x"), "{status}");
     }
 }
 
