@@ -103,8 +103,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let names = Names::new(&options.exclude, &options.include)?;
     let (lists, workers) = (Lists::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
-    let selection =
-        Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
+    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
     let walked = || walk(source, selection, workers, progress);
     let (found, beside) = at_the_same_time(walked, look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);

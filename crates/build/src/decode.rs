@@ -7,7 +7,9 @@ use std::io::Read;
 use libdeflater::Decompressor;
 use pinion_http::coding::Coding;
 
-use crate::limits::{DEFLATE_RATIO_MAX, PIECE_BYTES, ZSTD_READ_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX};
+use crate::limits::{
+    DEFLATE_RATIO_MAX, PIECE_BYTES, ZSTD_READ_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX,
+};
 
 /// Why a content cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,9 @@ pub(crate) fn gzip_bytes(stored: &[u8]) -> Option<u64> {
 }
 
 fn gunzip(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
-    let length = gzip_bytes(stored).ok_or(DecodeError::Damaged)?;
+    const MAGIC: &[u8] = b"\x1f\x8b";
+    let length = gzip_bytes(stored).filter(|_| stored.starts_with(MAGIC));
+    let length = length.ok_or(DecodeError::Damaged)?;
     let length = usize::try_from(length).ok().filter(|&length| length as u64 <= most);
     let mut content = vec![0; length.ok_or(DecodeError::TooLong)?];
     match Decompressor::new().gzip_decompress(stored, &mut content) {

@@ -39,8 +39,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let names = Names::new(&options.exclude, &options.include)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
-    let selection =
-        Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
+    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
     let found = walk(source, selection, 0, &())?;
     let mut rules = rules(source, options, &found, &left_out)?;
     if !found.problems.is_empty() && !options.keep_going {

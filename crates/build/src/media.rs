@@ -139,7 +139,8 @@ fn sniffed(head: &[u8]) -> &'static str {
     if !has_binary && is_utf8_so_far(head) {
         return sniffed_text(head);
     }
-    if let Some((_, essence)) = RANGED_SIGNATURES.iter().find(|(begin, _)| head.starts_with(begin)) {
+    if let Some((_, essence)) = RANGED_SIGNATURES.iter().find(|(begin, _)| head.starts_with(begin))
+    {
         return essence;
     }
     match infer::get(head).filter(|found| found.matcher_type() != infer::MatcherType::Text) {

@@ -186,9 +186,7 @@ impl Names {
             let is_code = is_code(name) || is_dynamic && is_page_below_static(key);
             match verdict {
                 Verdict::Take => true,
-                Verdict::Special => {
-                    rules_file(name).is_some() || (is_last && is_code && is_read)
-                }
+                Verdict::Special => rules_file(name).is_some() || (is_last && is_code && is_read),
                 Verdict::Skip => false,
             }
         })
@@ -218,8 +216,7 @@ impl Names {
             return Verdict::Special;
         }
         // A draft is gone when its build has ended.
-        let is_left_out =
-            is_leftover(name) && (is_draft(name) || !self.include.is_match(key));
+        let is_left_out = is_leftover(name) && (is_draft(name) || !self.include.is_match(key));
         if is_left_out { Verdict::Skip } else { Verdict::Take }
     }
 }

@@ -49,8 +49,10 @@ impl Precompressed {
     /// Finds the files that rules give a `Content-Encoding`.
     pub(crate) fn of(files: &[SourceFile], rules: &[FieldRule]) -> Precompressed {
         let is_about = |change: &&Change| change.name().eq_ignore_ascii_case("content-encoding");
-        let about: Vec<_> =
-            rules.iter().filter(|rule| rule.changes.iter().any(|change| is_about(&change))).collect();
+        let about: Vec<_> = rules
+            .iter()
+            .filter(|rule| rule.changes.iter().any(|change| is_about(&change)))
+            .collect();
         let mut by_rule = HashMap::new();
         if about.is_empty() {
             return Precompressed { by_rule };

@@ -273,12 +273,7 @@ impl Notes {
     }
 
     /// Notes a file. Rows come in the order of their keys.
-    pub(crate) fn add(
-        &mut self,
-        key: &[u8],
-        stamp: &Stamp,
-        found: &FoundIn,
-    ) -> io::Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], stamp: &Stamp, found: &FoundIn) -> io::Result<()> {
         let FoundIn { digest, media, archive, by_content, by_rule, is_decoded } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);
         let (Ok(key_bytes), Ok(essence_bytes)) =

@@ -284,9 +284,8 @@ impl<'a> Work<'a> {
             Codings::Untried
         } else if self.claims.claim(found.digest, list, content.rank) {
             let choices = self.choices(list, found.media).iter();
-            let tried = choices.map(|choice| {
-                self.tried(encoders, stock, &found.digest, &content.bytes, *choice)
-            });
+            let tried = choices
+                .map(|choice| self.tried(encoders, stock, &found.digest, &content.bytes, *choice));
             Codings::Tried(list, tried.collect())
         } else {
             Codings::Earlier(list)

@@ -20,11 +20,7 @@ pub(crate) fn of_examined(examined: &Examined) -> Vec<String> {
     lines(skipped, special, fingerprinted)
 }
 
-fn lines(
-    skipped: &[PathBuf],
-    special: &[PathBuf],
-    fingerprinted: &Fingerprinted,
-) -> Vec<String> {
+fn lines(skipped: &[PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinted) -> Vec<String> {
     let never_served = (!special.is_empty()).then(|| {
         let paths = counted(special.len() as u64, "path");
         format!("{paths} never served because of the name: {}", some(special))

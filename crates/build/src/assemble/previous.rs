@@ -240,7 +240,8 @@ fn assets_in(
             files.push(EarlierFile { path: entry.path().into(), essence, is_also });
         }
     }
-    let named = files.iter().map(|EarlierFile { path, essence, .. }| NamedFile { key: path, essence });
+    let named =
+        files.iter().map(|EarlierFile { path, essence, .. }| NamedFile { key: path, essence });
     let decided = fingerprint::decide(named, immutable);
     let mut found = BTreeSet::new();
     for (EarlierFile { path, essence, is_also }, decided) in files.into_iter().zip(decided) {

@@ -1,8 +1,6 @@
 //! Names that the content proves: a part of the name is the beginning of a digest of the content.
 
-use aws_lc_rs::digest::{
-    Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512, digest,
-};
+use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512, digest};
 
 use super::group::Alphabet;
 use super::part::{is_asset, stem_of};

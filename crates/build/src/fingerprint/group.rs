@@ -51,9 +51,9 @@ impl Alphabet {
                 is_one(b'a'..=b'f') || is_one(b'A'..=b'F')
             }
             Alphabet::Base32 => text.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7')),
-            Alphabet::Base64 => text
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')),
+            Alphabet::Base64 => {
+                text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+            }
         }
     }
 }

@@ -13,8 +13,7 @@ fn no_globs() -> Globs {
 fn decided<'n>(names: &[&'n str]) -> Vec<&'n str> {
     let keys: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
     let typed = keys.iter().map(String::as_bytes);
-    let typed: Vec<_> =
-        typed.map(|key| (key, by_extension(key).unwrap_or("text/plain"))).collect();
+    let typed: Vec<_> = typed.map(|key| (key, by_extension(key).unwrap_or("text/plain"))).collect();
     let files = typed.iter().map(|&(key, essence)| NamedFile { key, essence });
     let decided = decide(files, &no_globs());
     names.iter().zip(decided).filter_map(|(name, decided)| decided.then_some(*name)).collect()
@@ -137,7 +136,8 @@ fn small_folders_of_known_tools() {
 }
 
 /// What public tools have written, and which of it they have given a hash. Lines begin with `+` for
-/// a name with a hash and with `-` for all others. `cargo xtask fingerprints` renews the lists.
+/// a name with a hash, with `=` for one that only its content proves, and with `-` for all others.
+/// `cargo xtask fingerprints` renews the lists.
 #[test]
 fn lists_of_public_tools() {
     let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints");

@@ -25,11 +25,7 @@ struct Witness {
     behind: &'static [u8],
 }
 
-const fn witness(
-    folder: &'static [u8],
-    before: &'static [u8],
-    behind: &'static [u8],
-) -> Witness {
+const fn witness(folder: &'static [u8], before: &'static [u8], behind: &'static [u8]) -> Witness {
     Witness { folder, before, behind }
 }
 

@@ -21,7 +21,7 @@ enum Class {
     Other,
 }
 
-/// Judges a part in which all characters are of that alphabet. Of random parts, 1 in 100 is taken
+/// Judges a part in which all characters are of that alphabet. Of random parts, 4 in 1000 are taken
 /// for words, and at most 9 in 100 are plain.
 pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
     let runs = runs(part);
@@ -39,33 +39,50 @@ pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
         };
     }
     let is_counted = (words, numbers) == (1, 1);
-    if letters <= 1 || are_words(&runs) || is_counted && digits >= 4 {
+    if alphabet == Alphabet::Base32 {
+        // Of random parts, 19 in 100 have no digit and 9 in 100 have one at an end.
+        let is_plain = are_words(part) || is_counted && digits >= 2;
+        return if is_plain { Look::Plain } else { Look::Random };
+    }
+    if letters <= 1 || are_words(part) || is_counted && digits >= 4 {
         return Look::Word;
     }
-    let is_plain = match alphabet {
-        // Of random parts in base 32, 19 in 100 have no digit and 9 in 100 have one at an end.
-        Alphabet::Base32 => is_counted && digits >= 2,
-        _ => words == 1 && numbers <= 1 || count(u8::is_ascii_uppercase) == 0,
-    };
+    let is_plain = words == 1 && numbers <= 1 || count(u8::is_ascii_uppercase) == 0;
     if is_plain { Look::Plain } else { Look::Random }
 }
 
-/// Whether the runs are words, with a number in front or at the end if there is one: each has
-/// three letters or more, but for one, and a vowel, and letters that follow each other in words.
-fn are_words(runs: &[(Class, &[u8])]) -> bool {
-    let words = || runs.iter().filter(|(class, _)| *class == Class::Letters).map(|(_, run)| *run);
-    let is_number = |run: Option<&(Class, &[u8])>| run.is_some_and(|run| run.0 == Class::Digits);
-    let numbers = runs.iter().filter(|run| is_number(Some(run))).count();
-    let at_ends = usize::from(is_number(runs.first())) + usize::from(is_number(runs.last()));
+/// Whether all that `-` and `_` separate are words or numbers, in one way to write capitals.
+fn are_words(part: &[u8]) -> bool {
+    let is_small = part.iter().any(u8::is_ascii_lowercase);
+    let shouts = part.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
+    !(is_small && shouts) && part.split(|byte| b"-_".contains(byte)).all(is_word)
+}
+
+/// Whether a text is a number, or a word or several with a number at the end, or one word with a
+/// number in front. Words have a vowel and letters that follow each other in words. They have
+/// three letters or more, but for one in front (`iPhone`) or before the number (`GalaxyS9`).
+fn is_word(text: &[u8]) -> bool {
+    let runs = runs(text);
+    let is_number = |run: &&(Class, &[u8])| run.0 == Class::Digits;
+    let numbers = runs.iter().filter(is_number).count();
+    let words: Vec<&[u8]> =
+        runs.iter().filter(|run| !is_number(run)).map(|(_, word)| *word).collect();
+    let ends_in_number = runs.last().is_some_and(|run| is_number(&run));
+    let is_in_place = match numbers {
+        0 => true,
+        1 => ends_in_number || words.len() == 1 && words.iter().all(|word| word.len() >= 3),
+        _ => false,
+    };
     let is_vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
-    let short = words().filter(|word| word.len() < 3).count();
-    let long = words().filter(|word| word.len() >= 3);
-    numbers <= 1
-        && (numbers == 0 || at_ends == 1)
-        && short <= 1
-        && long.clone().next().is_some()
-        && long.clone().all(|word| word.iter().any(is_vowel))
-        && words().all(|word| word.windows(2).all(is_common))
+    let is_spoken = |word: &&[u8]| word.len() == 1 || word.iter().any(is_vowel);
+    let mut short = words.iter().enumerate().filter(|(_, word)| word.len() < 3);
+    let is_short_in_place =
+        |(at, _): (usize, &&[u8])| at == 0 || at + 1 == words.len() && ends_in_number;
+    !text.is_empty()
+        && is_in_place
+        && short.next().is_none_or(is_short_in_place)
+        && short.next().is_none()
+        && words.iter().all(|word| is_spoken(word) && word.windows(2).all(is_common))
 }
 
 /// Runs of letters, of digits, and of `-` and `_`. A capital behind a small letter begins a new

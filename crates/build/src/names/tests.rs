@@ -82,8 +82,7 @@ fn special_names_in_any_case() {
     ] {
         assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Special, "{name}");
     }
-    for name in ["lua", "x.luac", "dyn.html", "x.dynamic.html", "redirects", "_redirects.html"]
-    {
+    for name in ["lua", "x.luac", "dyn.html", "x.dynamic.html", "redirects", "_redirects.html"] {
         assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
     }
 }

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use pinion_archive::Layout;
-use pinion_build::{
-    ExtractOptions, Fingerprinted, Options, Shadowed, Warning, examine, extract,
-};
+use pinion_build::{ExtractOptions, Fingerprinted, Options, Shadowed, Warning, examine, extract};
 
 use crate::folder::Folder;
 use crate::reader::{NOW, built, built_with, options, value};
@@ -156,7 +154,7 @@ fn fields_of_a_page() {
 fn fields_the_server_takes_for_its_own_answers() {
     let folder = Folder::with(&[("a.css", "x")]);
     let bytes = built(&folder).bytes;
-    let layout = pinion_archive::Layout::open(&bytes).unwrap();
+    let layout = Layout::open(&bytes).unwrap();
     let archive = layout.view(&bytes);
     for (role, cache_control) in [
         (pinion_archive::Role::Generated, "no-store"),

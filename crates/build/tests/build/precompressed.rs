@@ -101,9 +101,8 @@ fn what_is_too_large_when_it_is_decoded_is_named() {
 /// Large files stay outside when a folder is served, but not what has to be decoded.
 #[test]
 fn what_is_decoded_is_never_outside() {
-    let noise: Vec<u8> = (0..2_000_000_u64)
-        .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect();
+    let noise: Vec<u8> =
+        (0..2_000_000_u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
     let folder = Folder::new();
     folder.file("a.bin", &noise);
     folder.file("b.bin", &noise);

@@ -349,7 +349,7 @@ fn tree() -> impl Strategy<Value = BTreeMap<&'static [u8], Node>> {
 }
 
 fn put(folder: &Folder, outside: &Folder, prefix: &[u8], tree: &BTreeMap<&'static [u8], Node>) {
-    std::fs::create_dir_all(folder.join(prefix)).unwrap();
+    fs::create_dir_all(folder.join(prefix)).unwrap();
     for (name, node) in tree {
         let path = [prefix, name].concat();
         match node {

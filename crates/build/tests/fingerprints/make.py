@@ -6,23 +6,29 @@
 NODE_FOLDER has the packages of package.json beside this file, and this Python those of
 requirements.txt. Each tool builds a sample site twice, with other contents the second time. A name
 that both builds have is one without a hash; one that only the first has is one with a hash. Themes
-bring files whose names have a hash and whose contents stay: PATTERNS says which.
+bring files whose names have a hash and whose contents stay: PATTERNS says which. A `+` in front of a name
+says that it has a hash, a `=` that only the content proves it, a `-` that it has none.
 """
 
+import base64
+import hashlib
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import zlib
-import struct
 
 # Files of themes that both builds have, with a hash in the name.
 PATTERNS = {
     "mkdocs-material": re.compile(r"assets/(javascripts|stylesheets)/.*\.[0-9a-f]{8}\.min\.(js|css)"),
 }
+
+# Files that are alone in their folder: their content proves the name, and nothing else does.
+ALONE = {"eleventy": re.compile(r"bundle/(?P<hash>.*)\.css")}
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda".split()
 
@@ -63,7 +69,7 @@ def vite(node, folder, round):
     write(folder / "src/style.css", f"body {{ color: rgb({round}, 2, 3) }} a {{ margin: 1px }}\n")
     for name in ("logo", "hero-iPhone15"):
         # Pictures of less than 4 KiB would become part of the script.
-        write(folder / f"src/{name}.png", png(40 * round + len(name)) + os.urandom(0) + b"\0" * 5000)
+        write(folder / f"src/{name}.png", png(40 * round + len(name)) + b"\0" * 5000)
     entry = "import './style.css';\nimport logo from './logo.png';\n"
     entry += "import hero from './hero-iPhone15.png';\n"
     entry += f"document.title = logo + hero + '{round}';\n" + loads
@@ -140,7 +146,7 @@ export default function (config) {
 """,
     )
     write(folder / "plain.css", "a { margin: 1px }\n")
-    pictures = "".join(f'<img src="./pictures/{word}.png" alt="">' for word in WORDS[:3])
+    pictures = "".join(f'<img src="./pictures/{word}.png" sizes="100vw" alt="">' for word in WORDS[:3])
     style = f"{{% css %}}a {{ margin: {round}px }}{{% endcss %}}"
     link = '<link rel="stylesheet" href="{% getBundleFileUrl "css" %}">'
     write(folder / "index.liquid", f"<title>Sample</title>{style}{link}{pictures}")
@@ -158,11 +164,16 @@ def main(node, out):
     out.mkdir(parents=True, exist_ok=True)
     for build in (vite, esbuild, mkdocs_material, hugo, eleventy):
         tool = build.__name__.replace("_", "-")
-        rounds = []
+        rounds, alone = [], ALONE.get(tool, re.compile("$^"))
         for round in (1, 2):
             folder = pathlib.Path(tempfile.mkdtemp(prefix=f"pinion-{tool}-"))
             try:
-                rounds.append(names(build(node, folder, round)))
+                written = build(node, folder, round)
+                rounds.append(names(written))
+                for name in filter(alone.match, rounds[-1]):
+                    digest = hashlib.sha256((written / name).read_bytes()).digest()
+                    begin = base64.urlsafe_b64encode(digest).decode()
+                    assert begin.startswith(alone.match(name)["hash"]), name
             finally:
                 shutil.rmtree(folder)
         first, second = rounds
@@ -170,7 +181,8 @@ def main(node, out):
         lines = [f"# What {tool} writes: + has a hash of its content in the name. Made by make.py.\n"]
         for name in first:
             hashed = name not in second or (pattern and pattern.match(name))
-            lines.append(f"{'+' if hashed else '-'} {name}\n")
+            mark = "=" if alone.match(name) else "+" if hashed else "-"
+            lines.append(f"{mark} {name}\n")
         (out / f"{tool}.txt").write_text("".join(lines))
 
 

@@ -74,7 +74,10 @@ fn every_form_of_the_language() {
             pinion.sleep(0.01) done('x') end) end) ?>#[[x]]",
             "x",
         ),
-        ("<?lu local a, b, c = await(function(done) done(1, nil, 3) end) ?>#[[a]]#[[b]]#[[c]]", "13"),
+        (
+            "<?lu local a, b, c = await(function(done) done(1, nil, 3) end) ?>#[[a]]#[[b]]#[[c]]",
+            "13",
+        ),
         ("<?lu local a, b = await(function() return 1, 2 end) ?>#[[a]]#[[b]]", "12"),
         ("#[[select('#', await(function(done) done() end))]]", "0"),
         ("#[[type(fd)]]", "table"),

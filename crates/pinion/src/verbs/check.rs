@@ -79,11 +79,11 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
     let options = build_options::options(&Content::default(), Options::serving)?;
-    let (Said { warnings, notes }, faults) =
-        match config::examine_folder(path, &options, allowance) {
-            Ok(said) => (said, Vec::new()),
-            Err(faults) => (Said::default(), faults),
-        };
+    let (Said { warnings, notes }, faults) = match config::examine_folder(path, &options, allowance)
+    {
+        Ok(said) => (said, Vec::new()),
+        Err(faults) => (Said::default(), faults),
+    };
     Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes })
 }
 
