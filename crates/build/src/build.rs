@@ -104,14 +104,12 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let (lists, workers) = (Lists::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
-    let walked = || walk(source, selection, workers, progress);
-    let (found, beside) = at_the_same_time(walked, look);
+    let (found, beside) = at_the_same_time(|| walk(source, selection, workers, progress), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
     let (code, walls) = code_within_walls(source, &found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
-    let known =
-        stamps.map(|old| old.known(&found.files, &found.stamps, &reuse)).unwrap_or_default();
+    let known = known(stamps, &found, &reuse);
     let carries = carrier.is_some();
     if let Some(carrier) = &carrier {
         carrier.make_room(most_bytes(&known, &found.files, &lists));
@@ -162,6 +160,11 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+/// The files that still are what they were.
+fn known(stamps: Option<Stamps>, found: &Found, reuse: &Reuse) -> Vec<Known> {
+    stamps.map(|old| old.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }
 
 fn tell_found(found: &Found, progress: &dyn Progress) {

@@ -178,10 +178,7 @@ impl Extraction<'_> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;
         let imported = layout::is_imported(&self.archive)?;
-        let compat = layout::is_of_80s(&self.archive)?.then(|| "--compat=80s".to_owned());
-        self.extracted.flags.extend(compat);
-        let include = layout::included(&self.archive)?;
-        self.extracted.flags.extend(include.map(|pattern| format!("--include={pattern}")));
+        self.extracted.flags = layout::flags(&self.archive)?;
         let (mut answers, mut names) = (Answers::default(), Names::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
@@ -215,8 +212,7 @@ impl Extraction<'_> {
             }
         }
         if imported {
-            let flags = names.finish(&self.archive, &mut answers)?;
-            self.extracted.flags.extend(flags.into_iter().map(str::to_owned));
+            self.extracted.flags.extend(names.finish(&self.archive, &mut answers)?);
             let Headers { text, differences } = answers.headers(&self.archive)?;
             (self.headers, self.extracted.differences) = (text, differences);
         }

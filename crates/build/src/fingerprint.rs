@@ -10,7 +10,7 @@
 //! |---|---|
 //! | the name has 16 or more hexadecimal digits in a row | [`part`] |
 //! | a part of the name is the beginning of a digest of the content | [`content`] |
-//! | most files of the folder have a random part of the same length in the same position | [`group`] |
+//! | most files of the folder have a random part of one length in one position | [`group`] |
 //! | the folder is an output folder of a known tool | [`tools`] |
 //! | `--immutable` names the file | here |
 

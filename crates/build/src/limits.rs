@@ -70,11 +70,12 @@ pub const SNIFF_BYTES: usize = 8 * 1024;
 /// Window of stored zstd frames: RFC 9659 forbids more than 8 MiB for the coding `zstd`.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Window of zstd frames that are read, 128 MiB: what `zstd --ultra` writes at most without `--long`.
+/// Window of zstd frames that are read, 128 MiB: what `zstd --ultra` writes at most without
+/// `--long`.
 pub const ZSTD_READ_WINDOW_LOG_MAX: u32 = 27;
 
-/// Content of a file that is decoded when it is read, in bytes for each of the file: only the memory
-/// that is set aside for it depends on this.
+/// Content of a file that is decoded when it is read, in bytes for each of the file: only the
+/// memory that is set aside for it depends on this.
 pub const DECODED_RATIO: u64 = 8;
 
 /// Window of stored brotli streams, 4 MiB: what encoders use by default. Larger ones gain only for

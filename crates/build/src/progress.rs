@@ -20,8 +20,8 @@ pub trait Progress: Sync {
         let _ = (files, bytes);
     }
 
-    /// Whether to give up, asked on any thread: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
-    /// and leaves nothing behind.
+    /// Whether to give up: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
+    /// and leaves nothing behind. Asked on any thread.
     fn cancelled(&self) -> bool {
         false
     }

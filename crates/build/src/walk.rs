@@ -3,8 +3,8 @@
 //! Links are followed, also out of the folder; what they lead to has the path of the link. A
 //! folder that is reached again below itself is not entered again: it is known by device and
 //! inode, for the folders between it and the source. Links beside each other can lead to one folder
-//! by any number of paths, twice as many with each level: their number is bounded. Everything that cannot be a resource is
-//! noted, and the walk goes on.
+//! by any number of paths, twice as many with each level: their number is bounded. Everything that
+//! cannot be a resource is noted, and the walk goes on.
 
 mod ahead;
 
@@ -38,6 +38,10 @@ pub(crate) struct SourceFile {
     pub(crate) bytes: u64,
 }
 
+/// A file that is a page by its name and lies below a folder `static/`: its key, and what it was
+/// when it was seen.
+pub(crate) type PageBelowStatic = (Box<[u8]>, Result<Stamp, Reason>);
+
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -51,8 +55,7 @@ pub(crate) struct Found {
     pub(crate) special: Vec<PathBuf>,
     /// Keys of the files with rules, sorted.
     pub(crate) rules: Vec<Box<[u8]>>,
-    /// Files that are pages by their names and lie below a folder `static/`, as they were seen.
-    pub(crate) below_static: Vec<(Box<[u8]>, Result<Stamp, Reason>)>,
+    pub(crate) below_static: Vec<PageBelowStatic>,
     /// Of a dynamic site, its code, sorted.
     pub(crate) code: Vec<CodeFile>,
     /// Whether there is code.
@@ -155,7 +158,7 @@ struct Listing {
     special: Vec<PathBuf>,
     rules: Vec<Box<[u8]>>,
     code: Vec<CodeFile>,
-    below_static: Vec<(Box<[u8]>, Result<Stamp, Reason>)>,
+    below_static: Vec<PageBelowStatic>,
     links: Vec<PathBuf>,
     problems: Vec<Problem>,
 }

@@ -126,16 +126,21 @@ pub(super) fn is_imported(archive: &Archive<'_>) -> Result<bool, Damage> {
 }
 
 /// The patterns by which the build of the archive has published what a build leaves out.
-pub(super) fn included<'a>(
-    archive: &Archive<'a>,
-) -> Result<impl Iterator<Item = &'a str> + use<'a>, Damage> {
+fn included<'a>(archive: &Archive<'a>) -> Result<impl Iterator<Item = &'a str> + use<'a>, Damage> {
     let is_pattern = |(key, pattern): (&str, &'a str)| (key == INCLUDE_FACT).then_some(pattern);
     Ok(archive.meta()?.filter_map(is_pattern))
 }
 
 /// Whether the archive was built as one of a site of 80s, whatever its main script loads.
-pub(super) fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
+fn is_of_80s(archive: &Archive<'_>) -> Result<bool, Damage> {
     Ok(archive.meta()?.any(|fact| fact == (COMPAT_FACT, COMPAT_80S)))
+}
+
+/// The flags without which a build would leave out files of the folder.
+pub(super) fn flags(archive: &Archive<'_>) -> Result<Vec<String>, Damage> {
+    let compat = is_of_80s(archive)?.then(|| "--compat=80s".to_owned());
+    let include = included(archive)?.map(|pattern| format!("--include={pattern}"));
+    Ok(compat.into_iter().chain(include).collect())
 }
 
 /// Whether the main script loads the module of 80s.

@@ -45,18 +45,18 @@ impl Names {
         mut self,
         archive: &Archive<'_>,
         answers: &mut Answers,
-    ) -> Result<Vec<&'static str>, Damage> {
+    ) -> Result<Vec<String>, Damage> {
         let mut flags = Vec::new();
         for (found, flag) in [(&self.index, "--no-index"), (&self.clean, "--no-clean-urls")] {
             match found.some {
-                false if !found.missing.is_empty() => flags.push(flag),
+                false if !found.missing.is_empty() => flags.push(flag.to_owned()),
                 _ => found.missing.iter().for_each(|url| {
                     answers.differs(url, false, DifferenceReason::Added);
                 }),
             }
         }
         if !archive.redirects_slashes() {
-            flags.push("--no-slash-redirects");
+            flags.push("--no-slash-redirects".to_owned());
         }
         if !archive.load(FAVICON, &mut self.scratch)? {
             for icon in FAVICON_FILES {

@@ -64,7 +64,7 @@ fn ends(stem: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn begins_in_hex(digest: &[u8], part: &[u8]) -> bool {
     let nibble = |at: usize| {
         let byte = *digest.get(at / 2)?;
-        char::from_digit(u32::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 }), 16)
+        char::from_digit(u32::from(if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 }), 16)
     };
     part.iter()
         .enumerate()

@@ -1,4 +1,5 @@
-//! Media types whose content is not encoded: it is compressed already, or clients read it in ranges.
+//! Media types whose content is not encoded: it is compressed already, or clients read it in
+//! ranges.
 
 /// Whether content of a type is not worth trying to encode, because it is compressed already, or
 /// not to be encoded, because clients read it in ranges. A wrong no about what is compressed costs

@@ -6,8 +6,8 @@
 NODE_FOLDER has the packages of package.json beside this file, and this Python those of
 requirements.txt. Each tool builds a sample site twice, with other contents the second time. A name
 that both builds have is one without a hash; one that only the first has is one with a hash. Themes
-bring files whose names have a hash and whose contents stay: PATTERNS says which. A `+` in front of a name
-says that it has a hash, a `=` that only the content proves it, a `-` that it has none.
+bring files whose names have a hash and whose contents stay: PATTERNS says which. In front of a name
+`+` says that it has a hash, `=` that only the content proves it, `-` that it has none.
 """
 
 import base64
@@ -24,7 +24,7 @@ import zlib
 
 # Files of themes that both builds have, with a hash in the name.
 PATTERNS = {
-    "mkdocs-material": re.compile(r"assets/(javascripts|stylesheets)/.*\.[0-9a-f]{8}\.min\.(js|css)"),
+    "mkdocs-material": re.compile(r"assets/(java|styles).*\.[0-9a-f]{8}\.min\.(js|css)"),
 }
 
 # Files that are alone in their folder: their content proves the name, and nothing else does.
@@ -146,7 +146,8 @@ export default function (config) {
 """,
     )
     write(folder / "plain.css", "a { margin: 1px }\n")
-    pictures = "".join(f'<img src="./pictures/{word}.png" sizes="100vw" alt="">' for word in WORDS[:3])
+    picture = '<img src="./pictures/{}.png" sizes="100vw" alt="">'
+    pictures = "".join(picture.format(word) for word in WORDS[:3])
     style = f"{{% css %}}a {{ margin: {round}px }}{{% endcss %}}"
     link = '<link rel="stylesheet" href="{% getBundleFileUrl "css" %}">'
     write(folder / "index.liquid", f"<title>Sample</title>{style}{link}{pictures}")
@@ -178,7 +179,7 @@ def main(node, out):
                 shutil.rmtree(folder)
         first, second = rounds
         pattern = PATTERNS.get(tool)
-        lines = [f"# What {tool} writes: + has a hash of its content in the name. Made by make.py.\n"]
+        lines = [f"# What {tool} writes: + has a hash of its content in the name (make.py).\n"]
         for name in first:
             hashed = name not in second or (pattern and pattern.match(name))
             mark = "=" if alone.match(name) else "+" if hashed else "-"

@@ -12,7 +12,7 @@ use crate::certificate_files::{client_authorities, redirect_host};
 use crate::failure::{Failure, without_number};
 use crate::notes;
 use crate::script_file;
-use crate::settings::{CertificateFiles, Certificates, ListenKind, LogTarget, Serve};
+use crate::settings::{CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve};
 use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Globs, Options, Problem, RuleError};
 use pinion_lua::allowance::Allowance;
@@ -183,21 +183,8 @@ fn examine_site(
         add(at_path, format!("path: {shown} cannot be read: {error}"));
         return Ok(Said::default());
     }
-    let mut keys_are_right = true;
     let content = &planned.settings.content;
-    let globs = [
-        ("exclude", &content.exclude),
-        ("include", &content.include),
-        ("immutable", &content.immutable),
-    ];
-    for (key, globs) in globs {
-        for (glob, place) in globs.iter().zip(section.places_of(key)) {
-            if let Err(error) = Globs::new(std::slice::from_ref(glob)) {
-                add(place, format!("{key}: {error}"));
-                keys_are_right = false;
-            }
-        }
-    }
+    let mut keys_are_right = examine_globs(content, section, add);
     for (key, files) in [("rules", &content.rules), ("fields", &content.fields)] {
         for (file, place) in files.iter().zip(section.places_of(key)) {
             let wrong = match fs::metadata(file) {
@@ -219,6 +206,29 @@ fn examine_site(
             Ok(Said::default())
         }
     }
+}
+
+/// Adds what is wrong with the patterns of a site; whether nothing is.
+fn examine_globs(
+    content: &Content,
+    section: &Section,
+    add: &mut impl FnMut(Place, String),
+) -> bool {
+    let mut are_right = true;
+    let globs = [
+        ("exclude", &content.exclude),
+        ("include", &content.include),
+        ("immutable", &content.immutable),
+    ];
+    for (key, globs) in globs {
+        for (glob, place) in globs.iter().zip(section.places_of(key)) {
+            if let Err(error) = Globs::new(std::slice::from_ref(glob)) {
+                add(place, format!("{key}: {error}"));
+                are_right = false;
+            }
+        }
+    }
+    are_right
 }
 
 /// Adds what is wrong with a certificate or its key; gives what clients will not like about it.

@@ -370,6 +370,7 @@ mod tests {
              --max-connections 9 --max-requests-per-connection 7 --memory-budget 64 \
              --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
+             --include .a --immutable c --compat 80s \
              --rules r --rules s --fields f \
              --cache-control no-cache --no-security-headers --no-index --listing \
              --no-clean-urls --no-slash-redirects --no-etag \
@@ -428,6 +429,8 @@ mod tests {
         assert_eq!(content.codings, Some(vec![brotli]));
         assert_eq!(content.codings_for[0].to_string(), "*.svg=br:9");
         assert_eq!(content.exclude, ["a", "b"]);
+        assert_eq!((content.include[0].as_str(), content.immutable[0].as_str()), (".a", "c"));
+        assert!(content.compat_80s);
         assert_eq!(content.cache_control.as_deref(), Some("no-cache"));
         assert!(content.keep_going && content.no_security_fields && content.no_index);
         assert!(content.listing);

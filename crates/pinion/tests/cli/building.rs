@@ -39,6 +39,7 @@ fn json_is_the_only_thing_on_stdout() {
             "entries",
             "error_pages",
             "files",
+            "fingerprinted",
             "folders",
             "listings",
             "not_found_pages",
@@ -162,11 +163,13 @@ fn an_older_archive_in_the_folder_is_named() {
     let folder = Folder::with_site();
     assert_eq!(run(&folder, "build site -o site/one.pinion").code, 0);
     let built = run(&folder, "build site -o site/two.pinion");
-    assert_eq!((built.code, built.stderr.lines().count()), (0, 2));
+    assert_eq!((built.code, built.stderr.lines().count()), (0, 3));
     let warning = "warning: one.pinion: an archive, public now; --exclude leaves it out\n";
     assert!(built.stderr.starts_with(warning), "{}", built.stderr);
     let quiet = run(&folder, "build site -o site/two.pinion --exclude one.pinion");
-    assert_eq!((quiet.code, quiet.stderr.lines().count()), (0, 1));
+    let left_out = "note: 4 paths left out (--include publishes): .one.pinion.stat, ";
+    assert_eq!((quiet.code, quiet.stderr.lines().count()), (0, 2));
+    assert!(quiet.stderr.starts_with(left_out), "{}", quiet.stderr);
 }
 
 /// An empty page in its place would be wrong and silent.

@@ -254,7 +254,7 @@ fn the_document_of_a_check_has_all_members_whatever_happens() {
     let wrong = run(&folder, "check --json");
     assert_eq!(wrong.code, 2);
     let document = wrong.json();
-    assert_eq!(members(&document), ["config", "faults", "listeners", "sites", "warnings"]);
+    assert_eq!(members(&document), ["config", "faults", "listeners", "notes", "sites", "warnings"]);
     let fault = &document["faults"][0];
     assert_eq!(members(fault), ["column", "file", "line", "message"]);
     assert_eq!((&fault["line"], &fault["column"]), (&3.into(), &1.into()));
@@ -346,4 +346,33 @@ fn an_archive_is_checked_as_it_would_be_served() {
     let cut = run(&folder, "check site.pinion");
     assert_eq!(cut.code, 2);
     assert!(cut.text().starts_with("site.pinion: "), "{}", cut.text());
+}
+
+/// What a check says about a folder and about a site of a file: what is left out, and what clients
+/// keep.
+#[test]
+fn what_is_left_out_and_what_clients_keep_is_printed() {
+    let folder = Folder::with_site();
+    for name in [".a", ".b", "c~", "d.log", "e.tmp", "f.lock", "x.priv.txt"] {
+        folder.write(&format!("site/{name}"), "left out");
+    }
+    for name in ["index-BxK3q2_a.js", "index-C-x2dF-Q.css", "vendor-DiwrgTda.js", "z-Dx7z1aPq.js"] {
+        folder.write(&format!("site/assets/{name}"), name);
+    }
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
+    let left_out = "6 paths left out (--include publishes): .a, .b, c~, d.log, e.tmp and 1 more";
+    let kept = "4 files with a fingerprint in the name, kept by clients: assets/index-BxK3q2_a.js, \
+                assets/index-C-x2dF-Q.css, assets/vendor-DiwrgTda.js, …";
+    for line in ["check site", "check"] {
+        let checked = run(&folder, line);
+        assert_eq!(checked.code, 0, "{}", checked.stderr);
+        for note in [left_out, kept, "1 path never served because of the name: x.priv.txt"] {
+            let note = format!("note: site: {note}\n");
+            assert!(checked.stderr.contains(&note), "{line}: {}", checked.stderr);
+        }
+    }
+    let built = run(&folder, "build site -o site.pinion --include .a");
+    assert!(built.stderr.contains(&format!("note: {kept}\n")), "{}", built.stderr);
+    let left_out = "note: 5 paths left out (--include publishes): .b, c~, d.log, e.tmp, f.lock\n";
+    assert!(built.stderr.contains(left_out), "{}", built.stderr);
 }
