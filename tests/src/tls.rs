@@ -40,10 +40,21 @@ impl Pair {
     /// A self-signed one with a key of this kind.
     #[track_caller]
     pub fn with_key(folder: &Folder, name: &str, hosts: &[&str], kind: &[&str]) -> Pair {
+        Pair::made(folder, name, hosts, kind, &["-days", "2"])
+    }
+
+    /// A self-signed one for these hosts, with further arguments of `openssl req`.
+    #[track_caller]
+    pub fn with_arguments(folder: &Folder, name: &str, hosts: &[&str], more: &[&str]) -> Pair {
+        Pair::made(folder, name, hosts, KEYS[0], more)
+    }
+
+    #[track_caller]
+    fn made(folder: &Folder, name: &str, hosts: &[&str], kind: &[&str], more: &[&str]) -> Pair {
         let pair = Pair::at(folder, name);
         stdout(openssl("genpkey").args(kind).arg("-out").arg(&pair.key));
         let mut request = openssl("req");
-        request.args(["-x509", "-days", "2", "-subj", "/CN=test", "-addext"]);
+        request.arg("-x509").args(more).args(["-subj", "/CN=test", "-addext"]);
         request.arg(format!("subjectAltName={}", alternatives(hosts)));
         stdout(request.arg("-key").arg(&pair.key).arg("-out").arg(&pair.cert));
         pair

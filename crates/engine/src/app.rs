@@ -59,7 +59,7 @@ pub enum Gone {
     Refused,
     /// The peer was too slow.
     Stalled,
-    /// The server is out of buffers.
+    /// The server is out of buffers, or out of permits for connections.
     Overload,
     /// What went out, or was to, cannot become what was promised: the application wrote more than
     /// it had announced, or named a part of an archive that is not there, or the archive's file is
@@ -167,6 +167,13 @@ pub trait App {
     #[cold]
     fn flooded(&mut self, connection: Address) {
         let _not_asked = connection;
+    }
+
+    /// A connection of `peer` was closed as soon as it was accepted: the client holds as many as it
+    /// may ([`Settings::connections_per_client`](crate::settings::Settings)).
+    #[cold]
+    fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
+        let _not_asked = (peer, now);
     }
 
     /// Everything that was queued on a connection so far has left, but for what was

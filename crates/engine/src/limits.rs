@@ -197,6 +197,18 @@ pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
 /// up when they run low: several round trips around the world.
 pub(crate) const RELIEF_STALL_MS: u64 = 1000;
 
+/// One permit for a connection in so many, and at least one, is kept free for newcomers as long as
+/// a connection is left that may be closed. A sixteenth outlasts a burst of newcomers, and is
+/// little beside what idle clients may hold.
+pub(crate) const PERMIT_RESERVE_DIVISOR: usize = 16;
+
+/// One connection in so many of all that there may be is closed beyond what is needed, when permits
+/// run short: a survey of all connections then costs each newcomer little.
+pub(crate) const PERMIT_BATCH_DIVISOR: usize = 64;
+
+/// Milliseconds before a worker that found too few connections to close looks again.
+pub(crate) const PERMIT_RELIEF_PAUSE_MS: u64 = ACCEPT_PAUSE_MS;
+
 /// Milliseconds by which a worker comes too late to a deadline when it must have been held up: no
 /// pass takes so long, and no client notices so little.
 pub(crate) const HELD_UP_MS: u64 = 1000;

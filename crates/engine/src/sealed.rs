@@ -40,7 +40,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     match taken {
         Ok(0) => {}
         Ok(unread_bytes) => http1::drop_input(core, slot, unread_bytes),
-        Err(_) => faulty(core, slot),
+        Err(_) => end_with_alert(app, core, slot),
     }
     let is_ended = session.is_ended();
     core.conns.get(slot).tls = Some(session);
@@ -70,21 +70,44 @@ fn session<A: App>(
             return session;
         }
         Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, page::answer_to_plain),
-        // Nobody who could read an answer.
-        _ => core.give_up(slot, Gone::Refused),
+        _ => refuse_record(core, slot),
     }
     None
 }
 
-/// The peer broke the rules of TLS. In a handshake nothing can be half done, and the alert says
-/// what was wrong.
+/// Ends a connection whose first byte begins no record of a handshake, with the alert that RFC 8446
+/// §5.1 asks for.
 #[cold]
-fn faulty(core: &mut Core, slot: Slot) {
-    let conn = core.conns.get(slot);
-    match conn.phase {
-        Phase::Handshake => conn.end(false),
-        _ => core.give_up(slot, Gone::Refused),
+fn refuse_record(core: &mut Core, slot: Slot) {
+    /// A record of the type alert, fatal: unexpected_message (RFC 8446 §6).
+    const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
+    let (output, pool) = core.output(slot);
+    if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
+        core.conns.get(slot).end(true);
+    } else {
+        core.give_up(slot, Gone::Refused);
     }
+}
+
+/// Ends a connection whose peer broke the rules of TLS. The alert that says how waits in the
+/// session; it is sent before the connection closes (RFC 8446 §6.2), and what else was queued is
+/// dropped, because nothing may follow an alert.
+#[cold]
+fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let is_raw = core.conns.get(slot).phase == Phase::Raw;
+    service::notify_gone(app, core, slot, is_raw, Gone::Refused);
+    let Core { conns, outputs, pool, mappings, encoders, .. } = core;
+    let conn = conns.get(slot);
+    encoders.give_back(&mut conn.exchange.encoder, pool);
+    if let Some(output) = outputs.get(conn.output) {
+        output.clear(pool, mappings);
+        outputs.free(&mut conn.output);
+    }
+    if let Some(many) = conn.many.take() {
+        pool.release(many.counted_bytes());
+    }
+    std::mem::take(&mut conn.stash).give_back(pool);
+    conn.end(true);
 }
 
 impl<B: Backend, A: App> Worker<B, A> {

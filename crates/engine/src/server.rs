@@ -77,7 +77,7 @@ impl Control {
 
     /// Connections open at the moment.
     pub fn connections(&self) -> usize {
-        self.shared.places.connections()
+        self.shared.permits.connections()
     }
 }
 
@@ -108,7 +108,7 @@ impl Server {
         let doors = doors.collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers, settings.connections, sockets, doors));
+        let shared = Arc::new(Shared::new(workers, &settings, sockets, doors));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         let (told, started) = mpsc::channel();
@@ -190,7 +190,8 @@ impl Place {
                     stderr::line(format_args!("worker {}: panicked; starting anew", self.index));
                 }
             }
-            self.shared.places.leave_all(self.index);
+            self.shared.permits.leave_all(self.index);
+            self.shared.client_limit.leave_all(self.index);
             // A worker that dies at once must neither burn a processor nor fill a log.
             let was_brief = start.elapsed() < Duration::from_millis(RESTART_PAUSE_MAX_MS);
             pause_ms = if was_brief { pause_ms } else { ACCEPT_PAUSE_MS };

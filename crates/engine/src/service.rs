@@ -35,6 +35,21 @@ pub(crate) enum Flush {
     Broken(Gone),
 }
 
+/// Tells the application that what it has open on a connection is over, once.
+pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, raw: bool, gone: Gone) {
+    if core.conns.get(slot).many.is_some() {
+        many::abandon(app, core, slot, gone);
+    }
+    if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
+        return;
+    }
+    if raw {
+        app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
+    } else {
+        app.exchange(Event::Gone(gone), &mut Exchange { core, slot, stream: 0 });
+    }
+}
+
 impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
@@ -350,20 +365,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells the application that what it has open is over, once.
     fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
         let Self { app, core, .. } = self;
-        if core.conns.get(slot).many.is_some() {
-            many::abandon(app, core, slot, gone);
-        }
-        if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
-            return;
-        }
-        if raw {
-            app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
-        } else {
-            app.exchange(Event::Gone(gone), &mut Exchange { core, slot, stream: 0 });
-        }
+        notify_gone(app, core, slot, raw, gone);
     }
 
     /// The kernel holds nothing of the slot any more.
@@ -386,8 +390,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
         }
+        let peer = conn.peer;
         conns.release(slot);
-        self.shared.places.leave(self.core.worker);
+        self.shared.client_limit.leave(self.core.worker, peer);
+        self.shared.permits.leave(self.core.worker);
         self.app.closed(address, unsent_bytes);
     }
 

@@ -58,6 +58,9 @@ pub struct Settings {
     pub idle_ms: u64,
     /// Most connections of the whole server.
     pub connections: usize,
+    /// Most connections that one client may hold at once; `None` is no limit. A client is an IPv4
+    /// address or a /64 prefix of IPv6.
+    pub connections_per_client: Option<u32>,
     /// Most requests of one connection; `None` is no bound.
     pub requests_per_connection: Option<u32>,
     /// Most bytes of this worker's buffers.
@@ -73,6 +76,7 @@ impl Default for Settings {
             head_ms: HEAD_TIMEOUT_MS,
             idle_ms: IDLE_TIMEOUT_MS,
             connections: 1024,
+            connections_per_client: None,
             requests_per_connection: None,
             buffer_bytes: 64 << 20,
             listeners: vec![ListenerSettings::plain(Protocol::Http(Protocols::ALL))],

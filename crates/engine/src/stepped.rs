@@ -39,7 +39,7 @@ pub struct Holdings {
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     /// A worker on `network`; its application gets what posts messages to it.
     pub fn new(network: Network, settings: Settings, make_app: impl FnOnce(Poster) -> A) -> Self {
-        let shared = Arc::new(Shared::new(1, settings.connections, Vec::new(), Vec::new()));
+        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), Vec::new()));
         let app = make_app(Poster { inboxes: shared.inboxes.clone() });
         let worker = Worker::new(0, Sim::new(network), app, Arc::new(settings), shared.clone());
         Self { worker, shared }

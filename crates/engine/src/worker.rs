@@ -2,6 +2,7 @@
 //! completions one by one, expire deadlines. Nothing in it blocks but the wait.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +13,15 @@ use crate::address::Address;
 use crate::app::{App, Gone, Message};
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Punctuality;
+use crate::client_limit::ClientLimit;
 use crate::conn::Phase;
+use crate::connection_permits::ConnectionPermits;
 use crate::core::Core;
 use crate::drain::Ending;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::many;
-use crate::places::Places;
+use crate::permit_pressure::Shortage;
 use crate::preface;
 use crate::quic::service::DoorPlan;
 use crate::service::Notice;
@@ -26,7 +29,8 @@ use crate::settings::Settings;
 
 /// What the workers of a server know of each other.
 pub(crate) struct Shared {
-    pub(crate) places: Places,
+    pub(crate) permits: ConnectionPermits,
+    pub(crate) client_limit: ClientLimit,
     /// No new connections; end those that fall idle.
     pub(crate) draining: AtomicBool,
     /// The grace is over: end all.
@@ -40,15 +44,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What `workers` share that hold `connections` at most, from `sockets`.
+    /// What `workers` share that have these `settings`, from `sockets`.
     pub(crate) fn new(
         workers: usize,
-        connections: usize,
+        settings: &Settings,
         sockets: Vec<Arc<OwnedFd>>,
         doors: Vec<DoorPlan>,
     ) -> Self {
         Self {
-            places: Places::new(connections, workers),
+            permits: ConnectionPermits::new(settings.connections, workers),
+            client_limit: ClientLimit::new(settings.connections_per_client, workers),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
@@ -60,7 +65,7 @@ impl Shared {
     /// Has the workers that accept, other than this one, see whether somebody waits.
     #[cold]
     fn pass_on(&self, worker: u16) {
-        self.places.pass_on(worker, |other| self.inboxes[other].wake());
+        self.permits.pass_on(worker, |other| self.inboxes[other].wake());
     }
 
     /// The listening sockets for a worker.
@@ -88,6 +93,12 @@ pub struct Worker<B: Backend, A: App> {
     gone_before: u32,
     /// Until then the others are to take who comes: this worker has enough.
     enough_until_ms: u64,
+    /// Why connections are to be closed at the end of this pass, if they are.
+    pub(crate) permit_shortage: Option<Shortage>,
+    /// No connection is closed for its permit before this time: too few could be.
+    pub(crate) permit_relief_after_ms: u64,
+    /// Since when permits are short, in milliseconds, if they are.
+    pub(crate) permit_shortage_since_ms: Option<u64>,
     pub(crate) punctuality: Punctuality,
     /// Taken out of the inbox and not delivered yet.
     messages: Messages,
@@ -111,6 +122,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             accepting: false,
             accept_pause_until_ms: 0,
             enough_until_ms: 0,
+            permit_shortage: None,
+            permit_relief_after_ms: 0,
+            permit_shortage_since_ms: None,
             gone_before: 0,
             punctuality: Punctuality::default(),
             messages: Messages::new(),
@@ -170,6 +184,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.try_short_sends();
         self.quic_timers();
         self.quic_handshakes();
+        self.relieve_permits();
         Ok(!self.drained(brought))
     }
 
@@ -195,25 +210,26 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
     /// then nevertheless: should the others be held up, nobody waits for them for ever.
     pub(crate) fn balance(&mut self) {
+        self.check_permits();
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);
         // At the end everybody takes whoever waits: the others may be done already.
         let going_on = self.core.ending == Ending::No;
-        let has_enough = going_on && self.shared.places.has_enough(worker);
+        let has_enough = going_on && self.shared.permits.has_enough(worker);
         if has_enough && self.accepting {
             self.enough_until_ms = now_ms + ACCEPT_PAUSE_MS;
         }
         let open = !matches!(self.core.ending, Ending::Finishing { .. })
             && now_ms >= self.accept_pause_until_ms
             && (!has_enough
-                || (now_ms >= self.enough_until_ms && !self.shared.places.has_plenty(worker)))
-            && self.shared.places.reserve(worker);
+                || (now_ms >= self.enough_until_ms && !self.shared.permits.has_plenty(worker)))
+            && self.shared.permits.reserve(worker);
         self.accept(open);
         self.look_again();
     }
 
     /// Sees whether somebody waits of whom another worker was told.
     fn look_again(&mut self) {
-        if self.accepting && self.shared.places.is_to_look(self.core.worker) {
+        if self.accepting && self.shared.permits.is_to_look(self.core.worker) {
             self.backend.accept(false);
             self.backend.accept(true);
         }
@@ -227,7 +243,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Turns accepting `on`, with a place in hand, or off.
     pub(crate) fn accept(&mut self, on: bool) {
         if !on {
-            self.shared.places.put_back(self.core.worker);
+            self.shared.permits.put_back(self.core.worker);
         }
         if on != self.accepting {
             self.accepting = on;
@@ -240,7 +256,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         match completion {
             Completion::Received { slot, lent } => self.received(slot, lent),
             Completion::Accepted { listener, socket, peer } => {
+                if !self.admits(peer) {
+                    return;
+                }
                 if !self.core.make_room() {
+                    self.shared.client_limit.leave(self.core.worker, peer);
                     return self.accept_failed(Errno::NOMEM);
                 }
                 let slot = self.core.conns.open(Phase::Handshake, listener as u16, peer);
@@ -264,14 +284,26 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
+    /// Counts a new connection of a client, unless it holds as many as it may.
+    #[inline]
+    pub(crate) fn admits(&mut self, peer: Option<SocketAddr>) -> bool {
+        let is_admitted = self.shared.client_limit.admit(self.core.worker, peer);
+        if !is_admitted && let Some(peer) = peer {
+            self.app.connection_refused(peer, self.core.now);
+        }
+        is_admitted
+    }
+
     fn opened(&mut self, slot: Slot, socket: B::Socket) {
         if self.backend.attach(slot, socket).is_err() {
+            let peer = self.core.conns.get(slot).peer;
+            self.shared.client_limit.leave(self.core.worker, peer);
             self.core.conns.release(slot);
             self.accept_failed(Errno::NOMEM);
             return;
         }
         self.gone_before = 0;
-        self.shared.places.fill(self.core.worker);
+        self.shared.permits.fill(self.core.worker);
         self.balance();
         let Self { app, core, .. } = self;
         let listener = usize::from(core.conns.get(slot).listener);
@@ -291,6 +323,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.gone_before += 1;
         let is_harmless = concerns_one_client(error) && self.gone_before <= ACCEPTS_PER_PASS;
         if !is_harmless {
+            if matches!(error, Errno::MFILE | Errno::NFILE) {
+                self.permit_shortage = Some(Shortage::Descriptors);
+            }
             self.pause_accepting();
         }
     }
@@ -304,6 +339,9 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Acts on state that other threads or workers have changed.
     fn check_shared_state(&mut self) {
+        if self.shared.permits.is_asked_for_relief(self.core.worker) {
+            self.permit_shortage.get_or_insert(Shortage::Elsewhere);
+        }
         self.look_again();
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();

@@ -217,6 +217,10 @@ impl Content {
         }
         if let Some(upload) = &mut self.upload {
             self.refusal = upload.push(bytes).err();
+            if self.refusal.is_some() {
+                // What is stored goes back at once, whatever the handler does next.
+                self.upload = None;
+            }
             return self.count();
         }
         let most = self.limit.map_or(BODY_MAX_BYTES, |limit| limit.min(CONTENT_TEXT_MAX_BYTES));
@@ -249,6 +253,11 @@ impl Content {
     /// Whether it cannot be used.
     pub(crate) fn is_refused(&self) -> bool {
         self.refusal.is_some()
+    }
+
+    /// Returns whether it takes some of the quota of all uploads.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.upload.as_ref().is_some_and(|upload| upload.is_stored())
     }
 
     /// Since when it comes, in monotonic milliseconds.
@@ -295,6 +304,9 @@ pub(crate) fn begin(
         return None;
     }
     content.share.belong_to(stock);
+    if let Some(upload) = &mut content.upload {
+        upload.belong_to(stock.uploads());
+    }
     let now_ms = exchange.now().monotonic_ms;
     if !content.has_begun {
         content.begun_ms = now_ms;

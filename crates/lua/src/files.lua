@@ -46,7 +46,9 @@ function pinion.fs.read(path, options)
     return wait("job")
 end
 
-for name, leave in pairs({ write = host.write_file, append = host.append_file }) do
+local stored = { write = host.write_file, append = host.append_file, create = host.create_file }
+
+for name, leave in pairs(stored) do
     pinion.fs[name] = function(path, content)
         check(path, name)
         if type(content) == "number" then

@@ -16,6 +16,7 @@
 //! | `letter`, `tally` | messages between workers, and the bytes that stand outside of the VMs |
 //! | `request`, `form` | a request as a script sees it |
 //! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
+//! | `upload_quota` | what uploads may take of the folder for temporary files |
 //! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
@@ -44,6 +45,7 @@ pub mod budget;
 mod clock;
 mod content;
 mod cookie;
+mod counters;
 mod file_name;
 pub mod files;
 pub mod footprint;
@@ -75,4 +77,5 @@ mod tally;
 mod task;
 mod unconfined;
 mod upload;
+pub mod upload_quota;
 mod vm;

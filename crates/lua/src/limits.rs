@@ -256,6 +256,14 @@ pub const FORM_FIELDS_MAX_BYTES: usize = 1024 * 1024;
 /// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
 pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
 
+/// When uploads have taken more than so many hundredths of what the server allows them, those whose
+/// clients have stalled are given up: the rest is for uploads that make progress.
+pub(crate) const UPLOAD_RELIEF_PERCENT: u64 = 75;
+
+/// Bytes that the uploads of all workers may take in temporary files, unless the operator says
+/// otherwise: thirty-two of the largest forms at once.
+pub const UPLOADS_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// Most bytes of the name of an uploaded file: file systems take 255, and scripts put something in
 /// front of it.
 pub const FILE_NAME_MAX_BYTES: usize = 200;
@@ -274,6 +282,16 @@ pub const FILE_PIECE_BYTES: u64 = 64 * 1024;
 
 /// Most names of a folder that a script has at once: it holds them all, and sorts them.
 pub const FILES_LISTED_MAX: usize = 10_000;
+
+/// Most counters of a site: they are for totals, and what has a number for each visitor belongs
+/// into a store.
+pub const COUNTERS_MAX: usize = 10_000;
+
+/// Most bytes of the name of a counter.
+pub const COUNTER_NAME_MAX_BYTES: usize = 256;
+
+/// The largest number of a counter: from there on Lua's numbers leave some out.
+pub const COUNTER_MAX: i64 = 1 << 53;
 
 /// Most bytes of the name by which a script calls a file, folders and all.
 pub const FILE_PATH_MAX_BYTES: usize = 1024;

@@ -35,6 +35,7 @@ use crate::site::Site;
 use crate::stock::Stock;
 use crate::tally::Tally;
 use crate::task::TaskId;
+use crate::upload_quota::UploadQuota;
 use crate::vm::{Fault, Handler, Step, Vm, harmless};
 use alone::Alone;
 use background::Background;
@@ -50,13 +51,16 @@ pub struct Shared {
     pub jobs: Arc<Jobs>,
     /// Of the messages that wait.
     messages: Arc<Tally>,
+    /// What uploads take in files.
+    uploads: Arc<UploadQuota>,
 }
 
 impl Shared {
-    /// For so many workers.
+    /// For so many workers, whose uploads take from this quota.
     #[must_use]
-    pub fn new(workers: usize) -> Self {
+    pub fn new(workers: usize, uploads: UploadQuota) -> Self {
         Self {
+            uploads: Arc::new(uploads),
             guard: Arc::new(Guard::new(workers)),
             jobs: Arc::default(),
             messages: Arc::default(),
@@ -177,7 +181,7 @@ impl Scripts {
             budget: None,
             background: Background::default(),
             alone: None,
-            stock: Rc::default(),
+            stock: Rc::new(Stock::new(&shared.uploads)),
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::counters::Counters;
 use crate::kept::Kept;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
@@ -14,6 +15,8 @@ pub struct Site {
     workers: Shared<HashMap<u16, Shared<Kept>>>,
     /// Random bytes, once somebody has asked for them.
     secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
+    /// What its scripts count, in all workers.
+    counters: Arc<Counters>,
 }
 
 /// As strong as what is derived from it.
@@ -37,12 +40,14 @@ impl Site {
         Place { site: self.clone(), kept }
     }
 
-    /// As a worker has it, for a proof: with a copy of what is kept where most of it is.
+    /// As a worker has it, for a proof: with a copy of what is kept where most of it is, and of the
+    /// counters.
     pub(crate) fn as_in_a_worker(&self) -> Place {
         let workers = lock(&self.workers);
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
-        Place { site: self.clone(), kept: Arc::new(Mutex::new(copy)) }
+        let site = Self { counters: Arc::new(self.counters.copy()), ..self.clone() };
+        Place { site, kept: Arc::new(Mutex::new(copy)) }
     }
 }
 
@@ -57,6 +62,13 @@ impl Site {
         getrandom::fill(&mut secret).ok()?;
         // Of workers that ask at once the first one is right.
         Some(*self.secret.get_or_init(|| secret))
+    }
+}
+
+impl Site {
+    /// What its scripts count, in all workers.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 }
 

@@ -6,19 +6,20 @@
 //! It is written by the worker itself, which waits for it. That is a copy into the page cache (or
 //! into memory, where the folder is a tmpfs) and takes about as long as reading from the socket
 //! did; a kernel that must write back first can hold it up for longer. What bounds this is the
-//! limit of the form.
+//! limit of the form, and for all uploads together their quota (`upload_quota.rs`).
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use pinion_engine::stderr;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::limits::SPOOL_MEMORY_MAX_BYTES;
+use crate::upload_quota::{UploadQuota, UploadShare};
 
 /// Bytes that are added at the end and read anywhere.
 #[derive(Debug, Default)]
@@ -30,6 +31,28 @@ pub(crate) struct Spool {
     is_in_memory: bool,
     /// What comes behind it.
     memory: Vec<u8>,
+    /// What it takes of what all uploads may.
+    share: UploadShare,
+}
+
+/// Why bytes of an upload cannot be kept.
+#[derive(Debug)]
+pub(crate) enum StoreError {
+    /// All uploads together have taken what they may, or the system has no room or no descriptor
+    /// at the moment: later there may be room again.
+    Full(String),
+    /// The file cannot be made or written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        let is_temporary = matches!(
+            error.raw_os_error(),
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+        );
+        if is_temporary { Self::Full(error.to_string()) } else { Self::Io(error) }
+    }
 }
 
 impl Spool {
@@ -44,8 +67,18 @@ impl Spool {
         self.memory.capacity() + stored_bytes
     }
 
+    /// Takes from this quota from now on.
+    pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
+        self.share.belong_to(quota);
+    }
+
+    /// Returns whether it takes some of the quota of all uploads.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.share.is_holding()
+    }
+
     /// Adds some.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.memory.extend_from_slice(bytes);
         if self.memory.len() <= SPOOL_MEMORY_MAX_BYTES {
             return Ok(());
@@ -54,7 +87,7 @@ impl Spool {
     }
 
     /// Nothing more will be added.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
         if self.file.is_some() {
             self.store()?;
             self.memory = Vec::new();
@@ -78,10 +111,16 @@ impl Spool {
         }
     }
 
-    fn store(&mut self) -> io::Result<()> {
+    fn store(&mut self) -> Result<(), StoreError> {
+        if !self.share.take_bytes(self.memory.len() as u64) {
+            return Err(StoreError::Full("--upload-space is used up".to_owned()));
+        }
         let file = match &mut self.file {
             Some(file) => file,
             None => {
+                if !self.share.take_file() {
+                    return Err(StoreError::Full("too many uploads are stored".to_owned()));
+                }
                 let (file, is_in_memory) = temporary(&std::env::temp_dir())?;
                 self.is_in_memory = is_in_memory;
                 self.file.insert(file)

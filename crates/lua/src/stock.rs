@@ -3,12 +3,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pinion_engine::residency;
 
 use crate::limits::{
     CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES, CONTENT_TRIM_BYTES,
 };
+use crate::upload_quota::UploadQuota;
 
 /// What the requests of one worker keep, together.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(crate) struct Stock {
     bytes: Cell<usize>,
     /// The most it was since memory was given back to the system.
     peak_bytes: Cell<usize>,
+    /// What the uploads of all workers take in files.
+    uploads: Arc<UploadQuota>,
 }
 
 /// What one request keeps. It is counted until this is dropped.
@@ -35,6 +39,16 @@ pub(crate) struct Relief {
 }
 
 impl Stock {
+    /// Nothing is kept yet; uploads take from this quota.
+    pub(crate) fn new(uploads: &Arc<UploadQuota>) -> Self {
+        Self { uploads: Arc::clone(uploads), ..Self::default() }
+    }
+
+    /// The quota of uploads.
+    pub(crate) fn uploads(&self) -> &Arc<UploadQuota> {
+        &self.uploads
+    }
+
     /// How much is kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()

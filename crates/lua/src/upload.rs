@@ -6,8 +6,10 @@ use pinion_http::multipart::{Event, Part, Reader};
 use crate::content::Refusal;
 use crate::file_name;
 use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
-use crate::spool::Spool;
+use crate::spool::{Spool, StoreError};
+use crate::upload_quota::UploadQuota;
 use std::io;
+use std::sync::Arc;
 
 /// A form, as far as it has come. Its files are gone with it.
 #[derive(Debug)]
@@ -60,6 +62,16 @@ impl Upload {
         Self { reader, form: Form::default(), is_complete: false }
     }
 
+    /// Its files take from this quota.
+    pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
+        self.form.spool.belong_to(quota);
+    }
+
+    /// Returns whether it takes some of the quota of all uploads.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.form.spool.is_stored()
+    }
+
     /// The next bytes of the form.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let Self { reader, form, .. } = self;
@@ -70,7 +82,7 @@ impl Upload {
     /// There are no more.
     pub(crate) fn finish(&mut self) -> Result<(), Refusal> {
         self.reader.finish()?;
-        self.form.spool.finish().map_err(|error| not_stored(&error))?;
+        self.form.spool.finish().map_err(not_stored)?;
         self.is_complete = true;
         Ok(())
     }
@@ -164,7 +176,7 @@ impl Form {
             Some(Value::File(file)) => {
                 self.is_file_there = true;
                 file.bytes += bytes.len() as u64;
-                self.spool.append(bytes).map_err(|error| not_stored(&error))?;
+                self.spool.append(bytes).map_err(not_stored)?;
             }
             None => {}
         }
@@ -193,10 +205,13 @@ fn too_much(why: &str) -> Refusal {
 }
 
 #[cold]
-fn not_stored(error: &io::Error) -> Refusal {
+fn not_stored(error: StoreError) -> Refusal {
+    let (status, why) = match error {
+        StoreError::Full(why) => (503, why),
+        StoreError::Io(error) => (500, error.to_string()),
+    };
     let folder = std::env::temp_dir();
-    let why = format!("an upload cannot be stored in {}: {error}", folder.display());
-    Refusal { status: 500, why }
+    Refusal { status, why: format!("an upload cannot be stored in {}: {why}", folder.display()) }
 }
 
 #[cfg(test)]

@@ -217,6 +217,23 @@ function pinion.on(channel, work)
 end
 
 -- What outlives a reload: copies of plain values.
+-- Adds to a counter that all workers share, 1 unless `by` says otherwise, and gives the sum.
+function pinion.count(name, by)
+    if type(name) ~= "string" then
+        error("count takes the name of a counter, a string", 2)
+    end
+    if by == nil then
+        by = 1
+    elseif type(by) ~= "number" or by % 1 ~= 0 or by > 2^53 or by < -2^53 then
+        error("count adds a whole number, up to 2^53", 2)
+    end
+    local sum, why = host.count(name, by)
+    if why then
+        error(why, 2)
+    end
+    return sum
+end
+
 pinion.keep = setmetatable({}, {
     __index = function(_, name)
         if type(name) == "string" then

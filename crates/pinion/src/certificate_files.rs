@@ -4,6 +4,7 @@ use crate::calendar;
 use crate::failure::Failure;
 use crate::regular_file;
 use crate::settings::{CanonicalHost, CertificateFiles};
+use crate::terminal::counted;
 use pinion_engine::tls::certificates::{Certificate, CertificateError, Name};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
@@ -13,6 +14,12 @@ use std::time::SystemTime;
 
 /// MiB of a file: the authorities of a whole browser have a quarter of it.
 const PEM_MAX_MIB: u64 = 1;
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// Seconds before its end from which on a certificate should have been renewed: certbot renews 30
+/// days before the end of 90, so half of that time has gone by without success.
+const EXPIRES_SOON_SECONDS: i64 = 14 * DAY_SECONDS;
 
 /// A file that cannot be used, and why.
 #[derive(Debug)]
@@ -50,7 +57,26 @@ impl CertificateFiles {
                 "{file}: the certificate is not valid before {date}; clients refuse it until then"
             ));
         }
+        if certificate.must_staple() {
+            return Some(format!(
+                "{file}: the certificate asks for a stapled OCSP response, which this server does \
+                 not send; Firefox refuses it, so order one without \"must staple\""
+            ));
+        }
         None
+    }
+
+    /// What an operator should know before clients notice it: the certificate ends soon.
+    pub(crate) fn expiry_warning(&self, certificate: &Certificate) -> Option<String> {
+        let left_seconds = certificate.not_after() - calendar::unix_seconds(SystemTime::now());
+        (0..EXPIRES_SOON_SECONDS).contains(&left_seconds).then(|| {
+            format!(
+                "{}: the certificate expires on {}, in {}; see that it is renewed",
+                self.cert.display(),
+                calendar::rfc3339(certificate.not_after()),
+                counted((left_seconds / DAY_SECONDS) as u64, "day"),
+            )
+        })
     }
 
     fn blamed(&self, error: &CertificateError) -> BadFile {

@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// What the arguments ask for.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) enum Asked {
 /// # Errors
 /// [`Failure::Usage`] with one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
-    let arguments = help_as_flag(arguments.collect());
+    let arguments = serve_as_default(help_as_flag(arguments.collect()));
     let mut matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error)
@@ -52,6 +53,19 @@ fn help_as_flag(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_some_and(|word| word == "help") {
         arguments.remove(1);
         arguments.push("--help".into());
+    }
+    arguments
+}
+
+/// `pinion PATH` asks for the same as `pinion serve PATH`, if PATH exists and is not the name of a
+/// verb.
+fn serve_as_default(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_path = arguments.get(1).is_some_and(|word| {
+        let is_verb = word.to_str().is_some_and(|word| Verb::named(word).is_some());
+        !is_verb && !word.as_encoded_bytes().starts_with(b"-") && Path::new(word).exists()
+    });
+    if is_path {
+        arguments.insert(1, Verb::Serve.row().name.into());
     }
     arguments
 }
@@ -87,7 +101,9 @@ pub(crate) fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .subcommands(verbs::ALL.iter().map(verb_command))
-        .after_help("`pinion VERB --help` tells more. Start with: pinion serve public")
+        .after_help(
+            "`pinion VERB --help` tells more. Start with: pinion serve public, or pinion FOLDER",
+        )
 }
 
 fn verb_command(verb: &VerbRow) -> Command {
@@ -115,6 +131,10 @@ fn flag(row: &'static Directive) -> Arg {
     flag = flag.help(help).long_help(long_help);
     if let Some(letter) = row.short {
         flag = flag.short(letter);
+    }
+    if row.name == "listen" {
+        // What many development servers call it. A port is an address that can be listened on.
+        flag = flag.visible_alias("port");
     }
     if matches!(row.kind, Kind::Switch) {
         return flag.action(ArgAction::SetTrue);
@@ -220,11 +240,20 @@ mod tests {
     }
 
     #[test]
+    fn a_path_alone_is_served() {
+        let low = low("pinion src --port 9000 -l unix:/a");
+        assert_eq!(low.verb, Verb::Serve);
+        assert_eq!(low.values("PATH").collect::<Vec<_>>(), ["src"]);
+        assert_eq!(low.values("listen").collect::<Vec<_>>(), ["9000", "unix:/a"]);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_in_one_line_with_a_way_out() {
         for (line, hint) in [
             ("pinion", "no verb given"),
             ("pinion serv public", "unknown verb serv; did you mean serve?"),
             ("pinion xyzzy", "`pinion --help` lists the verbs"),
+            ("pinion no/such/folder", "`pinion --help` lists the verbs"),
             ("pinion help xyzzy", "unknown verb xyzzy"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
             ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),

@@ -95,6 +95,8 @@ pub(crate) enum Kind {
     Hsts,
     /// A name for scripts and the folder it stands for: `data=/srv/data:ro`.
     LuaFolder,
+    /// A network of IP addresses, or `unix`.
+    Network,
     /// A whole number within the bounds, which are included.
     Number {
         /// Least value.
@@ -168,6 +170,7 @@ impl Kind {
             Self::CanonicalHost | Self::Host => "HOST",
             Self::Hsts => "AGE",
             Self::LuaFolder => "NAME=PATH",
+            Self::Network => "NETWORK",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
@@ -191,6 +194,7 @@ impl Kind {
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
+            Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
             Self::Path => "a path".to_owned(),

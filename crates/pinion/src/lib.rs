@@ -19,6 +19,7 @@ mod failure;
 pub mod fuzzing;
 mod listing;
 mod manual;
+mod network;
 mod notes;
 mod panics;
 mod plan;

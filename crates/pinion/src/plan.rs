@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, without_effect};
 use crate::source::{self, Found, Source};
 use crate::written::Low;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 /// A server with its sites.
@@ -80,7 +81,11 @@ impl Plan {
         };
         refuse_without_effect(&serve.low)?;
         let source = source?;
+        if serve.low.given("watch") && serve.low.given("no-watch") {
+            return Err(Failure::usage("--watch and --no-watch contradict each other; give one"));
+        }
         let settings = SiteSettings::from_low(&serve.low)?;
+        let settings = settings.watched_on(io::stderr().is_terminal());
         if let (Some(_), Some(flag)) = (source.file(), settings.content_flag()) {
             let why = match source {
                 Source::Script(_) => "a script, which has no files",

@@ -10,6 +10,7 @@
 //! | [`keys`] | what clients come back with is sealed with |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
+//! | [`acme`] | challenges of certificate authorities, answered from a folder |
 //! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
@@ -17,6 +18,7 @@
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
 //! | [`configuration`] | the configuration file, read again |
 //! | [`damage`] | why answers were 500, told on stderr |
+//! | [`log_throttle`] | how often a message is logged that clients can cause |
 //! | [`journal`] | what of a request goes into the access log |
 //! | [`stats`] | what the server does and costs, in figures |
 //! | [`pending`] | records of answers that have not left yet |
@@ -31,6 +33,7 @@
 //! | [`interrupt`] | a signal ends a start that takes long |
 //! | [`capacity`] | how many connections, how much memory |
 
+pub(crate) mod acme;
 pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod configuration;
@@ -44,6 +47,7 @@ pub(crate) mod keys;
 pub(crate) mod kit;
 pub(crate) mod listeners;
 pub(crate) mod loader;
+pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
 pub(crate) mod pending;

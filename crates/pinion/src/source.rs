@@ -138,11 +138,18 @@ fn find_in(current: &Path) -> Result<Found, Failure> {
     if is_dir(&public) {
         return Ok(Found::Site(Source::Folder(public)));
     }
-    Err(Failure::usage(
+    let near = OUTPUT_FOLDERS.iter().find(|name| is_dir(&current.join(name)));
+    let hint = near.map_or(String::new(), |name| format!("; did you mean `pinion serve {name}`?"));
+    Err(Failure::usage(format!(
         "nothing to serve: give a folder, an archive or a configuration file (there is neither \
-         `pinion.toml` nor a folder `public` here)",
-    ))
+         `pinion.toml` nor a folder `public` here){hint}"
+    )))
 }
+
+/// Folders that tools write finished sites to, in the order in which they are suggested: Vite and
+/// Astro, Jekyll and Eleventy, MkDocs, Docusaurus, Next.js, and what people choose by hand.
+const OUTPUT_FOLDERS: [&str; 8] =
+    ["dist", "_site", "site", "build", "out", "www", "htdocs", "html"];
 
 fn is_dir(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_dir())
@@ -253,6 +260,12 @@ mod tests {
         let folder = Folder::new("implied");
         folder.file("index.html", b"x");
         assert!(usage(find_in(&folder.0)).contains("nothing to serve"));
+        assert!(!usage(find_in(&folder.0)).contains("did you mean"));
+        for name in OUTPUT_FOLDERS.iter().rev() {
+            fs::create_dir(folder.0.join(name)).expect("made");
+            let hint = format!("did you mean `pinion serve {name}`?");
+            assert!(usage(find_in(&folder.0)).contains(&hint), "{name}");
+        }
         fs::create_dir(folder.0.join("public")).expect("made");
         assert!(matches!(find_in(&folder.0), Ok(Found::Site(Source::Folder(_)))));
         let path = folder.file("pinion.toml", b"");

@@ -3,6 +3,7 @@
 
 use crate::address::Address;
 use crate::directives::Kind;
+use crate::network::Network;
 use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_engine::settings::Protocols;
@@ -210,6 +211,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Protocols => protocols(text).map(drop),
         Kind::UrlPath => url_path(text).map(drop),
         Kind::LuaFolder => lua_folder(text).map(drop),
+        Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
         Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),

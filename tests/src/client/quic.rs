@@ -44,7 +44,7 @@ impl Quic {
     pub fn open(peer: &Peer) -> io::Result<Quic> {
         let config = peer.quic().ok_or_else(|| io::Error::other("no peer of QUIC"))?;
         let _context = RUNTIME.enter();
-        let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(any_port(peer.address()))?)?;
+        let socket = TokioRuntime.wrap_udp_socket(UdpSocket::bind(own_address(peer))?)?;
         let socket = Arc::new(Socket { socket, most_at_once: AtomicUsize::new(0) });
         let runtime = Arc::new(TokioRuntime);
         let own = EndpointConfig::default();
@@ -135,6 +135,11 @@ impl AsyncUdpSocket for Socket {
     fn may_fragment(&self) -> bool {
         self.socket.may_fragment()
     }
+}
+
+/// Any port of the address that clients of the peer connect from.
+fn own_address(peer: &Peer) -> SocketAddr {
+    peer.source().map_or(any_port(peer.address()), |source| (source, 0).into())
 }
 
 /// Any port of this host from which the address can be reached.

@@ -4,6 +4,7 @@ use super::quic;
 use crate::PATIENCE;
 use crate::protocol::Protocol;
 use crate::tls::Pair;
+use rustix::net::{AddressFamily, SocketType};
 use rustls::client::WantsClientCert;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
@@ -13,7 +14,7 @@ use rustls::{
     SupportedProtocolVersion,
 };
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,12 +33,14 @@ pub struct Peer {
     tls: Option<Arc<ClientConfig>>,
     /// For HTTP/3, made of that.
     quic: Option<quinn::ClientConfig>,
+    /// The address that clients connect from; `None` leaves it to the system.
+    source: Option<IpAddr>,
 }
 
 impl Peer {
     /// One that speaks HTTP/1 over TCP.
     pub fn plain(address: SocketAddr) -> Peer {
-        Peer { address, protocol: Protocol::Http1, host: HOST, tls: None, quic: None }
+        Peer { address, protocol: Protocol::Http1, host: HOST, tls: None, quic: None, source: None }
     }
 
     /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
@@ -48,7 +51,7 @@ impl Peer {
     pub fn new(address: SocketAddr, protocol: Protocol, certificate: Option<&Path>) -> Peer {
         let tls = certificate.filter(|_| protocol.is_encrypted());
         let tls = tls.map(|file| trusting(file, ALL_VERSIONS).with_no_client_auth());
-        Peer { address, protocol, host: HOST, tls: None, quic: None }.encrypted(tls)
+        Peer { protocol, ..Peer::plain(address) }.encrypted(tls)
     }
 
     /// One that is encrypted and asks its clients who they are: `client` tells it.
@@ -65,7 +68,7 @@ impl Peer {
         let key = PrivateKeyDer::from_pem_file(&client.key).expect("a key");
         let tls = trusting(certificate, ALL_VERSIONS).with_client_auth_cert(vec![own], key);
         let tls = Some(tls.expect("a certificate and its key"));
-        Peer { address, protocol, host: HOST, tls: None, quic: None }.encrypted(tls)
+        Peer { protocol, ..Peer::plain(address) }.encrypted(tls)
     }
 
     fn encrypted(self, tls: Option<ClientConfig>) -> Peer {
@@ -102,6 +105,17 @@ impl Peer {
     #[must_use]
     pub fn at(&self, address: SocketAddr) -> Peer {
         Peer { address, ..self.clone() }
+    }
+
+    /// The same, for clients that connect from this address of the host.
+    #[must_use]
+    pub fn reached_from(&self, source: impl Into<IpAddr>) -> Peer {
+        Peer { source: Some(source.into()), ..self.clone() }
+    }
+
+    /// The address that clients connect from, if it is given.
+    pub fn source(&self) -> Option<IpAddr> {
+        self.source
     }
 
     /// Its address.
@@ -141,6 +155,15 @@ pub fn trusting(
     config.with_root_certificates(roots)
 }
 
+/// Connects from an address of this host.
+fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+    rustix::net::bind(&socket, &SocketAddr::new(source, 0))?;
+    rustix::net::connect(&socket, &address)?;
+    Ok(TcpStream::from(socket))
+}
+
 /// A connected socket, and what encrypts it.
 #[derive(Debug)]
 pub enum Wire {
@@ -156,7 +179,10 @@ impl Wire {
     /// # Errors
     /// What the socket says, or TLS.
     pub fn open(peer: &Peer) -> io::Result<Wire> {
-        let mut stream = TcpStream::connect(peer.address)?;
+        let mut stream = match peer.source {
+            None => TcpStream::connect(peer.address)?,
+            Some(source) => connect_from(source, peer.address)?,
+        };
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;

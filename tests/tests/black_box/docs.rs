@@ -7,7 +7,7 @@ mod pages;
 
 use known::{
     PROFILED, are_built, builds_an_image, has_flags, is_build, is_build_setting, is_chore,
-    is_for_the_unit, is_install, is_package_of_ours, measures, runs_an_image,
+    is_for_the_unit, is_install, is_package_of_ours, is_packaged, measures, runs_an_image,
 };
 use outputs::{Part, Shown, parts};
 use pages::all_answer;
@@ -253,6 +253,7 @@ impl Reader {
         match own.as_slice() {
             ["pinion", "serve", rest @ ..]
             | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
+            ["pinion", site] if self.folder.join(site).is_dir() => self.serves(&[site]),
             // Another machine is not at hand: tests/tests/black_box/ssh.rs has one.
             ["pinion", verb, rest @ ..] if rest.iter().any(|word| word.starts_with("ssh://")) => {
                 has_flags(&self.document, verb, rest);
@@ -277,6 +278,11 @@ impl Reader {
             }),
             ["sudo", ..] => self.tries(command.trim_start_matches("sudo ")),
             ["tar", rest @ ..] => is_package_of_ours(&self.document, rest),
+            ["cp", installed, "/etc/logrotate.d/pinion"] => is_packaged(&self.document, installed),
+            // What other programs do to a machine is not for a test to try.
+            ["certbot", "certonly" | "renew", ..]
+            | ["groupadd" | "chgrp" | "chmod", ..]
+            | ["systemctl", "edit", "pinion"] => {}
             ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
             ["journalctl", "--unit", "pinion"] => {}
             ["podman", "build", rest @ ..] => builds_an_image(&self.document, rest),

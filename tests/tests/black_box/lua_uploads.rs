@@ -11,6 +11,7 @@ use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Server, Start};
+use pinion_tests::wait_for;
 
 const SCRIPT: &str = r#"
 local function shown(value)
@@ -354,5 +355,66 @@ fn a_client_that_stops_half_way_leaves_nothing() {
         assert_eq!(slow.receive().text(), format!("f=x/{}/nil/{}\n", 1 << 20, 1 << 20));
         leaves_nothing(&server, before);
         server.stop();
+    }
+}
+
+/// Bytes that uploads hold in files without a name.
+fn stored_bytes(server: &Server) -> u64 {
+    let folder = format!("/proc/{}/fd", server.id());
+    let files = std::fs::read_dir(folder).expect("the server runs").flatten();
+    let deleted = files.filter(|file| {
+        std::fs::read_link(file.path())
+            .is_ok_and(|path| path.to_string_lossy().ends_with("(deleted)"))
+    });
+    deleted.filter_map(|file| Some(std::fs::metadata(file.path()).ok()?.len())).sum()
+}
+
+/// A form that has sent so much of its file and does not go on.
+fn stalled_form(server: &Server, sent_bytes: usize) -> Connection {
+    let file = ("name=file; filename=large", &*noise(sent_bytes));
+    let whole = form("/form", &[file]).bytes();
+    let head_end = whole.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&whole[..head_end]).replace(
+        &format!("Content-Length: {}", whole.len() - head_end),
+        &format!("Content-Length: {}", 10 << 20),
+    );
+    let mut connection = server.connect();
+    connection.send_if_open(head.as_bytes());
+    connection.send_if_open(&whole[head_end..whole.len() - 20]);
+    connection
+}
+
+/// However many uploads stall: what they hold has a bound, in bytes and in files, and a form that
+/// is sent to its end is taken.
+#[test]
+fn stalled_uploads_have_a_bound_and_give_way_to_others() {
+    const SPACE_BYTES: u64 = 4 << 20;
+    for io in Io::BOTH {
+        for (sent_bytes, open_files) in [(400_000, 1000), (80_000, 300)] {
+            let (_folder, script) = script(SCRIPT);
+            let start = Start::site(&script).flags(&["--io", io.as_str(), "--workers", "2"]);
+            let start = start.flags(&["--upload-space", "4"]).open_files(open_files);
+            let server = start.start();
+            let line = server.wait_for_line(0, |line| line.contains("uploads take at most"));
+            assert!(line.contains("4.00 MiB"), "{line}");
+            let before = stored_bytes(&server);
+            let stalled: Vec<Connection> =
+                (0..60).map(|_| stalled_form(&server, sent_bytes)).collect();
+            let file = ("name=file; filename=f", &*noise(1_000_000));
+            let answer = wait_for("room for one that does not stall", || {
+                let held_bytes = stored_bytes(&server).saturating_sub(before);
+                assert!(held_bytes <= SPACE_BYTES, "{held_bytes} bytes over {io:?}");
+                assert_eq!(server.exchange(&Request::get("/nothing")).status, 200);
+                let answer = server.exchange(&form("/form", &[file]));
+                assert!(answer.status == 200 || answer.status == 503, "{}", answer.status);
+                let can_retry = answer.field("Retry-After").is_some();
+                assert!(answer.status == 200 || can_retry, "it says when to come back");
+                (answer.status == 200).then_some(answer)
+            });
+            assert_eq!(answer.text(), "file=f/1000000/nil/1000000\n");
+            drop(stalled);
+            wait_for("nothing to be held", || (stored_bytes(&server) <= before).then_some(()));
+            server.stop();
+        }
     }
 }

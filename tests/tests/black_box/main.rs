@@ -50,6 +50,7 @@ mod lua_pages;
 mod lua_passwords;
 mod lua_reload;
 mod lua_requests;
+mod lua_shared;
 mod lua_stopping;
 mod lua_streams;
 mod lua_uploads;
@@ -62,6 +63,7 @@ mod operating;
 #[cfg(feature = "long")]
 mod packages;
 mod packaging;
+mod permits;
 mod previous;
 mod protocols;
 mod python_docs;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is in every package.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "bin/pinion",
     "lib/systemd/system/pinion.service",
     "share/bash-completion/completions/pinion",
@@ -22,6 +22,7 @@ const FILES: [&str; 16] = [
     "share/doc/pinion/THIRD-PARTY-LICENSES",
     "share/doc/pinion/docs/installing.md",
     "share/doc/pinion/pinion.cdx.json",
+    "share/doc/pinion/pinion.logrotate",
     "share/fish/vendor_completions.d/pinion.fish",
     "share/man/man1/pinion-serve.1",
     "share/man/man5/pinion.toml.5",

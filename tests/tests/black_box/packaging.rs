@@ -9,6 +9,7 @@ use pinion_tests::peers::{program, stdout};
 use pinion_tests::seccomp::refusing;
 use pinion_tests::server::{Start, run};
 use pinion_tests::units::{refused_calls, settings};
+use pinion_tests::wait_for;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::fs;
@@ -100,6 +101,34 @@ fn a_wrong_configuration_is_not_tried_again() {
         let code = run(&words(command, &folder)).code.expect("a code").to_string();
         assert_eq!(settings(&unit, "RestartPreventExitStatus"), [code], "{command}");
     }
+}
+
+/// The configuration for logrotate as it is, but for where the logs are and which process is told.
+#[test]
+fn logrotate_renames_the_log_and_the_server_opens_a_new_one() {
+    const NOTIFY: &str = "systemctl kill --kill-whom=main --signal=SIGUSR1 pinion.service";
+    let folder = Folder::with("logrotate", [("site/index.html", "home")]);
+    let log = folder.join("access.log");
+    let flags = ["--access-log", log.to_str().expect("a path")];
+    let server = Start::site(&folder.join("site")).flags(&flags).start();
+    let has_line = |name: &str, target: &str| {
+        let text = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        text.lines().count() == 1 && text.contains(&format!("GET {target} "))
+    };
+    assert_eq!(server.get("/before").status, 404);
+    wait_for("a line", || has_line("access.log", "/before").then_some(()));
+    let text = read("packaging/pinion.logrotate");
+    assert!(text.contains(NOTIFY), "{text}");
+    let own = text.replace("/var/log/pinion", &folder.path().display().to_string());
+    folder.write("own.conf", own.replace(NOTIFY, &format!("kill -USR1 {}", server.id())));
+    let mut logrotate = program("logrotate", "logrotate");
+    logrotate.arg("--force").arg("--state").arg(folder.join("state")).arg(folder.join("own.conf"));
+    stdout(&mut logrotate);
+    wait_for("a new file", || log.exists().then_some(()));
+    assert_eq!(server.get("/behind").status, 404);
+    wait_for("a line", || has_line("access.log", "/behind").then_some(()));
+    assert!(has_line("access.log.1", "/before"));
+    server.stop();
 }
 
 /// The stages of the Containerfile, each a list of instructions with what stands behind them.

@@ -181,3 +181,27 @@ fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
         served.server.stop();
     }
 }
+
+/// RFC 9110 §7.4: a request for `https` on a connection that is not encrypted is misdirected,
+/// unless a proxy sends it that terminates TLS for the server.
+#[test]
+fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
+    let site = Folder::with("proxy", [("index.html", "home")]);
+    for io in Io::BOTH {
+        for (networks, status) in [
+            (&[][..], 421),
+            (&["unix"][..], 421),
+            (&["10.0.0.0/8"][..], 421),
+            (&["10.0.0.0/8", "127.0.0.0/8"][..], 200),
+            (&["127.0.0.1"][..], 200),
+        ] {
+            let flags = networks.iter().flat_map(|network| ["--trusted-proxy", network]);
+            let flags: Vec<&str> = ["--io", io.as_str()].into_iter().chain(flags).collect();
+            let server = Start::site(site.path()).flags(&flags).start();
+            let mut connection = server.connect();
+            connection.send(b"GET https://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            assert_eq!(connection.receive().status, status, "{networks:?} over {io:?}");
+            server.stop();
+        }
+    }
+}

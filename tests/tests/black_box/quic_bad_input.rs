@@ -200,22 +200,33 @@ fn clients_that_vanish_keep_nobody_waiting() {
 #[test]
 fn connections_beyond_the_cap_are_refused() {
     for io in Io::BOTH {
-        let served = Served::start(io, &["--max-connections", "4"]);
-        let mut open: Vec<Quic> = Vec::new();
+        // Connections that wait for a response are in use, and none is closed for another.
+        let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
+        let start = Start::serve(&["--dummy", "--dummy-delay", "60s"]).in_way(way);
+        let server = start.flags(&["--workers", "1", "--max-connections", "4"]).start();
+        let section = [(":method", "GET"), (":scheme", "https"), (":authority", "a")];
+        let section = qpack::encode(&[&section[..], &[(":path", "/")]].concat());
+        let head = frame(kind::HEADERS, &section);
+        let mut open = Vec::new();
         let refused = loop {
-            match Quic::open(served.server.peer()) {
-                Ok(quic) => open.push(quic),
+            let quic = match Quic::open(server.peer()) {
+                Ok(quic) => quic,
                 Err(error) => break error,
-            }
+            };
+            let (mut sender, receiver) =
+                wait(quic.connection().open_bi()).expect("room").expect("open");
+            wait(sender.write_all(&head)).expect("room").expect("written");
+            sender.finish().expect("an open stream");
+            open.push((quic, sender, receiver));
             assert!(open.len() <= 4, "over {io:?}");
         };
         // RFC 9000 §20.1: CONNECTION_REFUSED.
         assert!(refused.to_string().contains("refused"), "{refused} over {io:?}");
         assert_eq!(open.len(), 4, "over {io:?}");
         drop(open.pop());
-        wait_for("a place", || Quic::open(served.server.peer()).ok());
+        wait_for("a permit", || Quic::open(server.peer()).ok());
         drop(open);
-        served.server.stop();
+        server.stop();
     }
 }
 

@@ -278,6 +278,39 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
     assert!(ended.stderr.contains("old.crt: the certificate has expired"), "{}", ended.stderr);
 }
 
+/// What clients will not like soon, or some of them do not like at all.
+#[test]
+fn check_warns_about_certificates_that_some_clients_refuse() {
+    let files = Folder::with("warned", [("site/index.html", "home")]);
+    let days = |days| ["-days", days];
+    Pair::with_arguments(&files, "fine", &["a.test", "*.b.test"], &days("90"));
+    Pair::with_arguments(&files, "soon", &["soon.test"], &days("13"));
+    let stapled = [&days("90")[..], &["-addext", "tlsfeature=status_request"]].concat();
+    Pair::with_arguments(&files, "stapled", &["stapled.test"], &stapled);
+    let check = |certificate: &str, hosts: &str| {
+        let text = format!(
+            "[[site]]\npath = \"site\"\nhosts = {hosts}\n[[listen]]\ntls = \"127.0.0.1:0\"\n\
+             [[certificate]]\ncert = \"{certificate}.crt\"\nkey = \"{certificate}.key\"\n"
+        );
+        files.write("pinion.toml", text);
+        let ended = run(&["check", &files.join("pinion.toml").display().to_string()]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stdout);
+        ended.stderr
+    };
+    let hosts = r#"["a.test", "x.b.test", "*.b.test", "192.0.2.1", "[::1]"]"#;
+    assert_eq!(check("fine", hosts), "");
+    for host in ["b.test", "x.a.test", "*.a.test"] {
+        let warned = check("fine", &format!("[\"a.test\", \"{host}\"]"));
+        assert_eq!(warned.lines().count(), 1, "{warned}");
+        assert!(warned.contains(&format!("no certificate names {host};")), "{warned}");
+    }
+    let warned = check("soon", r#"["soon.test"]"#);
+    assert!(warned.contains("soon.crt: the certificate expires on "), "{warned}");
+    assert!(warned.contains("in 12 days") || warned.contains("in 13 days"), "{warned}");
+    let warned = check("stapled", r#"["stapled.test"]"#);
+    assert!(warned.contains("asks for a stapled OCSP response"), "{warned}");
+}
+
 /// With that of a client alone, given by mistake, nobody would be let in.
 #[test]
 fn what_is_no_authority_ends_the_start_and_is_named() {

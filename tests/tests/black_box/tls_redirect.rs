@@ -2,11 +2,13 @@
 
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::server::{Server, Start, run};
+use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::tls::{Pair, curl};
 use std::net::SocketAddr;
+use std::path::Path;
 
 fn files() -> (Folder, Pair) {
     let files = Folder::with("redirect", [("site/index.html", "home")]);
@@ -17,7 +19,11 @@ fn files() -> (Folder, Pair) {
 
 /// A server, and the listener that leads away: the last that it tells of.
 fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
-    let start = Start::site(&files.join("site")).tls(pair);
+    serve_at(&files.join("site"), pair, flags)
+}
+
+fn serve_at(site: &Path, pair: &Pair, flags: &[&str]) -> (Server, SocketAddr) {
+    let start = Start::site(site).tls(pair);
     let server = start.flags(&["--redirect-http", "127.0.0.1:0"]).flags(flags).start();
     let plain = format!("listening http://{}/", server.address());
     let is_its = |line: &str| line.starts_with("listening http://") && line != plain;
@@ -91,6 +97,50 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
     server.stop();
 }
 
+/// As certbot writes them while the server runs, on every listener and for every host, whatever the
+/// site is made of. What is missing there is answered as without the folder.
+#[test]
+fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
+    let (files, pair) = files();
+    build(&files.join("site"), &files.join("site.pinion"), &[]);
+    files.write("outside", "secret");
+    let (webroot, below) = (files.join("webroot"), "webroot/.well-known/acme-challenge");
+    let flags = ["--acme-webroot", webroot.to_str().expect("a path")];
+    for io in Io::BOTH {
+        let flags = [&flags[..], &["--io", io.as_str()]].concat();
+        let (server, redirecting) = serve_at(&files.join("site.pinion"), &pair, &flags);
+        let addresses = [server.address(), redirecting];
+        let token = format!("{}-{}", io.as_str(), "aZ09_-");
+        let target = format!("/.well-known/acme-challenge/{token}");
+        for address in addresses {
+            let before = ask(address, &Request::get(&target));
+            assert!(matches!(before.status, 404 | 308), "{before}");
+        }
+        files.write(format!("{below}/{token}"), "token.thumbprint");
+        std::os::unix::fs::symlink(files.join("outside"), files.join(format!("{below}/l{token}")))
+            .expect("a link");
+        for address in addresses {
+            for host in ["a.test", "b.test", "127.0.0.1"] {
+                let found = ask(address, &Request::get(&target).host(host));
+                assert_eq!((found.status, found.text()), (200, "token.thumbprint"), "{host}");
+                assert_eq!(found.field("Content-Type"), Some("text/plain; charset=utf-8"));
+            }
+            for path in [
+                format!("{target}/"),
+                format!("{target}x"),
+                "/.well-known/acme-challenge/".to_owned(),
+                "/.well-known/acme-challenge/../../outside".to_owned(),
+                "/.well-known/acme-challenge/..%2f..%2f..%2foutside".to_owned(),
+                format!("/.well-known/acme-challenge/l{token}"),
+            ] {
+                let answer = ask(address, &Request::get(&path));
+                assert!(!answer.text().contains("secret") && answer.status != 200, "{path}");
+            }
+        }
+        server.stop();
+    }
+}
+
 /// A site that has a page for whatever is missing has none in the clear.
 #[test]
 fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
@@ -155,7 +205,9 @@ fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
             server.wait_for_line(said, |line| line.starts_with("reloaded certificate "));
         }
         let lines = server.lines();
-        let is_of_start = |line: &str| line.starts_with("listening ") || line == "ready";
+        let is_of_start = |line: &str| {
+            line.starts_with("listening ") || line.starts_with("open ") || line == "ready"
+        };
         let taken = lines.iter().filter(|line| !is_of_start(line));
         let taken: Vec<&String> = taken.skip(1).collect();
         let [_of_wild, _of_other, told, _of_same] = taken[..] else { panic!("{taken:?}") };

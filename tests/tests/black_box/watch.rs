@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
 fn watched(site: &Path, flags: &[&str]) -> Server {
     Start::site(site).flags(&["--watch", "--codings", "gzip:1"]).flags(flags).start()
@@ -236,4 +237,49 @@ fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
     wait_for_text(&server, "/x", "x");
     server.stop();
     clock.stop();
+}
+
+/// As generators do: all of the former site is removed, then the new one is written, with a pause
+/// between two pages that is longer than the moment of quiet that a reload waits for.
+#[test]
+fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
+    const PAGES: usize = 40;
+    let folder = Folder::new("generator");
+    let write = |version: &str, pages: std::ops::Range<usize>| {
+        for page in pages {
+            folder.write(format!("site/page{page}.html"), format!("{version} of {page}"));
+        }
+    };
+    write("first", 0..PAGES);
+    let server = watched(&folder.join("site"), &["--workers", "1"]);
+    std::thread::scope(|scope| {
+        let generator = scope.spawn(|| {
+            for page in 0..PAGES {
+                fs::remove_file(folder.join(format!("site/page{page}.html"))).expect("removed");
+            }
+            write("second", 0..PAGES / 4);
+            std::thread::sleep(Duration::from_millis(600));
+            write("second", PAGES / 4..PAGES);
+        });
+        let mut answers = 0;
+        loop {
+            let answer = server.get("/page39");
+            assert_eq!(answer.status, 200, "after {answers} answers");
+            answers += 1;
+            if answer.text() == "second of 39" {
+                break;
+            }
+        }
+        generator.join().expect("written");
+    });
+    wait_for_text(&server, "/page0", "second of 0");
+    // What is gone for good is gone, and the server says so.
+    for page in 1..PAGES {
+        fs::remove_file(folder.join(format!("site/page{page}.html"))).expect("removed");
+    }
+    let warning = server.wait_for_line(0, |line| line.contains("warning"));
+    assert!(warning.contains("before this reload"), "{warning}");
+    assert_eq!(server.get("/page39").status, 404);
+    assert_eq!(server.get("/page0").status, 200);
+    server.stop();
 }

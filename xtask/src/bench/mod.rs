@@ -3,6 +3,7 @@
 //! Each bench measures one or more named parts and records them with [`runs::Run`], which writes
 //! the readable report and the data beside it.
 
+mod abuse;
 mod build;
 mod cost;
 mod figures;
@@ -20,7 +21,8 @@ mod trees;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench build|load|machine|releases|scale|tests
+usage: cargo xtask bench abuse|build|load|machine|releases|scale|tests
+  abuse     how long a client waits while another one abuses the server
   build     what a build and a rebuild cost, beside kawipiko's archiver
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
@@ -31,6 +33,7 @@ usage: cargo xtask bench build|load|machine|releases|scale|tests
 /// Runs the bench that `arguments` name.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
+        ["abuse", rest @ ..] => abuse::run(rest),
         ["build", rest @ ..] => build::run(rest),
         ["load", rest @ ..] => load::run(rest),
         ["releases", rest @ ..] => releases::run(rest),

@@ -22,9 +22,19 @@ pub(crate) struct Started {
 impl Started {
     /// Starts it with `site` and gives the time until it has answered for `path`.
     pub(crate) fn start(pinion: &Path, site: &Path, path: &str) -> Result<(Self, Duration)> {
+        Self::start_with(pinion, site, path, &[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn start_with(
+        pinion: &Path,
+        site: &Path,
+        path: &str,
+        flags: &[&str],
+    ) -> Result<(Self, Duration)> {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let mut command = Command::new(pinion);
-        command.arg("serve").arg(site).args(["--listen", &address.to_string()]);
+        command.arg("serve").arg(site).args(["--listen", &address.to_string()]).args(flags);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let began = Instant::now();
         let mut server = Self { child: command.spawn()?, address };
@@ -42,6 +52,11 @@ impl Started {
             bail!("{path}: {}", answer.escape_ascii());
         }
         Ok((server, took))
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The whole answer to a request, on a connection of its own.

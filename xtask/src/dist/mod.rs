@@ -25,8 +25,9 @@ const PROGRAM: &str = "bin/pinion";
 const DOCUMENTS: &str = "share/doc/pinion";
 
 /// Files of the tree that are in every package, and where.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("packaging/pinion.service", "lib/systemd/system"),
+    ("packaging/pinion.logrotate", DOCUMENTS),
     ("packaging/Containerfile", DOCUMENTS),
     ("CHANGELOG.md", DOCUMENTS),
     ("LICENSE-APACHE", DOCUMENTS),

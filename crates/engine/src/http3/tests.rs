@@ -91,11 +91,12 @@ impl Pair {
         let sockets: Vec<_> = bind_udp(local, 1).expect("bind").into_iter().map(Arc::new).collect();
         let address = local_address(&sockets[0]).expect("an address");
         let doors = vec![DoorPlan { sockets, config, listener: 0 }];
-        let shared = Arc::new(Shared::new(1, 10, Vec::new(), doors));
         let settings = WorkerSettings {
             listeners: vec![ListenerSettings::plain(Protocol::Http(Protocols::ALL))],
+            connections: 10,
             ..WorkerSettings::default()
         };
+        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), doors));
         let epoll = Epoll::new(Vec::new()).expect("epoll");
         let app = Answers { content_bytes, ..Answers::default() };
         let mut worker = Worker::new(0, epoll, app, Arc::new(settings), shared);

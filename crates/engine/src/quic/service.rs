@@ -276,23 +276,25 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming, now: Instant) {
         let worker = self.core.worker;
         let unproven = !incoming.remote_address_validated();
-        if unproven && quic.handshakes >= self.shared.places.unproven_max() {
+        if unproven && quic.handshakes >= self.shared.permits.unproven_max() {
             return quic.doors[door].retry(incoming);
         }
         let goes_on = !matches!(self.core.ending, Ending::Finishing { .. });
-        if !goes_on || !self.core.make_room() || !self.shared.places.reserve(worker) {
+        if !goes_on || !self.core.make_room() || !self.shared.permits.reserve(worker) {
             return quic.doors[door].refuse(incoming);
         }
         let (peer, listener) = (incoming.remote_address(), quic.doors[door].listener);
+        if !self.admits(Some(peer)) {
+            self.put_unused_permit_back();
+            return quic.doors[door].refuse(incoming);
+        }
         let slot = self.core.conns.open(Phase::Http3, listener, Some(peer));
         let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
             self.core.conns.release(slot);
-            if !self.is_accepting() {
-                self.shared.places.put_back(worker);
-            }
-            return;
+            self.shared.client_limit.leave(worker, Some(peer));
+            return self.put_unused_permit_back();
         };
-        self.shared.places.fill(worker);
+        self.shared.permits.fill(worker);
         self.balance();
         let http3 = Http3::new(connection, &self.core);
         self.core.conns.get(slot).many = Some(Many::Http3(Box::new(http3)));
@@ -310,6 +312,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             brought: 0,
         });
         quic.soil(slot);
+    }
+
+    /// Puts the permit of a newcomer that was not accepted back, unless the worker keeps one in
+    /// reserve for others.
+    fn put_unused_permit_back(&self) {
+        if !self.is_accepting() {
+            self.shared.permits.put_back(self.core.worker);
+        }
     }
 
     /// Drives the connections that something has happened to.

@@ -53,9 +53,10 @@ fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     let address = local_address(&sockets[0]).expect("an address");
     let sockets = sockets.into_iter().map(Arc::new).collect();
     let doors = vec![DoorPlan { sockets, config, listener: 0 }];
-    let shared = Arc::new(Shared::new(1, 10, Vec::new(), doors));
+    let settings = Settings { connections: 10, ..Settings::default() };
+    let shared = Arc::new(Shared::new(1, &settings, Vec::new(), doors));
     let epoll = Epoll::new(Vec::new()).expect("epoll");
-    let mut worker = Worker::new(0, epoll, Unasked, Arc::new(Settings::default()), shared);
+    let mut worker = Worker::new(0, epoll, Unasked, Arc::new(settings), shared);
     worker.open_doors().expect("a door");
     (worker, address)
 }

@@ -21,6 +21,7 @@ pub struct Certificate {
     names: Vec<Name>,
     not_before: i64,
     not_after: i64,
+    must_staple: bool,
 }
 
 /// What a certificate is for (RFC 5280 §4.2.1.6).
@@ -87,7 +88,7 @@ impl Certificate {
     /// The first thing that keeps it from being served. That its time is over does not.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain)?;
-        let (names, not_before, not_after) = facts(&chain)?;
+        let Facts { names, not_before, not_after, must_staple } = facts(&chain)?;
         let key = any_supported_type(&private_key(key)?);
         let key = key.map_err(|_| CertificateError::UnusableKey)?;
         let certified = CertifiedKey::new(chain, key);
@@ -97,7 +98,7 @@ impl Certificate {
             // Of a version that no client of today takes.
             Err(_) => return Err(CertificateError::BadCertificate(1)),
         }
-        Ok(Self { key: Arc::new(certified), names, not_before, not_after })
+        Ok(Self { key: Arc::new(certified), names, not_before, not_after, must_staple })
     }
 
     /// What it is for, in its own order.
@@ -124,6 +125,12 @@ impl Certificate {
     /// The last second in which it is valid, in seconds since 1970.
     pub fn not_after(&self) -> i64 {
         self.not_after
+    }
+
+    /// Whether clients that heed it refuse the certificate without an OCSP response beside it
+    /// (RFC 7633), which this server does not send.
+    pub fn must_staple(&self) -> bool {
+        self.must_staple
     }
 
     /// SHA-256 of the certificate, as browsers show it.
@@ -157,8 +164,16 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
-/// Names and time of the first certificate of a chain; the others have to be readable.
-fn facts(chain: &[CertificateDer<'_>]) -> Result<(Vec<Name>, i64, i64), CertificateError> {
+/// What is to be known of a certificate beside its key.
+struct Facts {
+    names: Vec<Name>,
+    not_before: i64,
+    not_after: i64,
+    must_staple: bool,
+}
+
+/// Returns the facts of the first certificate of a chain; the others have to be readable.
+fn facts(chain: &[CertificateDer<'_>]) -> Result<Facts, CertificateError> {
     let mut facts = Vec::new();
     for (der, number) in chain.iter().zip(1..) {
         let bad = || CertificateError::BadCertificate(number);
@@ -167,10 +182,24 @@ fn facts(chain: &[CertificateDer<'_>]) -> Result<(Vec<Name>, i64, i64), Certific
             return Err(bad());
         }
         let validity = certificate.validity();
-        let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
-        facts.push((names(&certificate).ok_or_else(bad)?, from, until));
+        facts.push(Facts {
+            names: names(&certificate).ok_or_else(bad)?,
+            not_before: validity.not_before.timestamp(),
+            not_after: validity.not_after.timestamp(),
+            must_staple: must_staple(&certificate),
+        });
     }
     facts.into_iter().next().ok_or(CertificateError::NoCertificate)
+}
+
+/// Returns whether the extension for TLS features names `status_request` (RFC 7633 §4).
+fn must_staple(certificate: &X509Certificate<'_>) -> bool {
+    const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
+    /// The integer 5 in DER, as a member of the sequence of features.
+    const STATUS_REQUEST: [u8; 3] = [2, 1, 5];
+    let mut extensions = certificate.extensions().iter();
+    let feature = extensions.find(|extension| extension.oid.to_id_string() == TLS_FEATURE);
+    feature.is_some_and(|feature| feature.value.windows(3).any(|der| der == STATUS_REQUEST))
 }
 
 /// None if the extension is there and cannot be read.

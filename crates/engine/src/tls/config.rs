@@ -14,7 +14,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
 use super::certificates::{CertificateError, certificates};
-use super::hello::prefers_aes;
+use super::hello::{Preference, preference};
 use super::resolver::CertificateStore;
 use super::tickets::Tickets;
 use crate::limits::TLS13_TICKETS;
@@ -113,10 +113,15 @@ impl TlsConfig {
         Ok(Self { by_client, aes_first: Arc::new(aes_first) })
     }
 
-    /// The settings for a client whose first bytes are `input`. All clients of a kind get the same,
-    /// since a session goes on with the suite it had.
-    pub(crate) fn suiting(&self, input: &[u8]) -> &Arc<rustls::ServerConfig> {
-        if prefers_aes(input) { &self.aes_first } else { &self.by_client }
+    /// Returns the settings for a client whose first bytes are `input`, or `None` as long as they
+    /// do not tell. All clients of a kind get the same, since a session is resumed with the suite
+    /// it had.
+    pub(crate) fn suiting(&self, input: &[u8]) -> Option<&Arc<rustls::ServerConfig>> {
+        match preference(input) {
+            Preference::Aes => Some(&self.aes_first),
+            Preference::Other => Some(&self.by_client),
+            Preference::Unknown => None,
+        }
     }
 }
 

@@ -2,25 +2,86 @@
 
 use rustls::CipherSuite;
 
-/// Whether a client puts AES in front of ChaCha20: then its machine has instructions for AES, and
-/// how long the keys are is for the server to say. Clients whose machines have none put ChaCha20
-/// first. `input` begins with the record of a ClientHello; when the suites are not in it, it says
-/// no.
-pub(super) fn prefers_aes(input: &[u8]) -> bool {
-    const RECORD_HEADER_BYTES: usize = 5;
-    input.get(RECORD_HEADER_BYTES..).is_some_and(message_prefers_aes)
+/// Which cipher a client puts first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preference {
+    /// AES: its machine has instructions for AES, and how long the keys are is for the server to
+    /// say.
+    Aes,
+    /// ChaCha20, or nothing that is known.
+    Other,
+    /// The bytes end before the suites do.
+    Unknown,
 }
 
-/// The same of a ClientHello by itself (RFC 8446 §4.1.2), as QUIC has it.
-pub(crate) fn message_prefers_aes(message: &[u8]) -> bool {
-    let suites = suites(message).unwrap_or_default();
+const RECORD_HEADER_BYTES: usize = 5;
+/// The longest record (RFC 8446 §5.2).
+const RECORD_MAX_BYTES: usize = (1 << 14) + 256;
+const HANDSHAKE: u8 = 22;
+const CLIENT_HELLO: u8 = 1;
+
+/// Returns which cipher a client puts first whose first bytes are `input`: one or more records that
+/// hold a ClientHello (RFC 8446 §4.1.2, §5.1), or the beginning of them.
+pub(super) fn preference(input: &[u8]) -> Preference {
+    let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
+        return Preference::Unknown;
+    };
+    let record_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
+    if header[0] != HANDSHAKE || record_bytes > RECORD_MAX_BYTES {
+        return Preference::Other;
+    }
+    if rest.len() <= record_bytes {
+        let is_whole = rest.len() == record_bytes;
+        return message_preference(rest, is_whole);
+    }
+    // A message in several records, which is rare.
+    let (message, is_whole) = joined(input);
+    message_preference(&message, is_whole)
+}
+
+/// Returns the content of records in a row, and whether the last of them is complete.
+fn joined(mut input: &[u8]) -> (Vec<u8>, bool) {
+    let mut message = Vec::new();
+    while let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() {
+        let record_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        if header[0] != HANDSHAKE || record_bytes == 0 {
+            return (message, true);
+        }
+        message.extend_from_slice(rest.get(..record_bytes).unwrap_or(rest));
+        match rest.get(record_bytes..) {
+            Some(next) => input = next,
+            None => return (message, false),
+        }
+    }
+    (message, input.is_empty())
+}
+
+/// Returns the preference of a ClientHello without its records. If it `is_whole` as far as records
+/// have come, what is missing may still come in another record.
+fn message_preference(message: &[u8], is_whole: bool) -> Preference {
+    const MESSAGE_HEADER_BYTES: usize = 4;
+    let message_bytes = message.get(1..MESSAGE_HEADER_BYTES).map_or(usize::MAX, |length| {
+        MESSAGE_HEADER_BYTES + length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+    });
+    let (suites, is_complete) = suites(message).unwrap_or_default();
     let kinds = suites.iter().map(|suite| is_aes(CipherSuite::from(u16::from_be_bytes(*suite))));
-    kinds.flatten().next().unwrap_or(false)
+    match kinds.flatten().next() {
+        Some(true) => Preference::Aes,
+        Some(false) => Preference::Other,
+        None if is_complete || message.len() >= message_bytes => Preference::Other,
+        None if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) => Preference::Other,
+        None if is_whole && message.is_empty() => Preference::Other,
+        None => Preference::Unknown,
+    }
 }
 
-/// The suites, as far as they have come.
-fn suites(message: &[u8]) -> Option<&[[u8; 2]]> {
-    const CLIENT_HELLO: u8 = 1;
+/// Returns whether a ClientHello by itself, as QUIC has it, puts AES first.
+pub(crate) fn message_prefers_aes(message: &[u8]) -> bool {
+    message_preference(message, true) == Preference::Aes
+}
+
+/// Returns the suites, as far as they have come, and whether that is all of them.
+fn suites(message: &[u8]) -> Option<(&[[u8; 2]], bool)> {
     // A length of 24 bits, a version, and 32 bytes of randomness.
     const BEFORE_SESSION_BYTES: usize = 3 + 2 + 32;
     let (kind, rest) = message.split_first()?;
@@ -28,7 +89,7 @@ fn suites(message: &[u8]) -> Option<&[[u8; 2]]> {
     let (bytes, rest) = rest.get(usize::from(*session_bytes)..)?.split_first_chunk()?;
     let bytes = usize::from(u16::from_be_bytes(*bytes));
     let (suites, _) = rest.get(..bytes).unwrap_or(rest).as_chunks();
-    (*kind == CLIENT_HELLO).then_some(suites)
+    (*kind == CLIENT_HELLO).then_some((suites, rest.len() >= bytes))
 }
 
 /// Whether a suite is one of AES, or of ChaCha20; `None` when we do not have it.
@@ -81,7 +142,9 @@ mod tests {
         ] {
             for session_bytes in [0, 1, 32] {
                 let hello = hello(session_bytes, suites);
-                assert_eq!(prefers_aes(&hello), expected, "{suites:04x?}");
+                let found = preference(&hello);
+                assert_eq!(found == Preference::Aes, expected, "{suites:04x?}");
+                assert_ne!(found, Preference::Unknown, "{suites:04x?}");
             }
         }
     }
@@ -91,10 +154,45 @@ mod tests {
         let whole = hello(32, &[0x1301, 0x1303]);
         let behind_first = whole.len() - 4;
         for bytes in 0..whole.len() {
-            assert_eq!(prefers_aes(&whole[..bytes]), bytes >= behind_first, "{bytes}");
+            let expected =
+                if bytes >= behind_first { Preference::Aes } else { Preference::Unknown };
+            assert_eq!(preference(&whole[..bytes]), expected, "{bytes}");
         }
         let mut other = whole;
         other[5] = 2;
-        assert!(!prefers_aes(&other), "a ServerHello");
+        assert_eq!(preference(&other), Preference::Other, "a ServerHello");
+    }
+
+    /// RFC 8446 §5.1: a message may be split over several records, anywhere.
+    #[test]
+    fn a_hello_in_several_records_has_the_same_preference() {
+        let mut whole = hello(32, &[0x1301, 0x1303]);
+        // As long as its header says.
+        whole.resize(5 + 512, 0);
+        let message = &whole[5..];
+        for piece_bytes in [1, 2, 7, 40, 100, 511] {
+            let mut records = Vec::new();
+            for piece in message.chunks(piece_bytes) {
+                records.extend([22, 3, 1]);
+                records.extend((piece.len() as u16).to_be_bytes());
+                records.extend(piece);
+            }
+            let found: Vec<_> = (0..=records.len()).map(|at| preference(&records[..at])).collect();
+            let known = found.iter().position(|one| *one != Preference::Unknown).expect("known");
+            assert!(known > 5, "{piece_bytes}");
+            assert!(found[known..].iter().all(|one| *one == Preference::Aes), "{piece_bytes}");
+        }
+    }
+
+    /// A connection must not wait for suites that never come.
+    #[test]
+    fn what_is_no_hello_is_known_at_once_or_when_it_is_whole() {
+        for input in [
+            &b"\x16\x03\x01\0\0"[..],
+            b"\x16\x03\x01\0\x05\x14\0\0\x01!",
+            &[22, 3, 1, 0, 4, 1, 0, 0, 0],
+        ] {
+            assert_eq!(preference(input), Preference::Other, "{input:?}");
+        }
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct Fault;
 /// See the module's head.
 pub(crate) struct TlsSession {
     records: UnbufferedServerConnection,
+    /// The settings to choose from, until the client's cipher suites have arrived. The library sees
+    /// no byte before.
+    undecided: Option<Box<TlsConfig>>,
     /// What came and is not used yet: a record, or a message of the handshake, that is not whole.
     /// The library knows places in it, and is shown it again whenever it is asked for anything.
     partial: Vec<u8>,
@@ -53,9 +56,14 @@ pub(crate) struct TlsSession {
     /// Bytes of the handshake that were used.
     handshake_bytes: usize,
     state: State,
+    /// Something of the handshake was sent, so what follows may have to be encrypted.
+    has_answered: bool,
     /// The peer was told that nothing follows.
     closed: bool,
 }
+
+/// A record of the type alert that is not encrypted, fatal: decode_error (RFC 8446 §6).
+const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -73,14 +81,17 @@ impl TlsSession {
     /// A session with a peer whose first bytes are `input`, which are still to be
     /// [taken](Self::take); `None` when there can be none.
     pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Box<Self>> {
-        let config = Arc::clone(config.suiting(input));
+        let undecided = config.suiting(input).is_none().then(|| Box::new(config.clone()));
+        let config = config.suiting(input).unwrap_or(&config.by_client);
         Some(Box::new(Self {
-            records: UnbufferedServerConnection::new(config).ok()?,
+            records: UnbufferedServerConnection::new(Arc::clone(config)).ok()?,
+            undecided,
             partial: Vec::new(),
             wire: Wire::default(),
             sealed_bytes: 0,
             handshake_bytes: 0,
             state: State::Handshake,
+            has_answered: false,
             closed: false,
         }))
     }
@@ -104,6 +115,10 @@ impl TlsSession {
         buffer.reserve_exact(self.partial.len() + input.len());
         buffer.extend_from_slice(&self.partial);
         buffer.extend_from_slice(input);
+        if !self.decide(buffer) {
+            self.keep(buffer)?;
+            return Ok(0);
+        }
         let mut unused = buffer.as_mut_slice();
         loop {
             let step = self.step(unused, &mut tell);
@@ -129,6 +144,21 @@ impl TlsSession {
         }
     }
 
+    /// Chooses the settings by the first bytes of the client. Returns false as long as they do not
+    /// tell.
+    fn decide(&mut self, input: &[u8]) -> bool {
+        let Some(config) = &self.undecided else { return true };
+        let Some(suiting) = config.suiting(input) else { return false };
+        // A session that cannot be made stays with the settings that it has.
+        if !Arc::ptr_eq(suiting, &config.by_client)
+            && let Ok(records) = UnbufferedServerConnection::new(Arc::clone(suiting))
+        {
+            self.records = records;
+        }
+        self.undecided = None;
+        true
+    }
+
     /// Has the library use the front of the input as far as it goes at once. Gives how much was
     /// used, and whether there is more to be done; the former alone when the session cannot go on.
     fn step(
@@ -150,7 +180,10 @@ impl TlsSession {
                     }
                 }
             }
-            Ok(ConnectionState::EncodeTlsData(data)) => self.wire.encode(data),
+            Ok(ConnectionState::EncodeTlsData(data)) => {
+                self.has_answered = true;
+                self.wire.encode(data);
+            }
             // What is in our buffer is as good as sent.
             Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
             Ok(ConnectionState::PeerClosed) => self.state = State::Ended,
@@ -195,6 +228,10 @@ impl TlsSession {
                 _ => break,
             }
             said = self.wire.bytes.get(start..self.wire.end).unwrap_or_default();
+        }
+        if said.is_empty() && !self.has_answered {
+            // The library saw nothing wrong yet: the handshake is longer than it may be.
+            self.wire.append_bytes(&DECODE_ERROR);
         }
         self.state = State::Faulty;
         self.partial = Vec::new();
@@ -350,6 +387,13 @@ impl Wire {
         if self.bytes.is_empty() {
             std::mem::swap(&mut self.bytes, spare);
         }
+    }
+
+    /// Puts bytes behind the records.
+    fn append_bytes(&mut self, bytes: &[u8]) {
+        self.bytes.truncate(self.end);
+        self.bytes.extend_from_slice(bytes);
+        self.end += bytes.len();
     }
 
     /// Has `write` put something behind the records; it says how much that was, or how much room it

@@ -109,7 +109,8 @@ fn connect(
     let mut client = ClientConnection::new(Arc::clone(client), name)?;
     let mut wire = Vec::new();
     client.write_tls(&mut wire).expect("memory");
-    let mut server = ServerConnection::new(Arc::clone(server.suiting(&wire)))?;
+    let mut server =
+        ServerConnection::new(Arc::clone(server.suiting(&wire).unwrap_or(&server.by_client)))?;
     while !wire.is_empty() || client.wants_write() || server.wants_write() {
         while client.wants_write() {
             client.write_tls(&mut wire).expect("memory");

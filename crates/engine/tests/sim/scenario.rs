@@ -33,6 +33,9 @@ pub(crate) struct Scenario {
     pub(crate) calm: bool,
 }
 
+/// More than the clients of any scenario, and than what is kept free for newcomers.
+const CLIENTS_MAX: usize = 50;
+
 impl Scenario {
     /// The scenario of a seed.
     pub(crate) fn draw(random: &mut Random) -> Self {
@@ -40,15 +43,18 @@ impl Scenario {
         let poor = random.chance(150);
         let drain_after_ms = random.chance(200).then(|| random.between(0, 8000));
         let settings = settings(random, poor);
+        let faults = faults(random, leaps);
+        // Where permits or descriptors run short, connections between two requests are closed.
+        let is_crowded = settings.connections < CLIENTS_MAX || faults.accept > 0;
         let mut scenario = Self {
             readiness: random.chance(500),
-            faults: faults(random, leaps),
+            faults,
             settings,
             plans: Vec::new(),
             multiplexing: Vec::new(),
             drain_after_ms,
             grace_ms: random.between(0, 40_000),
-            calm: !leaps && !poor && drain_after_ms.is_none(),
+            calm: !leaps && !poor && !is_crowded && drain_after_ms.is_none(),
         };
         for index in 0..random.between(1, 10) {
             let plan = scenario.plan(random, index);
@@ -354,7 +360,7 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         late: some(&[0, 200, 700]),
         late_ms: u64::from(some(&[1, 5, 40])),
         interrupt: some(&[0, 0, 50, 300]),
-        accept: some(&[0, 0, 100, 500]),
+        accept: some(&[0, 0, 0, 100, 500]),
         attach: some(&[0, 0, 50]),
         broken: some(&[0, 0, 0, 5, 50]),
         shortage: some(&[0, 0, 0, 50, 300]),

@@ -3,6 +3,7 @@
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -63,28 +64,34 @@ impl Folders {
         self.replace(name, content).map_err(|why| of(name, &why))
     }
 
+    /// Makes a file of this content, in one step. Of several that try it at once, one succeeds; the
+    /// others hear that there is a file of that name.
+    pub(crate) fn create(&self, name: &[u8], content: &[u8]) -> Finished {
+        self.make(name, content).map_err(|why| of(name, &why))
+    }
+
     fn replace(&self, name: &[u8], content: &[u8]) -> Result<Plain, String> {
         let (folder, last) = self.spot(name, Use::Change)?.parent().map_err(what)?;
-        let draft = format!("{DRAFT}{:016x}", RandomState::new().hash_one(0));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(&folder, &draft, flags, NEW_FILE).map_err(what)?;
-        let mut file = File::from(made);
         // Who may read the file stays as it is.
         let mode = match rustix::fs::statat(&folder, last, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_file() => Some(stat.st_mode),
             _ => None,
         };
         let mode = mode.map(|mode| Permissions::from_mode(mode & 0o777));
-        let written = mode.map_or(Ok(()), |mode| file.set_permissions(mode));
-        let written = written.and_then(|()| file.write_all(content));
-        let written = written.and_then(|()| file.sync_data()).map_err(|error| io(&error));
-        let renamed = written
-            .and_then(|()| rustix::fs::renameat(&folder, &draft, &folder, last).map_err(what));
-        if let Err(why) = renamed {
-            let _gone = rustix::fs::unlinkat(&folder, &draft, AtFlags::empty());
-            return Err(why);
-        }
-        Ok(Plain::Boolean(true))
+        with_draft(&folder, mode, content, |draft| {
+            rustix::fs::renameat(&folder, draft, &folder, last).map_err(what)
+        })
+    }
+
+    fn make(&self, name: &[u8], content: &[u8]) -> Result<Plain, String> {
+        let (folder, last) = self.spot(name, Use::Change)?.parent().map_err(what)?;
+        with_draft(&folder, None, content, |draft| {
+            // Linking fails if there is a file of that name, on every file system (link(2)).
+            let linked = rustix::fs::linkat(&folder, draft, &folder, last, AtFlags::empty());
+            linked
+                .and_then(|()| rustix::fs::unlinkat(&folder, draft, AtFlags::empty()))
+                .map_err(what)
+        })
     }
 
     /// Adds to the end of a file, which is made if there is none.
@@ -179,6 +186,27 @@ impl Folders {
         let renamed = rustix::fs::renameat(&folder, last, &new_folder, new_last);
         renamed.map(|()| Plain::Boolean(true)).map_err(|error| of(from, &what(error)))
     }
+}
+
+/// Writes a draft into a folder and has `finish` give it its name. Nothing is left of it otherwise.
+fn with_draft(
+    folder: &OwnedFd,
+    mode: Option<Permissions>,
+    content: &[u8],
+    finish: impl FnOnce(&str) -> Result<(), String>,
+) -> Result<Plain, String> {
+    let draft = format!("{DRAFT}{:016x}", RandomState::new().hash_one(0));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(folder, &draft, flags, NEW_FILE).map_err(what)?;
+    let mut file = File::from(made);
+    let written = mode.map_or(Ok(()), |mode| file.set_permissions(mode));
+    let written = written.and_then(|()| file.write_all(content));
+    let written = written.and_then(|()| file.sync_data()).map_err(|error| io(&error));
+    if let Err(why) = written.and_then(|()| finish(&draft)) {
+        let _gone = rustix::fs::unlinkat(folder, &draft, AtFlags::empty());
+        return Err(why);
+    }
+    Ok(Plain::Boolean(true))
 }
 
 /// A pipe or a device would hold up whoever reads it.

@@ -30,7 +30,29 @@ impl Scripts {
         if let Some(relief) = self.stock.relief(held_bytes) {
             self.relieve(relief, now_ms);
         }
+        if self.stock.uploads().is_short() {
+            self.give_up_stalled_uploads(now_ms);
+        }
         vm.tasks().get(id).is_some_and(|task| content::goes_on(task, exchange))
+    }
+
+    /// Uploads whose clients have stalled give up what they have stored, so that those which make
+    /// progress find room.
+    #[cold]
+    fn give_up_stalled_uploads(&mut self, now_ms: u64) {
+        let mut stalled = Vec::new();
+        for (address, (vm, id)) in &self.waiting {
+            let mut tasks = vm.tasks();
+            let Some(content) = tasks.get(*id).map(|task| &mut task.content) else { continue };
+            if content.is_coming() && content.is_stored() && content.is_stalled(now_ms) {
+                content.give_up();
+                stalled.push(*address);
+            }
+        }
+        for address in stalled {
+            self.wake_later(address);
+        }
+        self.tell_woken();
     }
 
     /// Requests give up their content until there is room: first those whose clients do not get on,

@@ -33,7 +33,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         table.raw_set(name, job(lua, host, make)?)?;
     }
     type Pair = fn(&Folders, &[u8], &[u8]) -> Finished;
-    let pairs: [(&str, Pair); 3] = [
+    let pairs: [(&str, Pair); 4] = [
+        ("create_file", Folders::create),
         ("write_file", Folders::write),
         ("append_file", Folders::append),
         ("rename_file", Folders::rename),

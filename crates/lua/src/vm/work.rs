@@ -250,6 +250,12 @@ fn kept(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("keep", lua.create_function(keep)?)?;
     let of = Rc::clone(host);
+    let count = move |_: &Lua, (name, by): (LuaString, f64)| {
+        let place = of.work.place.borrow();
+        Ok(or_why(place.site.counters().add(&name.as_bytes(), by as i64)))
+    };
+    table.raw_set("count", lua.create_function(count)?)?;
+    let of = Rc::clone(host);
     let kept = move |lua: &Lua, name: LuaString| {
         let place = of.work.place.borrow();
         let kept = place.kept();

@@ -20,6 +20,7 @@ use pinion_lua::job::Jobs;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
 use pinion_lua::site::Site as LuaSite;
+use pinion_lua::upload_quota::UploadQuota;
 
 /// Descriptors and memory are counted for the whole process: one stage stands at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -142,7 +143,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         let settings = Settings { listeners, ..Settings::default() };
         let network = Network::new(seed, faults, settings.listeners.len());
         let jobs = Arc::new(Jobs::by_hand());
-        let mut shared = Shared::new(1);
+        let mut shared = Shared::new(1, UploadQuota::default());
         shared.jobs = Arc::clone(&jobs);
         let make_app = |poster| Site::new(&shared, poster);
         let mut worker = Stepped::new(network.clone(), settings, make_app);

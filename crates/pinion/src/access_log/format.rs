@@ -38,6 +38,11 @@ impl Formatter {
         }
         match self.format {
             LogFormat::Combined => self.combined(record, out),
+            LogFormat::VhostCombined => {
+                vhost(record.host, out);
+                out.push(b' ');
+                self.combined(record, out);
+            }
             LogFormat::Json => self.json(record, out),
         }
         out.push(b'\n');
@@ -103,6 +108,27 @@ impl Formatter {
         member(out, "referer", record.referer);
         member(out, "user_agent", record.user_agent);
         out.push(b'}');
+    }
+}
+
+/// The host that a request is for, in lower case and without its port, or `-`. What a client sends
+/// as a host may have spaces in it, which would be more columns: they are escaped as well.
+fn vhost(host: Text<'_>, out: &mut Vec<u8>) {
+    let end = match host.bytes.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if host.bytes[colon + 1..].iter().all(u8::is_ascii_digit) => colon,
+        _ => host.bytes.len(),
+    };
+    let name = &host.bytes[..end];
+    if name.is_empty() {
+        out.push(b'-');
+    }
+    for &byte in name {
+        match byte.to_ascii_lowercase() {
+            byte @ (b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'[' | b']' | b':') => {
+                out.push(byte);
+            }
+            _ => print(out, format_args!("\\x{byte:02X}")),
+        }
     }
 }
 
@@ -185,6 +211,23 @@ mod tests {
     }
 
     #[test]
+    fn a_combined_line_with_its_host() {
+        for (host, shown) in [
+            (&b"localhost:8080"[..], "localhost"),
+            (b"Example.ORG", "example.org"),
+            (b"[::1]:8080", "[::1]"),
+            (b"[::1]", "[::1]"),
+            (b":80", "-"),
+            (b"", "-"),
+            (b"a b\n\"c", "a\\x20b\\x0A\\x22c"),
+        ] {
+            let record = Record { host: Text::from(host), ..example() };
+            let expected = format!("{shown} {}", line(LogFormat::Combined, &example()));
+            assert_eq!(line(LogFormat::VhostCombined, &record), expected);
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_a_hyphen() {
         let none = Text::from(&b""[..]);
         let record = Record {
@@ -238,7 +281,7 @@ mod tests {
                 ..example()
             };
             assert_eq!(longest.encoded_bytes(), RECORD_MAX_BYTES);
-            for format in [LogFormat::Combined, LogFormat::Json] {
+            for format in [LogFormat::Combined, LogFormat::VhostCombined, LogFormat::Json] {
                 assert!(line(format, &longest).len() <= LINE_MAX_BYTES, "{byte} {format:?}");
             }
         }

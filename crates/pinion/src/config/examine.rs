@@ -15,11 +15,14 @@ use crate::script_file;
 use crate::settings::{CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve};
 use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Globs, Options, Problem, RuleError};
+use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::site::Site;
+use pinion_site::hosts::HostPattern;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
@@ -36,8 +39,17 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
             }
         }
     }
+    let mut certificates = Vec::new();
     for section in &loaded.certificates {
-        said.warnings.extend(examine_certificate(section, &mut add));
+        if let Some((files, certificate)) = examine_certificate(section, &mut add) {
+            said.warnings.extend(files.warning(&certificate));
+            said.warnings.extend(files.expiry_warning(&certificate));
+            certificates.push(certificate);
+        }
+    }
+    // Where one could not be read, it may be the one that names the host.
+    if !certificates.is_empty() && certificates.len() == loaded.certificates.len() {
+        said.warnings.extend(hosts_without_certificate(&loaded.sites, &certificates));
     }
     for listener in &loaded.listeners {
         if let Some(file) = listener.low.values("client-ca").next()
@@ -232,18 +244,38 @@ fn examine_globs(
 }
 
 /// Adds what is wrong with a certificate or its key; gives what clients will not like about it.
-fn examine_certificate(section: &Section, add: &mut impl FnMut(Place, String)) -> Option<String> {
+fn examine_certificate(
+    section: &Section,
+    add: &mut impl FnMut(Place, String),
+) -> Option<(CertificateFiles, Certificate)> {
     let cert = section.low.values("cert").next()?;
     let key = section.low.values("key").next().unwrap_or(cert);
     let files = CertificateFiles { cert: cert.into(), key: key.into() };
     match files.load() {
-        Ok(certificate) => files.warning(&certificate),
+        Ok(certificate) => Some((files, certificate)),
         Err(bad) => {
             let name = if bad.file == files.cert { "cert" } else { "key" };
             add(section.place_of(name), format!("{name}: {bad}"));
             None
         }
     }
+}
+
+/// Warns about each host of a site that no certificate names: browsers refuse it over TLS.
+fn hosts_without_certificate<'l>(
+    sites: &'l [LoadedSite],
+    certificates: &'l [Certificate],
+) -> impl Iterator<Item = String> + 'l {
+    let hosts = sites.iter().flat_map(|site| &site.planned.settings.hosts);
+    let is_named = |host: &HostPattern| {
+        let host = host.to_string();
+        // Clients name no address in a handshake (RFC 6066 §3).
+        let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        is_address || certificates.iter().any(|certificate| certificate.names_host(&host))
+    };
+    hosts
+        .filter(move |host| !is_named(host))
+        .map(|host| format!("hosts: no certificate names {host}; browsers refuse it over TLS"))
 }
 
 /// Why redirects have no host to lead to, if there are any. What is wrong with the certificate is

@@ -369,6 +369,7 @@ mod tests {
             Kind::Hsts => "1y,subdomains",
             Kind::Protocols => "h1,h2",
             Kind::LuaFolder => "data=a/b:ro",
+            Kind::Network => "10.0.0.0/8",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",
             Kind::SiteFile => "index.html",

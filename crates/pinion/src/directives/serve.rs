@@ -87,7 +87,7 @@ pub(crate) const ROWS: &[Directive] = &[
         verbs: SERVE,
         file: Some(Table::Log.key("format")),
         level: Level::Server,
-        kind: Kind::Choice(&["combined", "json"]),
+        kind: Kind::Choice(&["combined", "vhost-combined", "json"]),
         repeatable: false,
         default: Default::Value("combined"),
         change: Change::Restart,
@@ -104,10 +104,24 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Take up changes by itself",
-        long: "A folder is rebuilt when a file in it changes, an archive is swapped when another \
-               file takes its name. Requests go on meanwhile; each response comes wholly from \
-               one state.",
+        brief: "Serve changes as they are made",
+        long: "A folder is rebuilt when files in it have changed and nothing more has for 300 ms, \
+               an archive is replaced when another file takes its name. Requests go on meanwhile; \
+               each response comes wholly from one state. It is the default for a PATH on the \
+               command line when stderr is a terminal.",
+    },
+    Directive {
+        name: "no-watch",
+        short: None,
+        verbs: SERVE,
+        file: None,
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Serve the site as it was at the start, also on a terminal",
+        long: "SIGHUP reloads it.",
     },
     Directive {
         name: "lua-folder",
@@ -206,6 +220,21 @@ pub(crate) const ROWS: &[Directive] = &[
                server. A page of the site under that path is not served.",
     },
     Directive {
+        name: "trusted-proxy",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Server.key("trusted-proxies")),
+        level: Level::Server,
+        kind: Kind::Network,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "A proxy that terminates TLS for this server, by its address or network",
+        long: "Requests from there may say `https` on a connection that is not encrypted, as over \
+               HTTP/2 a proxy does that speaks TLS with the client. From others they are answered \
+               421. `unix` means every client of a Unix socket. Can be given more than once.",
+    },
+    Directive {
         name: "grace",
         short: None,
         verbs: SERVE_AND_RUN,
@@ -230,8 +259,54 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("from the limit on open files, at most 65536"),
         change: Change::Restart,
         brief: "How many connections may be open at once",
-        long: "Beyond it connections wait in the kernel's queue. The limit on open files may \
-               allow fewer than are asked for; the start says so.",
+        long: "When fewer than a sixteenth of them are free, idle connections are closed, first \
+               those of the client that holds most. Clients for whom none is free wait in the \
+               kernel's accept queue. The limit on open files may allow fewer than are asked for; \
+               the start says so.",
+    },
+    Directive {
+        name: "max-connections-per-client",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("max-connections-per-client")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 10_000_000, unit: "" },
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "How many connections one client may hold at once",
+        long: "A client is an IPv4 address or a /64 prefix of IPv6. Further connections are closed \
+               as soon as they are accepted, and a line on stderr says so every 10 seconds at \
+               most. Behind a proxy all clients have the address of the proxy.",
+    },
+    Directive {
+        name: "keep-alive-timeout",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("keep-alive-timeout")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 86_400, unit: "SECONDS" },
+        repeatable: false,
+        default: Default::Value("60"),
+        change: Change::Restart,
+        brief: "How long a connection may be idle between two requests",
+        long: "Behind a load balancer, give more than the load balancer keeps its connections \
+               (AWS ALB: 60 seconds, Google Cloud: 600), so that it never sends a request to a \
+               connection that is being closed.",
+    },
+    Directive {
+        name: "header-timeout",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("header-timeout")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 3600, unit: "SECONDS" },
+        repeatable: false,
+        default: Default::Value("10"),
+        change: Change::Restart,
+        brief: "How long a request may take until its header section has arrived",
+        long: "It counts from the first byte of the request, and for the first request of a \
+               connection from the connection on. Beyond it the response is 408.",
     },
     Directive {
         name: "max-requests-per-connection",
@@ -258,6 +333,21 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "The most that buffers and queues may hold, all together",
         long: "The start line says the most the server can use. The archive is not part of it.",
+    },
+    Directive {
+        name: "upload-space",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("upload-space")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 1 << 24, unit: "MIB" },
+        repeatable: false,
+        default: Default::Value("1024"),
+        change: Change::Restart,
+        brief: "The most that all uploads to scripts may hold in temporary files",
+        long: "When three quarters are taken, uploads whose clients have stalled are given up. \
+               Beyond it an upload is answered with 503 and Retry-After. The files have no names \
+               and are in the folder that TMPDIR names, or /tmp.",
     },
     Directive {
         name: "server-name",

@@ -157,6 +157,21 @@ pub(crate) const ROWS: &[Directive] = &[
                `--canonical-host`.",
     },
     Directive {
+        name: "acme-webroot",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Tls.key("acme-webroot")),
+        level: Level::Server,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "The folder in which certbot puts files for the authority",
+        long: "What certbot calls --webroot-path. A request for a file right below \
+               /.well-known/acme-challenge/ is answered from there, on every host and every \
+               listener, as soon as the file exists. The sites may be archives or anything else.",
+    },
+    Directive {
         name: "canonical-host",
         short: None,
         verbs: SERVE,

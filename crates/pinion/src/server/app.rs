@@ -1,10 +1,12 @@
 //! What a worker does with a request: the steps from a head to an answer.
 
+use super::acme::AcmeChallenges;
 use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
-use super::journal::Journal;
+use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
+use crate::network::Network;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
@@ -25,6 +27,7 @@ use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
 use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// How long a worker waits before it looks again whether it is its turn: what nobody sees of a
@@ -42,6 +45,10 @@ pub(crate) struct SitesApp {
     health: Option<String>,
     /// What listeners that redirect answer; none without any.
     redirect: Option<Redirect>,
+    /// Where proxies are that terminate TLS.
+    trusted_proxies: Arc<[Network]>,
+    /// What answers challenges of certificate authorities, if a folder was given for them.
+    challenges: Option<AcmeChallenges>,
     /// What answers by scripts.
     dynamic: Dynamic,
     /// When it is this worker's turn to take up what is published, perhaps.
@@ -74,6 +81,8 @@ impl SitesApp {
         journal: Journal,
         health: Option<String>,
         redirect: Option<Redirect>,
+        trusted_proxies: Arc<[Network]>,
+        challenges: Option<AcmeChallenges>,
         dynamic: Dynamic,
     ) -> Self {
         Self {
@@ -83,6 +92,8 @@ impl SitesApp {
             journal,
             health,
             redirect,
+            trusted_proxies,
+            challenges,
             dynamic,
             turn_ms: None,
             looked_unix_seconds: 0,
@@ -94,7 +105,7 @@ impl SitesApp {
     fn oversized(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let listener = exchange.listener();
         let is_redirected = self.redirect.as_ref().is_some_and(|one| one.is_for(listener));
-        if is_redirected || is_unsecured(head, exchange) {
+        if is_redirected || is_unsecured(head, exchange, &self.trusted_proxies) {
             return;
         }
         let Some(serving) = &self.serving else { return };
@@ -107,23 +118,43 @@ impl SitesApp {
         }
     }
 
+    /// Answers what the server answers on every host, whatever its sites are. Returns false for
+    /// any other request.
+    #[inline]
+    fn answers_for_every_host(
+        &mut self,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let is_health =
+            self.health.as_ref().is_some_and(|path| head.target.path == path.as_bytes());
+        let answer = match &mut self.challenges {
+            _ if is_health => Some(health(head, exchange.is_stopping())),
+            Some(challenges) => challenges.respond(head),
+            None => None,
+        };
+        if let Some(answer) = &answer {
+            exchange.prepared(answer, None);
+            self.journal.answered(began, head, answer, exchange);
+        }
+        answer.is_some()
+    }
+
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
     /// it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
-        let Some(serving) = &self.serving else { return };
         let began = self.journal.begin(exchange);
-        if let Some(path) = &self.health
-            && head.target.path == path.as_bytes()
-        {
-            let answer = health(head, exchange.is_stopping());
-            exchange.prepared(&answer, None);
-            return self.journal.answered(began, head, &answer, exchange);
+        if self.answers_for_every_host(began, head, exchange) {
+            return;
         }
+        let Some(serving) = &self.serving else { return };
+        let is_unsecured = is_unsecured(head, exchange, &self.trusted_proxies);
         let index = serving.roster.hosts.select(head.authority);
         let site = index.and_then(|index| serving.sites.get(index));
         if let Some(redirect) = &mut self.redirect
             && redirect.is_for(exchange.listener())
-            && (is_unsecured(head, exchange) || !has_proof(redirect, head, site, &mut self.work))
+            && (is_unsecured || !has_proof(redirect, head, site, &mut self.work))
         {
             let answer = redirect.answer(head);
             exchange.prepared(&answer, None);
@@ -139,7 +170,7 @@ impl SitesApp {
         let archive = generation.archive();
         let mut offer = Offer::Nothing;
         if let Some(scripted) = &site.scripted
-            && !is_unsecured(head, exchange)
+            && !is_unsecured
         {
             offer = self.dynamic.offer(scripted, head);
             if let Offer::Handler(found) = offer {
@@ -151,7 +182,7 @@ impl SitesApp {
         let mut pieces = Pieces::new();
         let answer = if generation.is_damaged() {
             broken(&archive, head)
-        } else if is_unsecured(head, exchange) {
+        } else if is_unsecured {
             instead_of_site(421, &archive, head)
         } else {
             answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
@@ -317,11 +348,17 @@ fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     page::answer(421, text, page::BUILT_IN_FIELDS)
 }
 
-/// Whether a request is for what only a secured connection may have, and this one is not (RFC 9110
-/// §7.4).
+/// Returns whether a request is for what only a secured connection may have, and this one is
+/// neither secured nor that of a proxy which terminates TLS (RFC 9110 §7.4).
 #[inline]
-fn is_unsecured(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool {
-    head.target.scheme == Some(Scheme::Https) && !exchange.is_secured()
+fn is_unsecured(
+    head: &RequestHead<'_>,
+    exchange: &mut Exchange<'_>,
+    trusted_proxies: &[Network],
+) -> bool {
+    head.target.scheme == Some(Scheme::Https)
+        && !exchange.is_secured()
+        && !trusted_proxies.iter().any(|network| network.contains(exchange.peer()))
 }
 
 /// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
@@ -413,6 +450,10 @@ impl App for SitesApp {
 
     fn flooded(&mut self, _connection: Address) {
         self.journal.flooded();
+    }
+
+    fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
+        self.journal.connection_refused(peer, now);
     }
 
     #[inline]

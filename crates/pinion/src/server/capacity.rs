@@ -36,6 +36,13 @@ const SITE_THREADS: u64 = 2;
 /// Files that a site keeps open: its archive and the next one, what its watch hears by, and what a
 /// build reads. Those of the first are among the reserved ones.
 const SITE_DESCRIPTORS: u64 = 8;
+/// Uploads to scripts may have one descriptor in so many open: an upload takes two, its connection
+/// and its file, so a server with uploads alone still has descriptors for others.
+const UPLOAD_FILES_DIVISOR: u64 = 8;
+/// Files that uploads may have open at least, among the reserved descriptors if need be.
+const UPLOAD_FILES_MIN: u64 = 16;
+/// Files that uploads may have open at most: more at once than a disk writes well.
+const UPLOAD_FILES_MAX: u64 = 1024;
 /// Heap blocks have heads, are rounded up, and lie between others that are in use: one byte in so
 /// many is counted for that.
 const HEAP_SLACK_DIVISOR: u64 = 8;
@@ -59,6 +66,8 @@ pub(crate) struct Capacity {
     pub(crate) datagram_sockets: u64,
     /// Bytes of the scripts of the sites, all workers together.
     pub(crate) script_bytes: u64,
+    /// Files that uploads to scripts may have open.
+    pub(crate) upload_files: u64,
 }
 
 /// What there is at start that the capacity depends on.
@@ -90,6 +99,13 @@ impl Capacity {
         let of_sites =
             2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
         let descriptors = descriptors.saturating_sub(of_sites + datagram_sockets as u64);
+        let upload_files =
+            (descriptors / UPLOAD_FILES_DIVISOR).clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX);
+        // Without scripts there are no uploads, unless a reload brings some: then they have a few
+        // of the reserved ones.
+        let has_scripts = script_bytes > 0;
+        let upload_files = if has_scripts { upload_files } else { UPLOAD_FILES_MIN };
+        let descriptors = descriptors.saturating_sub(if has_scripts { upload_files } else { 0 });
         let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
         let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
         let connections = wanted.min(possible);
@@ -125,6 +141,7 @@ impl Capacity {
             quic,
             datagram_sockets,
             script_bytes,
+            upload_files,
         })
     }
 
@@ -224,6 +241,18 @@ mod tests {
         assert_eq!((capacity.connections, capacity.buffer_bytes), (5000, 16 << 20));
         assert_eq!(capacity.asked, None);
         assert_eq!(capacity_of(&serve, 1024).asked, Some(5000));
+    }
+
+    #[test]
+    fn files_of_uploads_take_descriptors_from_the_connections() {
+        let serve = serve("pinion serve");
+        let load = Load { script_bytes: 1, ..ONE_SITE };
+        for (descriptors, files) in [(80, 16), (300, 37), (1024, 128), (1 << 20, 1024)] {
+            let Ok(with) = Capacity::new(&serve, descriptors, load) else { panic!("{load:?}") };
+            assert_eq!(with.upload_files, files, "of {descriptors}");
+            let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS + files).max(1);
+            assert_eq!(with.connections, possible.min(CONNECTIONS_DEFAULT_MAX));
+        }
     }
 
     #[test]

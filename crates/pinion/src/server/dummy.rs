@@ -10,6 +10,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_http::prepared::{Prepared, PreparedBody};
+use std::net::SocketAddr;
 
 /// Every request gets the same bytes.
 pub(crate) struct DummyApp {
@@ -74,6 +75,10 @@ impl App for DummyApp {
 
     fn flooded(&mut self, _connection: Address) {
         self.journal.flooded();
+    }
+
+    fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
+        self.journal.connection_refused(peer, now);
     }
 
     #[inline]

@@ -1,17 +1,21 @@
 //! One worker's side of the access log and of its figures: what of a request and its answer is
 //! written down, and counted.
 
+use super::log_throttle::LogThrottle;
 use super::pending::Pending;
 use super::stats::Counts;
 use crate::access_log::{Logger, Peer, Record, Text};
 use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
+use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::stderr;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::version::Version;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,6 +24,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub(crate) struct Journal {
     log: Option<Log>,
     counts: Option<Arc<Counts>>,
+    refusals: Arc<ClientRefusals>,
+}
+
+/// What is logged of clients that hold as many connections as they may; shared by all workers.
+#[derive(Debug)]
+pub(crate) struct ClientRefusals {
+    /// `--max-connections-per-client`.
+    pub(crate) max: u32,
+    pub(crate) throttle: LogThrottle,
 }
 
 struct Log {
@@ -47,11 +60,15 @@ pub(crate) struct Later {
 
 impl Journal {
     /// With this worker's end of the log and its counts, if there are any.
-    pub(crate) fn new(logger: Option<Logger>, counts: Option<Arc<Counts>>) -> Self {
+    pub(crate) fn new(
+        logger: Option<Logger>,
+        counts: Option<Arc<Counts>>,
+        refusals: Arc<ClientRefusals>,
+    ) -> Self {
         let (pass_began, pass_unix_micros) = (Instant::now(), unix_micros());
         let pending = Pending::default();
         let log = logger.map(|logger| Log { logger, pending, pass_began, pass_unix_micros });
-        Self { log, counts }
+        Self { log, counts, refusals }
     }
 
     /// A pass begins.
@@ -135,6 +152,18 @@ impl Journal {
         if let Some(counts) = &self.counts {
             counts.add_flood();
         }
+    }
+
+    /// A connection of a client was closed because the client holds as many as it may.
+    #[cold]
+    pub(crate) fn connection_refused(&self, peer: SocketAddr, now: Now) {
+        let ClientRefusals { max, throttle } = &*self.refusals;
+        let Some(suppressed) = throttle.admit(now.monotonic_ms) else { return };
+        let client = peer.ip().to_canonical();
+        stderr::line(format_args!(
+            "pinion: closed a connection of {client}: the client holds {max}, the most that \
+             --max-connections-per-client allows ({suppressed} more closed since the last line)"
+        ));
     }
 
     /// The engine has answered by itself: nobody could read a request.

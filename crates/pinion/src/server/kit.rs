@@ -69,7 +69,6 @@ pub(crate) struct Kit {
 pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let Plan { serve: settings, sites, config } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
-    let what = in_words(&sites, config.as_ref());
     // First, so that every thread inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
@@ -79,6 +78,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, tickets))?;
     let Opened { io, log, tls, listeners, quic, sites } = opened;
+    let what = in_words(&sites, config.as_ref());
     let workers = settings.workers.unwrap_or_else(cores);
     let programs = sites.iter().filter_map(|site| site.first.program());
     let script_bytes = script_bytes(workers, programs.map(Program::allowance));
@@ -110,13 +110,13 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     })
 }
 
-fn in_words(sites: &[PlannedSite], config: Option<&ConfigFile>) -> String {
+fn in_words(sites: &[LoadedSite], config: Option<&ConfigFile>) -> String {
     match (config, sites) {
         (Some(config), sites) => {
             let count = counted(sites.len() as u64, "site");
             format!("{} with {count}", config.path.display())
         }
-        (None, [site, ..]) => site.source.path().display().to_string(),
+        (None, [site, ..]) => site.in_words(),
         (None, []) => "dummy".to_owned(),
     }
 }

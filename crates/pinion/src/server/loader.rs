@@ -38,6 +38,8 @@ pub(crate) struct Loader {
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
     walls: Cell<Option<Walls>>,
+    /// Paths of what was loaded last.
+    path_count: Cell<u64>,
     /// The notes about the last build of a folder.
     notes: RefCell<Vec<String>>,
 }
@@ -63,13 +65,18 @@ impl Loader {
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
-        let (walls, notes) = (Cell::default(), RefCell::default());
-        Self { source, memory, content, lua, folders, site, watch, walls, notes }
+        let (walls, notes, path_count) = (Cell::default(), RefCell::default(), Cell::default());
+        Self { source, memory, content, lua, folders, site, watch, walls, path_count, notes }
     }
 
     /// What is loaded.
     pub(crate) fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Returns how many paths what was loaded last has.
+    pub(crate) fn path_count(&self) -> u64 {
+        self.path_count.get()
     }
 
     /// Loads it as it is now.
@@ -116,6 +123,7 @@ impl Loader {
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
         self.walls.set(walls);
+        self.path_count.set(generation.archive().layout().entry_count());
         let generation = generation.holding(held).running(program, &self.site);
         Ok(generation.showing_errors(self.lua.shows_errors))
     }

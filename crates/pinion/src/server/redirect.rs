@@ -1,5 +1,6 @@
 //! Listeners that send every client to the encrypted ones.
 
+use super::acme::{CHALLENGES, is_token};
 use pinion_http::limits::TARGET_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::page;
@@ -7,11 +8,6 @@ use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::{escape, is_uri_byte};
 use std::sync::Arc;
-
-/// What proves to an authority that a host is ours (RFC 8555 §8.3) is asked for over plain HTTP,
-/// below this path by a token of base64url. A redirect would do; a site that has the file answers
-/// at once.
-const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
 /// Where redirects lead, as one worker writes them.
 pub(crate) struct Redirect {
@@ -42,15 +38,15 @@ impl Redirect {
         self.leads.listeners.get(listener) == Some(&true)
     }
 
-    /// The path of the proof that is asked for, as sites know it; none for anything else.
+    /// The path of the challenge of an authority that is asked for, as sites know it; none for
+    /// anything else. A redirect would do; a site that has the file answers at once.
     pub(crate) fn proof<'r>(&'r mut self, head: &'r RequestHead<'_>) -> Option<&'r [u8]> {
         if !matches!(head.method, Method::Get | Method::Head) {
             return None;
         }
         let path = head.target.decoded_path(&mut self.path).ok()?;
         let token = path.strip_prefix(CHALLENGES)?;
-        let is_token_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        (!token.is_empty() && token.iter().all(is_token_byte)).then_some(path)
+        is_token(token).then_some(path)
     }
 
     /// 308, so that a method stays what it is (RFC 9110 §15.4.9), with path and query as they came:

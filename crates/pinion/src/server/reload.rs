@@ -2,6 +2,7 @@
 //! changed. Loading may take long (a folder is built), so nobody else waits for it, no other site
 //! either; what is asked for meanwhile is one more load, however often it is asked.
 
+use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
 use crate::terminal::counted;
@@ -10,11 +11,13 @@ use pinion_engine::residency;
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
 use pinion_lua::program::Program;
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Asks for a reload, from any thread.
 #[derive(Clone)]
@@ -52,6 +55,26 @@ impl Reloader {
     }
 }
 
+/// How long a site that has lost most of its paths is given to get them back, each time that
+/// something of it changes: generators remove the old site before they write the new one.
+const SHRUNK_WAIT: Duration = Duration::from_secs(2);
+
+/// How long that goes on at most, for what never comes to an end.
+const SHRUNK_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Paths from which on a site that has lost more than half of them counts as one that is being
+/// written anew: in a smaller one a person may well delete as many.
+const SHRUNK_MIN_PATHS: u64 = 8;
+
+/// Whether a site with so many paths is perhaps one that is being written anew.
+fn has_shrunk(paths: u64, served_paths: u64) -> bool {
+    paths == 0 && served_paths > 0 || served_paths >= SHRUNK_MIN_PATHS && paths < served_paths / 2
+}
+
+fn path_count(generation: &Generation) -> u64 {
+    generation.archive().layout().entry_count()
+}
+
 fn run(
     id: SiteId,
     wishes: &Receiver<()>,
@@ -59,34 +82,73 @@ fn run(
     published: &Published,
     control: &Control,
 ) {
-    while wishes.recv().is_ok() {
+    let load = || {
         // A mistake of ours in one load must not be the end of all later ones.
         let loaded = catch_unwind(AssertUnwindSafe(|| loader.load()));
         let loaded = loaded.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
         residency::release_heap();
+        loaded
+    };
+    let mut served_paths = loader.path_count();
+    while wishes.recv().is_ok() {
+        let mut loaded = load();
+        let until = Instant::now() + SHRUNK_WAIT_MAX;
+        while let Ok(next) = &loaded
+            && has_shrunk(path_count(next), served_paths)
+            && Instant::now() < until
+        {
+            match wishes.recv_timeout(SHRUNK_WAIT) {
+                Ok(()) => loaded = load(),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        let what = loader.source().path().display();
         match loaded {
             Ok(next) => {
-                let paths = counted(next.archive().layout().entry_count(), "path");
+                let paths = path_count(&next);
                 let code = next.program().map_or(0, Program::file_count);
-                let code = match code {
-                    0 => String::new(),
-                    _ => format!(", {} of code", counted(code, "file")),
-                };
                 if !published.publish(id, next) {
                     // The site was taken out of the configuration meanwhile.
                     continue;
                 }
                 control.wake_all();
-                stderr::line(format_args!(
-                    "reloaded {}: {paths}{code}",
-                    loader.source().path().display()
-                ));
+                report_reloaded(&what, paths, served_paths, code);
+                served_paths = paths;
             }
             Err(failure) => {
-                let what = loader.source().path().display();
                 stderr::line(format_args!("pinion: cannot reload {what}, what was there stays"));
                 failure.report();
             }
+        }
+    }
+}
+
+fn report_reloaded(what: &dyn fmt::Display, paths: u64, served_paths: u64, code: u64) {
+    let code = match code {
+        0 => String::new(),
+        _ => format!(", {} of code", counted(code, "file")),
+    };
+    stderr::line(format_args!("reloaded {what}: {}{code}", counted(paths, "path")));
+    if has_shrunk(paths, served_paths) {
+        stderr::line(format_args!(
+            "pinion: warning: {what} had {} before this reload; if that is not what you wanted, \
+             bring the files back and they are served again",
+            counted(served_paths, "path")
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_has_shrunk_that_lost_everything_or_more_than_half_of_much() {
+        for (paths, served_paths, expected) in
+            [(0, 0, false), (0, 1, true), (1, 7, false), (3, 8, true), (4, 8, false), (9, 8, false)]
+        {
+            assert_eq!(has_shrunk(paths, served_paths), expected, "{paths} of {served_paths}");
         }
     }
 }

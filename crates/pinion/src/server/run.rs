@@ -1,19 +1,22 @@
 //! The second half of a start: the threads, and the wait for their end.
 
+use super::acme::AcmeChallenges;
 use super::app::SitesApp;
 use super::capacity::Capacity;
 use super::configuration::{LiveSettings, Renewal, Started};
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
-use super::journal::Journal;
+use super::journal::{ClientRefusals, Journal};
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
+use super::log_throttle::LogThrottle;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
 use crate::access_log::AccessLog;
 use crate::failure::Failure;
+use crate::network::Network;
 use crate::panics;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
@@ -26,8 +29,12 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_lua::scripts::{Scripts, Shared};
+use pinion_lua::upload_quota::UploadQuota;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// How long clients remember that there is HTTP/3, in seconds: a day, which is also what they take
 /// when nothing is said (RFC 7838 §3.1).
@@ -73,12 +80,16 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
-    let desks = Desks { log: log.clone(), tally: tally.clone() };
+    let refusals = Arc::new(ClientRefusals {
+        max: settings.max_connections_per_client.unwrap_or_default(),
+        throttle: LogThrottle::default(),
+    });
+    let desks = Desks { log: log.clone(), tally: tally.clone(), refusals };
     let (server, renewal) = match &settings.dummy {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
-            let health = settings.health.clone();
-            let (server, sites) = start_sites(sites, engine, desks, health, leads)?;
+            let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
+            let (server, sites) = start_sites(sites, engine, desks, &settings, uploads, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
             let renewal = Renewal::start(sites, config, started, live, keeper);
@@ -109,11 +120,29 @@ fn report_ready(urls: &[String], has_built: bool) {
     for url in urls {
         stderr::line(format_args!("listening {url}"));
     }
+    if let Some(url) = urls.iter().find_map(|url| local_url(url)) {
+        stderr::line(format_args!("open {url}"));
+    }
     if has_built {
         // The workers serve already, so that the first clients do not wait for it.
         residency::release_code();
     }
     stderr::line(format_args!("ready"));
+}
+
+/// Returns the URL by which a browser of this machine reaches a listener: one that listens on every
+/// address or on the loopback interface.
+fn local_url(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let address: SocketAddr = authority.parse().ok()?;
+    let is_local = address.ip().is_unspecified() || address.ip().is_loopback();
+    // What stands behind the path says that a listener speaks QUIC alone.
+    let is_plain = is_local && path.is_empty();
+    is_plain.then(|| match (scheme, address.port()) {
+        ("http", 80) | ("https", 443) => format!("{scheme}://localhost/"),
+        (_, port) => format!("{scheme}://localhost:{port}/"),
+    })
 }
 
 fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &Capacity) {
@@ -136,6 +165,14 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
         count(capacity.connections),
         size(bound_bytes),
     ));
+    if capacity.script_bytes > 0 {
+        stderr::line(format_args!(
+            "uploads take at most {} in {} files of {} (--upload-space)",
+            size(settings.upload_space_bytes),
+            count(capacity.upload_files),
+            std::env::temp_dir().display(),
+        ));
+    }
 }
 
 /// Those of TCP and of Unix sockets.
@@ -168,10 +205,11 @@ fn doors(
     keys: Option<&QuicKeys>,
 ) -> Result<Vec<QuicListener>, Failure> {
     let mut doors = Vec::new();
+    let idle_ms = milliseconds(settings.keep_alive_timeout);
     for BoundQuic { sockets, listen, .. } in bound {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
         let keys = keys.context("QUIC needs keys")?;
-        let config = QuicConfig::new(&tls, keys.clone(), Settings::default().idle_ms);
+        let config = QuicConfig::new(&tls, keys.clone(), idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields(settings, true);
@@ -187,10 +225,17 @@ fn doors(
 fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
     Settings {
         connections: capacity.connections as usize,
+        connections_per_client: settings.max_connections_per_client,
+        head_ms: milliseconds(settings.header_timeout),
+        idle_ms: milliseconds(settings.keep_alive_timeout),
         requests_per_connection: settings.max_requests_per_connection,
         buffer_bytes: capacity.buffer_bytes as usize,
         ..Settings::default()
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
 }
 
 /// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
@@ -238,13 +283,15 @@ fn leads(tls: Option<&Tls>, bound: &[Bound]) -> Option<Leads> {
 struct Desks {
     log: Option<Arc<AccessLog>>,
     tally: Option<Arc<Tally>>,
+    refusals: Arc<ClientRefusals>,
 }
 
 impl Desks {
     /// For one more worker.
     fn journal(&self) -> Journal {
         let logger = self.log.as_deref().map(AccessLog::logger);
-        Journal::new(logger, self.tally.as_deref().map(Tally::counts))
+        let counts = self.tally.as_deref().map(Tally::counts);
+        Journal::new(logger, counts, Arc::clone(&self.refusals))
     }
 }
 
@@ -252,17 +299,24 @@ fn start_sites(
     sites: Vec<LoadedSite>,
     engine: EngineKit,
     desks: Desks,
-    health: Option<String>,
+    settings: &Serve,
+    uploads: UploadQuota,
     leads: Option<Leads>,
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
-    let shared = Shared::new(engine.workers);
+    let shared = Shared::new(engine.workers, uploads);
+    let health = settings.health.clone();
+    let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
+    let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
     let make_app = move |worker, poster| {
         let redirect = leads.clone().map(Redirect::new);
         let dynamic = Dynamic::new(Scripts::new(&shared, worker, poster));
         let published = Arc::clone(&for_workers);
-        SitesApp::new(published, desks.journal(), health.clone(), redirect, dynamic)
+        let trusted = Arc::clone(&trusted_proxies);
+        let challenges = webroot.clone().map(AcmeChallenges::new);
+        let (journal, health) = (desks.journal(), health.clone());
+        SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, server.control())?;
@@ -348,6 +402,27 @@ impl Ears {
         if timer.is_err() {
             // Without a clock nobody would end a client that never ends.
             self.control.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_url_is_one_that_a_browser_of_this_machine_can_open() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/", Some("http://localhost:8080/")),
+            ("http://0.0.0.0:8080/", Some("http://localhost:8080/")),
+            ("http://[::]:80/", Some("http://localhost/")),
+            ("https://[::1]:443/", Some("https://localhost/")),
+            ("https://127.0.0.1:80/", Some("https://localhost:80/")),
+            ("http://192.0.2.1:80/", None),
+            ("https://[::]:443/ (HTTP/3)", None),
+            ("unix:/run/pinion.sock", None),
+        ] {
+            assert_eq!(local_url(url).as_deref(), expected, "{url}");
         }
     }
 }

@@ -28,6 +28,19 @@ pub(crate) struct LoadedSite {
     watch: Option<Watch>,
 }
 
+impl LoadedSite {
+    /// Returns its path, how much is in it, and whether changes are served.
+    pub(crate) fn in_words(&self) -> String {
+        let source = self.loader.source();
+        let shown = source.path().display();
+        let state = if self.watch.is_some() { "live" } else { "snapshot" };
+        match source {
+            Source::Script(_) => format!("{shown} ({state})"),
+            _ => format!("{shown} ({}, {state})", counted(self.loader.path_count(), "path")),
+        }
+    }
+}
+
 /// A site that is known and not loaded yet.
 pub(crate) struct UnloadedSite {
     settings: SiteSettings,

@@ -32,11 +32,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Quiet for this long means the burst is over.
-const QUIET: Duration = Duration::from_millis(150);
+/// Quiet for this long means the burst is over: generators of sites pause for less between two
+/// files.
+const QUIET: Duration = Duration::from_millis(300);
 
-/// A burst that never ends is interrupted by a call this often.
-const BURST_MAX: Duration = Duration::from_secs(2);
+/// A burst that never ends is interrupted by a call this often: a generator that writes a large
+/// site takes some seconds, and whatever writes for ever must not hold up every reload.
+const BURST_MAX: Duration = Duration::from_secs(10);
 
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use super::{
     number, optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
+use crate::network::Network;
 use crate::values;
 use crate::written::Low;
 use pinion_lua::files::FolderAt;
@@ -38,14 +39,24 @@ pub(crate) struct Serve {
     pub(crate) stats: Option<Duration>,
     /// The path that tells whether the server is well.
     pub(crate) health: Option<String>,
+    /// Where proxies are that terminate TLS.
+    pub(crate) trusted_proxies: Vec<Network>,
     /// How long what is running may take after SIGTERM.
     pub(crate) grace: Duration,
     /// None: from the limit on open files.
     pub(crate) max_connections: Option<u64>,
+    /// None: as many as there are.
+    pub(crate) max_connections_per_client: Option<u32>,
+    /// How long a connection may be idle between two requests.
+    pub(crate) keep_alive_timeout: Duration,
+    /// How long the header section of a request may take.
+    pub(crate) header_timeout: Duration,
     /// None: as many as the client likes.
     pub(crate) max_requests_per_connection: Option<u32>,
     /// None: from the number of connections.
     pub(crate) memory_budget_bytes: Option<u64>,
+    /// Bytes that uploads may take in temporary files.
+    pub(crate) upload_space_bytes: u64,
     /// Value of the `Server` field.
     pub(crate) server_name: Option<String>,
 }
@@ -114,6 +125,8 @@ pub(crate) struct Dummy {
 pub(crate) enum LogFormat {
     /// The combined format of the common web servers.
     Combined,
+    /// The same behind the host that the request is for.
+    VhostCombined,
     /// One JSON object in each line.
     Json,
 }
@@ -153,16 +166,22 @@ impl Serve {
             access_log: path_or_stdout(low, "access-log")?,
             log_format: match choice(low, "log-format")? {
                 "json" => LogFormat::Json,
+                "vhost-combined" => LogFormat::VhostCombined,
                 _ => LogFormat::Combined,
             },
             dummy: dummy(low)?,
             stats: number(low, "stats")?.map(Duration::from_secs),
             health: single(low, "health", values::url_path)?,
-            grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
+            trusted_proxies: networks(low, "trusted-proxy")?,
+            grace: seconds(low, "grace")?,
             max_connections: number(low, "max-connections")?,
+            max_connections_per_client: number(low, "max-connections-per-client")?,
+            keep_alive_timeout: seconds(low, "keep-alive-timeout")?,
+            header_timeout: seconds(low, "header-timeout")?,
             max_requests_per_connection: number(low, "max-requests-per-connection")?,
             memory_budget_bytes: number::<u64>(low, "memory-budget")?
                 .map(|mebibytes| mebibytes << 20),
+            upload_space_bytes: number::<u64>(low, "upload-space")?.unwrap_or_default() << 20,
             server_name: field_value(low, "server-name")?,
         })
     }
@@ -176,6 +195,15 @@ impl Serve {
     pub(crate) fn has(&self, kind: ListenKind) -> bool {
         self.listen.iter().any(|listen| listen.kind == kind)
     }
+}
+
+fn networks(low: &Low, name: &'static str) -> Result<Vec<Network>, Failure> {
+    low.values(name).map(|text| read(row(name), text, Network::parse)).collect()
+}
+
+/// Reads a number of seconds that has a default.
+fn seconds(low: &Low, name: &'static str) -> Result<Duration, Failure> {
+    Ok(Duration::from_secs(number(low, name)?.unwrap_or_default()))
 }
 
 /// Whether the environment asks for what `--watch` does, by `RELOAD=true`.
@@ -218,6 +246,13 @@ impl SiteSettings {
     /// A flag or key that was given and means nothing for a ready archive.
     pub(crate) fn content_flag(&self) -> Option<&'static str> {
         CONTENT_FLAGS.iter().copied().find(|flag| self.low.given(flag))
+    }
+
+    /// Watches the site if it is served from a terminal, where people expect to see what they
+    /// change, unless `--no-watch` is given.
+    pub(crate) fn watched_on(mut self, is_terminal: bool) -> Self {
+        self.watch = (self.watch || is_terminal) && !self.low.given("no-watch");
+        self
     }
 
     /// Whether the same comes of the same path, whoever it is for.
@@ -285,7 +320,7 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
             "--{dummy} serves no site; leave out PATH or --{dummy}"
         )));
     }
-    let mut about_a_site = ["watch", "memory", "lua-folder", "health", "redirect-http"]
+    let mut about_a_site = ["watch", "no-watch", "memory", "lua-folder", "health", "redirect-http"]
         .iter()
         .chain(LUA_FLAGS)
         .chain(CONTENT_FLAGS);
@@ -306,6 +341,8 @@ mod tests {
         AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
     };
     use pinion_build::{CodingLevel, Method};
+    use pinion_engine::limits::{HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+    use pinion_lua::limits::UPLOADS_MAX_BYTES;
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
 
@@ -330,10 +367,22 @@ mod tests {
         assert_eq!(serve.io, Io::Auto);
         assert_eq!(serve.log_format, LogFormat::Combined);
         assert_eq!(serve.grace, Duration::from_secs(30));
+        assert_eq!(serve.keep_alive_timeout, Duration::from_millis(IDLE_TIMEOUT_MS));
+        assert_eq!(serve.header_timeout, Duration::from_millis(HEAD_TIMEOUT_MS));
+        assert_eq!(serve.upload_space_bytes, UPLOADS_MAX_BYTES);
         assert_eq!((serve.workers, serve.max_connections), (None, None));
         assert_eq!((serve.access_log, serve.server_name), (None, None));
         let site = SiteSettings::from_low(&serve.low).expect("a site");
         assert_eq!((site.memory, site.watch, site.hosts.len()), (Memory::Map, false, 0));
+        for (line, is_terminal, is_watched) in [
+            ("pinion serve", false, false),
+            ("pinion serve", true, true),
+            ("pinion serve --no-watch", true, false),
+            ("pinion serve --watch", false, true),
+        ] {
+            let site = SiteSettings::from_low(&served(line).low).expect("a site");
+            assert_eq!(site.watched_on(is_terminal).watch, is_watched, "{line} {is_terminal}");
+        }
         assert!(!site.content.no_security_fields && site.content_flag().is_none());
     }
 
@@ -365,9 +414,12 @@ mod tests {
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
              --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
              --protocols h1,h3 --hsts 1d --alt-svc off \
+             --trusted-proxy unix --trusted-proxy 10.0.0.0/8 \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
-             --max-connections 9 --max-requests-per-connection 7 --memory-budget 64 \
+             --max-connections 9 --max-connections-per-client 8 --keep-alive-timeout 600 \
+             --header-timeout 20 --upload-space 2 \
+             --max-requests-per-connection 7 --memory-budget 64 \
              --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
              --include .a --immutable c --compat 80s \
@@ -407,6 +459,11 @@ mod tests {
         assert!(serve.dummy.is_none());
         assert_eq!(serve.grace, Duration::from_secs(5));
         assert_eq!((serve.max_connections, serve.max_requests_per_connection), (Some(9), Some(7)));
+        assert_eq!(serve.max_connections_per_client, Some(8));
+        assert_eq!(serve.keep_alive_timeout, Duration::from_secs(600));
+        assert_eq!(serve.header_timeout, Duration::from_secs(20));
+        assert_eq!(serve.upload_space_bytes, 2 << 20);
+        assert_eq!(serve.trusted_proxies.len(), 2);
         assert_eq!(serve.memory_budget_bytes, Some(64 << 20));
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");

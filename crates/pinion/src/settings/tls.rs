@@ -58,6 +58,8 @@ pub(crate) struct TlsSettings {
     pub(crate) alt_svc: AltSvc,
     /// Where redirects lead. None: the first host of the first certificate.
     pub(crate) canonical: Option<CanonicalHost>,
+    /// Where an ACME client writes its answers to challenges.
+    pub(crate) acme_webroot: Option<PathBuf>,
 }
 
 /// Where certificates come from.
@@ -183,6 +185,7 @@ impl TlsSettings {
             hsts: single(low, "hsts", values::hsts)?.flatten(),
             alt_svc: single(low, "alt-svc", values::alt_svc)?.unwrap_or(AltSvc::Found),
             canonical: single(low, "canonical-host", values::canonical_host)?,
+            acme_webroot: path(low, "acme-webroot")?,
         })
     }
 }

@@ -18,6 +18,7 @@ use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{Scripts, Shared};
+use pinion_lua::upload_quota::UploadQuota;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
 use std::sync::mpsc::{self, Sender};
@@ -43,7 +44,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         workers: 1,
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
-    let shared = Shared::new(1);
+    let shared = Shared::new(1, UploadQuota::default());
     let (tell, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
     let once = Mutex::new(Some((program, tell)));

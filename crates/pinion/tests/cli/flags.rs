@@ -32,7 +32,8 @@ const VERBS: [(&str, &str); 17] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 38] = [
+const WRONG: [(&str, &[&str]); 40] = [
+    ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
@@ -71,10 +72,11 @@ const WRONG: [(&str, &[&str]); 38] = [
     ("--state", &[""]),
     ("--tls", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--tls-self", &["", "P256", "rsa4096"]),
+    ("--trusted-proxy", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 14] = [
+const NUMBERS: [&str; 18] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -84,10 +86,14 @@ const NUMBERS: [&str; 14] = [
     "--lua-time",
     "--lua-vm-memory",
     "--max-connections",
+    "--max-connections-per-client",
+    "--keep-alive-timeout",
+    "--header-timeout",
     "--max-requests-per-connection",
     "--memory-budget",
     "--previous-keep",
     "--stats",
+    "--upload-space",
     "--workers",
 ];
 /// What none of them takes.

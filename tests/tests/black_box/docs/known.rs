@@ -43,6 +43,14 @@ pub(crate) fn is_package_of_ours(document: &Path, words: &[&str]) {
     assert!(words.contains(&"--strip-components=1"), "{}: {words:?}", document.display());
 }
 
+/// A file that packages install among the documents is one of `packaging/`.
+#[track_caller]
+pub(crate) fn is_packaged(document: &Path, installed: &str) {
+    let name = installed.strip_prefix("/usr/local/share/doc/pinion/").expect("a document");
+    let file = source_root().join("packaging").join(name);
+    assert!(file.is_file(), "{}: {installed}", document.display());
+}
+
 /// The unit has what the verb needs.
 #[track_caller]
 pub(crate) fn is_for_the_unit(document: &Path, verb: &str, rest: &[&str]) {

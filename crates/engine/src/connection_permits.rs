@@ -1,22 +1,22 @@
-//! Places for connections: as many as the server may hold, whatever the number of its workers and
+//! Permits for connections: as many as the server may hold, whatever the number of its workers and
 //! listeners.
 //!
-//! A worker that accepts has a place in hand, for whoever comes next. So no connection is without a
-//! place. Nor does a place stay free while somebody waits: whoever has it in hand accepts, and sees
-//! to clients that another worker has heard of and has no place for; the others try again soon.
+//! A worker that accepts holds one permit in reserve for the next client, so no connection is ever
+//! without a permit. While a permit is free, some worker accepts: a worker that holds one in
+//! reserve also accepts the clients of whom the kernel has notified a worker without a permit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::limits::{
-    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, QUIC_RETRY_HANDSHAKES,
-    QUIC_UNPROVEN_DIVISOR,
+    ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, PERMIT_BATCH_DIVISOR,
+    PERMIT_RESERVE_DIVISOR, QUIC_RETRY_HANDSHAKES, QUIC_UNPROVEN_DIVISOR,
 };
 
-/// See the module's head.
-pub(crate) struct Places {
-    /// How many there are.
+/// The permits of a server and who holds them.
+pub(crate) struct ConnectionPermits {
+    /// Permits of the server.
     all: usize,
-    /// How many connections and hands have.
+    /// Permits that connections hold or workers have in reserve.
     taken: AtomicUsize,
     workers: Box<[Share]>,
 }
@@ -26,11 +26,13 @@ pub(crate) struct Places {
 struct Share {
     connections: AtomicUsize,
     in_hand: AtomicBool,
-    /// It is to see whether somebody waits of whom another worker was told.
+    /// Another worker asks this one to look for clients that wait.
     look: AtomicBool,
+    /// Another worker asks this one to close connections that may be closed under pressure.
+    relieve: AtomicBool,
 }
 
-impl Places {
+impl ConnectionPermits {
     pub(crate) fn new(all: usize, workers: usize) -> Self {
         let workers = (0..workers).map(|_| Share::default()).collect();
         Self { all, taken: AtomicUsize::new(0), workers }
@@ -120,6 +122,35 @@ impl Places {
         self.connections_of(worker) > mean + mean / 4 + by
     }
 
+    /// Returns how many connections should be closed so that newcomers find permits; 0 while enough
+    /// are free.
+    pub(crate) fn wanted(&self) -> usize {
+        let reserve = (self.all / PERMIT_RESERVE_DIVISOR).max(1);
+        let free = self.all.saturating_sub(self.connections());
+        if free >= reserve { 0 } else { reserve - free + self.batch() }
+    }
+
+    /// Returns how many connections are closed at once beyond what is needed, so that a survey of
+    /// all connections serves several newcomers.
+    pub(crate) fn batch(&self) -> usize {
+        self.all / PERMIT_BATCH_DIVISOR
+    }
+
+    /// Asks all workers but this one to close connections, and calls `wake` with each.
+    pub(crate) fn ask_for_relief(&self, worker: u16, wake: impl Fn(usize)) {
+        for (other, share) in self.workers.iter().enumerate() {
+            if other != usize::from(worker) {
+                share.relieve.store(true, Ordering::Release);
+                wake(other);
+            }
+        }
+    }
+
+    /// Returns whether another worker has asked this one to close connections, and resets that.
+    pub(crate) fn is_asked_for_relief(&self, worker: u16) -> bool {
+        self.share(worker).relieve.swap(false, Ordering::Acquire)
+    }
+
     /// Connections of all workers.
     pub(crate) fn connections(&self) -> usize {
         self.workers.iter().map(|share| share.connections.load(Ordering::Relaxed)).sum()
@@ -140,69 +171,91 @@ mod tests {
 
     #[test]
     fn handshakes_of_nobody_leave_most_places() {
-        assert_eq!(Places::new(100_000, 4).unproven_max(), QUIC_RETRY_HANDSHAKES);
+        assert_eq!(ConnectionPermits::new(100_000, 4).unproven_max(), QUIC_RETRY_HANDSHAKES);
         for (all, workers) in [(200, 2), (1000, 4), (7, 2), (10, 16)] {
-            let places = Places::new(all, workers);
-            assert!(places.unproven_max() * workers <= all / QUIC_UNPROVEN_DIVISOR);
+            let permits = ConnectionPermits::new(all, workers);
+            assert!(permits.unproven_max() * workers <= all / QUIC_UNPROVEN_DIVISOR);
         }
     }
 
     #[test]
     fn a_place_goes_from_the_store_to_a_hand_to_a_connection_and_back() {
-        let places = Places::new(2, 2);
-        assert!(places.reserve(0) && places.reserve(0), "one place, asked for twice");
-        assert!(places.reserve(1));
-        places.fill(1);
-        assert!(!places.reserve(1), "the other is in the hand of somebody else");
-        places.put_back(0);
-        places.put_back(0);
-        assert!(places.reserve(1) && !places.reserve(0));
-        places.fill(1);
-        assert_eq!(places.connections(), 2);
-        places.leave(1);
-        assert!(places.reserve(0));
-        places.leave_all(1);
-        places.leave_all(0);
-        assert_eq!((places.connections(), places.taken.into_inner()), (0, 0));
+        let permits = ConnectionPermits::new(2, 2);
+        assert!(permits.reserve(0) && permits.reserve(0), "one place, asked for twice");
+        assert!(permits.reserve(1));
+        permits.fill(1);
+        assert!(!permits.reserve(1), "the other is in the hand of somebody else");
+        permits.put_back(0);
+        permits.put_back(0);
+        assert!(permits.reserve(1) && !permits.reserve(0));
+        permits.fill(1);
+        assert_eq!(permits.connections(), 2);
+        permits.leave(1);
+        assert!(permits.reserve(0));
+        permits.leave_all(1);
+        permits.leave_all(0);
+        assert_eq!((permits.connections(), permits.taken.into_inner()), (0, 0));
     }
 
     #[test]
     fn who_has_a_quarter_and_some_more_than_the_mean_has_enough() {
-        let places = Places::new(1000, 2);
+        let permits = ConnectionPermits::new(1000, 2);
         let take = |worker| {
-            assert!(places.reserve(worker));
-            places.fill(worker);
+            assert!(permits.reserve(worker));
+            permits.fill(worker);
         };
         (0..100).for_each(|_| take(1));
-        assert!(places.has_enough(1) && !places.has_enough(0));
+        assert!(permits.has_enough(1) && !permits.has_enough(0));
         // 100 of 152: the mean is 76, and 76 × 5/4 + 8 are 103.
         (0..52).for_each(|_| take(0));
-        assert!(!places.has_enough(1) && !places.has_enough(0));
+        assert!(!permits.has_enough(1) && !permits.has_enough(0));
         // 500 of 552: 276 × 5/4 + 8 + 256 are 609; 746 of 798: 399 × 5/4 + 264 are 762.
         (0..400).for_each(|_| take(1));
-        assert!(places.has_enough(1) && !places.has_plenty(1));
+        assert!(permits.has_enough(1) && !permits.has_plenty(1));
         (0..446).for_each(|_| take(1));
-        assert!(places.has_plenty(1));
+        assert!(permits.has_plenty(1));
+    }
+
+    #[test]
+    fn a_sixteenth_of_the_permits_and_at_least_one_is_kept_for_newcomers() {
+        for (all, connections, wanted) in [
+            (1, 0, 0),
+            (1, 1, 1),
+            (15, 14, 0),
+            (15, 15, 1),
+            (160, 150, 0),
+            (160, 151, 1 + 2),
+            (160, 160, 10 + 2),
+            (65_536, 61_440, 0),
+            (65_536, 61_441, 1 + 1024),
+        ] {
+            let permits = ConnectionPermits::new(all, 2);
+            for number in 0..connections {
+                assert!(permits.reserve(number as u16 % 2));
+                permits.fill(number as u16 % 2);
+            }
+            assert_eq!(permits.wanted(), wanted, "{connections} of {all}");
+        }
     }
 
     #[test]
     fn threads_never_have_more_places_than_there_are() {
         const ALL: usize = 3;
-        let places = Places::new(ALL, 4);
+        let permits = ConnectionPermits::new(ALL, 4);
         std::thread::scope(|scope| {
             for worker in 0..4 {
-                let places = &places;
+                let permits = &permits;
                 scope.spawn(move || {
                     for _ in 0..10_000 {
-                        if places.reserve(worker) {
-                            places.fill(worker);
-                            assert!(places.connections() <= ALL);
-                            places.leave(worker);
+                        if permits.reserve(worker) {
+                            permits.fill(worker);
+                            assert!(permits.connections() <= ALL);
+                            permits.leave(worker);
                         }
                     }
                 });
             }
         });
-        assert_eq!(places.taken.into_inner(), 0);
+        assert_eq!(permits.taken.into_inner(), 0);
     }
 }

@@ -1,0 +1,200 @@
+//! Closes connections when permits for new ones run short, so that no client can lock out others by
+//! holding connections that it does not use.
+//!
+//! The connections of the client that holds most are closed first, until it holds as many as the
+//! next client; of each client those that have been idle longest. What a client may lose is what it
+//! does not use: a connection between two requests at any time, and one whose handshake or request
+//! has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds most connections of a
+//! worker loses those as well on which a response or an upload has stalled for that time.
+
+use std::cmp::Reverse;
+
+use crate::app::{App, Gone};
+use crate::backend::{Backend, Slot};
+use crate::client_limit::ClientKey;
+use crate::conn::Phase;
+use crate::deadline::Watch;
+use crate::drain::Ending;
+use crate::http2;
+use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_STALL_MS};
+use crate::worker::Worker;
+
+/// Why a worker is to close connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Few permits are left. Other workers are asked as well if this one cannot close enough.
+    Permits,
+    /// Another worker could not close enough.
+    Elsewhere,
+    /// The process or the system has no descriptor for one more connection.
+    Descriptors,
+}
+
+/// Why a connection may be closed; the first are closed before the others of the same client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// It has had a request and waits for the next.
+    Idle,
+    /// Its handshake or its request head has not arrived completely for a while.
+    Silent,
+    /// A response or an upload has stalled, of a client that holds most connections.
+    Stalled,
+    /// It may turn out to be silent or stalled soon: it stays, but until then no other client loses
+    /// an idle connection in its place.
+    Fresh,
+    /// The client is waited for, and has not stalled yet.
+    InProgress,
+    /// It is in use and stays.
+    Busy,
+}
+
+/// One connection of a survey.
+struct Holding {
+    client: Option<ClientKey>,
+    used: Use,
+    stalled_ms: u64,
+    slot: Slot,
+    /// How many connections its client holds, less those that are closed before this one.
+    rank: usize,
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Notes that permits may run short; [`Self::relieve_permits`] looks at the end of the pass,
+    /// when all input that has arrived was used.
+    pub(crate) fn check_permits(&mut self) {
+        if self.shared.permits.wanted() == 0 {
+            self.permit_shortage_since_ms = None;
+        } else {
+            self.permit_shortage.get_or_insert(Shortage::Permits);
+        }
+    }
+
+    /// Closes connections if permits run short.
+    #[inline]
+    pub(crate) fn relieve_permits(&mut self) {
+        if let Some(shortage) = self.permit_shortage {
+            self.close_unused(shortage);
+        }
+    }
+
+    /// A worker that was held up has not seen yet what its clients have sent, and one that stops
+    /// closes what is idle anyway.
+    #[cold]
+    fn close_unused(&mut self, shortage: Shortage) {
+        let now_ms = self.core.now.monotonic_ms;
+        let is_late = self.punctuality.is_catching_up() || now_ms < self.permit_relief_after_ms;
+        if is_late || self.core.ending != Ending::No {
+            return;
+        }
+        self.permit_shortage = None;
+        let wanted = match shortage {
+            Shortage::Descriptors => 1 + self.shared.permits.batch(),
+            Shortage::Permits | Shortage::Elsewhere => self.shared.permits.wanted(),
+        };
+        let Some((mut unused, leaving)) = self.survey_permits() else { return };
+        let wanted = wanted.saturating_sub(leaving);
+        if wanted == 0 {
+            return;
+        }
+        let is_enough = unused.len() >= wanted;
+        if unused.len() > wanted {
+            let order = |holding: &Holding| {
+                (Reverse(holding.rank), holding.used, Reverse(holding.stalled_ms))
+            };
+            unused.select_nth_unstable_by_key(wanted, order);
+            unused.truncate(wanted);
+        }
+        if !is_enough || unused.iter().any(|holding| holding.used == Use::Fresh) {
+            self.permit_relief_after_ms = now_ms + PERMIT_RELIEF_PAUSE_MS;
+        }
+        if !is_enough && shortage == Shortage::Permits {
+            let shared = &self.shared;
+            shared.permits.ask_for_relief(self.core.worker, |other| shared.inboxes[other].wake());
+        }
+        for Holding { slot, used, .. } in unused {
+            if used != Use::Fresh {
+                self.close_holding(slot, used);
+            }
+        }
+    }
+
+    /// Returns the connections that may be closed, and how many are being closed already; `None`
+    /// when no memory is left for the list.
+    fn survey_permits(&mut self) -> Option<(Vec<Holding>, usize)> {
+        let mut holdings = Vec::new();
+        holdings.try_reserve_exact(self.core.conns.len()).ok()?;
+        let (mut leaving, mut next) = (0, 0);
+        while let Some(slot) = self.core.conns.next_live(next) {
+            next = slot + 1;
+            let conn = self.core.conns.get(slot);
+            if conn.phase == Phase::Closing {
+                leaving += 1;
+                continue;
+            }
+            let client = conn.peer.map(ClientKey::of);
+            let stalled_ms = self.core.stalled_ms(slot);
+            let used = self.use_of(slot, stalled_ms);
+            holdings.push(Holding { client, used, stalled_ms, slot, rank: 0 });
+        }
+        let order = |holding: &Holding| {
+            (holding.client, holding.used, Reverse(holding.stalled_ms), holding.slot)
+        };
+        holdings.sort_unstable_by_key(order);
+        let all = holdings.len();
+        let now_ms = self.core.now.monotonic_ms;
+        let since_ms = *self.permit_shortage_since_ms.get_or_insert(now_ms);
+        // What is in progress has had time to stall then.
+        let is_new = now_ms.saturating_sub(since_ms) <= RELIEF_STALL_MS + PERMIT_RELIEF_PAUSE_MS;
+        for of_client in holdings.chunk_by_mut(|one, other| one.client == other.client) {
+            let held = of_client.len();
+            for (index, holding) in of_client.iter_mut().enumerate() {
+                holding.rank = held - index;
+                let is_majority = held > all / 2;
+                holding.used = match holding.used {
+                    Use::Stalled if !is_majority => Use::Busy,
+                    Use::InProgress if is_majority && is_new => Use::Fresh,
+                    Use::InProgress => Use::Busy,
+                    used => used,
+                };
+            }
+        }
+        holdings.retain(|holding| holding.used != Use::Busy);
+        Some((holdings, leaving))
+    }
+
+    fn use_of(&mut self, slot: Slot, stalled_ms: u64) -> Use {
+        let queued_bytes = self.core.queued_bytes(slot);
+        let conn = self.core.conns.get(slot);
+        let has_stalled = stalled_ms >= RELIEF_STALL_MS;
+        match conn.deadline.watch() {
+            Watch::Idle if conn.begun > 0 && queued_bytes == 0 => Use::Idle,
+            Watch::Idle | Watch::Handshake | Watch::Head => {
+                if has_stalled {
+                    Use::Silent
+                } else {
+                    Use::Fresh
+                }
+            }
+            Watch::Body | Watch::Discard | Watch::Send | Watch::Window => {
+                if has_stalled {
+                    Use::Stalled
+                } else {
+                    Use::InProgress
+                }
+            }
+            Watch::Last | Watch::Linger if has_stalled => Use::Silent,
+            _ => Use::Busy,
+        }
+    }
+
+    /// Closes a connection. A client of HTTP/2 is told which requests were processed (RFC 9113
+    /// §6.8), as far as the kernel takes that at once.
+    fn close_holding(&mut self, slot: Slot, used: Use) {
+        if self.core.conns.get(slot).http2().is_some() {
+            http2::finish(&mut self.core, slot);
+            self.settle(slot);
+        }
+        let gone = if used == Use::Stalled { Gone::Overload } else { Gone::Stalled };
+        self.cut(slot, gone);
+    }
+}

@@ -1,0 +1,137 @@
+//! Limits what uploads take of the folder for temporary files: their bytes and their open files, of
+//! all workers together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::limits::UPLOAD_RELIEF_PERCENT;
+
+/// What uploads may take, and what they have taken.
+#[derive(Debug)]
+pub struct UploadQuota {
+    max_bytes: u64,
+    max_files: u64,
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Default for UploadQuota {
+    /// No limit.
+    fn default() -> Self {
+        Self::new(u64::MAX, u64::MAX)
+    }
+}
+
+impl UploadQuota {
+    /// Allows uploads so many bytes in so many open files.
+    #[must_use]
+    pub const fn new(max_bytes: u64, max_files: u64) -> Self {
+        let (bytes, files) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { max_bytes, max_files, bytes, files }
+    }
+
+    /// Returns whether so much is taken that uploads which have stalled should be given up.
+    pub(crate) fn is_short(&self) -> bool {
+        let is_above = |used: &AtomicU64, max| {
+            used.load(Ordering::Relaxed) > percent(max, UPLOAD_RELIEF_PERCENT)
+        };
+        is_above(&self.bytes, self.max_bytes) || is_above(&self.files, self.max_files)
+    }
+}
+
+/// Returns so many hundredths of a number, rounded down.
+fn percent(number: u64, hundredths: u64) -> u64 {
+    (u128::from(number) * u128::from(hundredths) / 100) as u64
+}
+
+/// What one upload has taken. It goes back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct UploadShare {
+    quota: Option<Arc<UploadQuota>>,
+    bytes: u64,
+    has_file: bool,
+}
+
+impl UploadShare {
+    /// Takes from this quota from now on, unless it has one.
+    pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
+        if self.quota.is_none() {
+            self.quota = Some(Arc::clone(quota));
+        }
+    }
+
+    /// Takes one open file. Returns false when there are none left.
+    pub(crate) fn take_file(&mut self) -> bool {
+        debug_assert!(!self.has_file, "an upload has one file");
+        self.has_file =
+            self.quota.as_ref().is_none_or(|quota| take(&quota.files, 1, quota.max_files));
+        self.has_file
+    }
+
+    /// Takes so many bytes more. Returns false, and takes none, when there are not so many left.
+    pub(crate) fn take_bytes(&mut self, bytes: u64) -> bool {
+        let is_taken =
+            self.quota.as_ref().is_none_or(|quota| take(&quota.bytes, bytes, quota.max_bytes));
+        if is_taken {
+            self.bytes += bytes;
+        }
+        is_taken
+    }
+
+    /// Returns whether the upload has taken anything.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.has_file || self.bytes > 0
+    }
+}
+
+fn take(used: &AtomicU64, more: u64, max: u64) -> bool {
+    let sum = |used: u64| used.checked_add(more).filter(|sum| *sum <= max);
+    used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+}
+
+impl Drop for UploadShare {
+    fn drop(&mut self) {
+        if let Some(quota) = &self.quota {
+            quota.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+            quota.files.fetch_sub(u64::from(self.has_file), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(quota: &Arc<UploadQuota>) -> UploadShare {
+        let mut share = UploadShare::default();
+        share.belong_to(quota);
+        share
+    }
+
+    #[test]
+    fn what_uploads_take_is_limited_and_goes_back() {
+        let quota = Arc::new(UploadQuota::new(100, 2));
+        let (mut one, mut two, mut three) = (share(&quota), share(&quota), share(&quota));
+        assert!(one.take_file() && two.take_file() && !three.take_file());
+        assert!(one.take_bytes(60) && !two.take_bytes(41) && two.take_bytes(40));
+        assert!(!two.take_bytes(1) && !two.take_bytes(u64::MAX));
+        drop(one);
+        assert!(three.take_file() && three.take_bytes(60));
+        drop((two, three));
+        assert_eq!(
+            (quota.bytes.load(Ordering::Relaxed), quota.files.load(Ordering::Relaxed)),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn it_is_short_before_it_is_used_up() {
+        let quota = Arc::new(UploadQuota::new(1000, 1000));
+        let mut one = share(&quota);
+        assert!(one.take_bytes(percent(1000, UPLOAD_RELIEF_PERCENT)));
+        assert!(!quota.is_short());
+        assert!(one.take_bytes(1));
+        assert!(quota.is_short());
+        assert!(!UploadQuota::default().is_short());
+    }
+}

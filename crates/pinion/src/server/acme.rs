@@ -1,0 +1,73 @@
+//! Answers the challenges of a certificate authority (RFC 8555 §8.3) with files that an ACME client
+//! such as certbot has written. They are read when they are asked for, so they are found as soon as
+//! they are there, whatever the sites are made of.
+
+use pinion_http::method::Method;
+use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::request::RequestHead;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where challenges are asked for, by a token right below.
+pub(crate) const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+
+/// The longest key authorization that is read: a token and a thumbprint have some hundred bytes.
+const AUTHORIZATION_MAX_BYTES: u64 = 4096;
+
+const FIELDS: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
+
+/// The challenges of one server, as one worker answers them.
+pub(crate) struct AcmeChallenges {
+    /// The folder that stands for the root of every host, as certbot knows it by `--webroot-path`.
+    webroot: Arc<Path>,
+    /// The content of the last response.
+    body: Vec<u8>,
+}
+
+impl AcmeChallenges {
+    /// Answers from this folder.
+    pub(crate) fn new(webroot: Arc<Path>) -> Self {
+        Self { webroot, body: Vec::new() }
+    }
+
+    /// Returns the response to a challenge for which there is a file; `None` for any other request.
+    #[inline]
+    pub(crate) fn respond(&mut self, head: &RequestHead<'_>) -> Option<Prepared<'_>> {
+        let token = head.target.path.strip_prefix(CHALLENGES)?;
+        self.read(head.method, token)
+    }
+
+    #[cold]
+    fn read(&mut self, method: Method, token: &[u8]) -> Option<Prepared<'_>> {
+        if !matches!(method, Method::Get | Method::Head) || !is_token(token) {
+            return None;
+        }
+        let relative = [&CHALLENGES[1..], token].concat();
+        let path = self.webroot.join(std::ffi::OsStr::from_bytes(&relative));
+        // A pipe is opened without waiting for its other end, and a link is not followed.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let file = File::from(openat(CWD, &path, flags, Mode::empty()).ok()?);
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > AUTHORIZATION_MAX_BYTES {
+            return None;
+        }
+        self.body.clear();
+        file.take(AUTHORIZATION_MAX_BYTES).read_to_end(&mut self.body).ok()?;
+        Some(Prepared {
+            shared: SharedFields::h1(FIELDS),
+            content_length: Some(self.body.len() as u64),
+            body: PreparedBody::Bytes(&self.body),
+            ..Prepared::empty(200)
+        })
+    }
+}
+
+/// Returns whether something is a token in base64url (RFC 8555 §8.3), which no path hides in.
+pub(crate) fn is_token(token: &[u8]) -> bool {
+    let is_token_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !token.is_empty() && token.iter().all(is_token_byte)
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask bench abuse`: how long a client waits for a response while another one abuses the
+//! server, beside the time it usually waits.
+//!
+//! The clients behave as in `tests/tests/black_box/permits.rs` and `lua_uploads.rs`, which count
+//! responses; here they are timed.
+
+use super::figures::{self, Figure};
+use super::release;
+use super::runs::Run;
+use super::started::Started;
+use super::statistics::Spread;
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "\
+usage: cargo xtask bench abuse [OPTIONS]
+  --rounds N     how often each abuse is tried [7]
+  --name NAME    the run's name [the host's]";
+
+/// How many times its usual time a response may take.
+const RATIO_GOAL: f64 = 2.0;
+/// Connections that the server may have.
+const CONNECTIONS: usize = 512;
+/// Requests of the victim in a round, each on a connection of its own.
+const REQUESTS: usize = 200;
+/// Bytes of a form that has stalled.
+const STALLED_BYTES: usize = 1 << 20;
+
+/// What an attacker does once with a new connection, and how often.
+struct Abuse {
+    name: &'static str,
+    connections: usize,
+    /// Sends the bytes of the attack; the connection is kept open then.
+    attack: fn(&mut TcpStream) -> std::io::Result<()>,
+}
+
+const ABUSES: [Abuse; 4] = [
+    Abuse {
+        name: "idle connections: ratio",
+        connections: CONNECTIONS,
+        attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    },
+    Abuse { name: "silent connections: ratio", connections: CONNECTIONS, attack: |_| Ok(()) },
+    Abuse {
+        name: "half heads: ratio",
+        connections: CONNECTIONS,
+        attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost"),
+    },
+    Abuse {
+        name: "stalled uploads: ratio",
+        connections: 100,
+        attack: |stream| {
+            stream.write_all(
+                b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\
+                  Content-Type: multipart/form-data; boundary=b\r\n\r\n\
+                  --b\r\nContent-Disposition: form-data; name=f; filename=f\r\n\r\n",
+            )?;
+            stream.write_all(&[b'x'; STALLED_BYTES])
+        },
+    },
+];
+
+/// Measures and records all abuses as one part of today's run.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let (rounds, name) = super::rounds_and_name(arguments, 7, USAGE)?;
+    let (pinion, state) = (release::binary()?, release::state()?);
+    let site = site(&state)?;
+    let (mut figures, mut data) = (Vec::new(), Vec::new());
+    for Abuse { name, connections, attack } in ABUSES {
+        let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let flags = ["--max-connections", &CONNECTIONS.to_string(), "--upload-space", "64"];
+            let (server, _) = Started::start_with(&pinion, &site, "/", &flags)?;
+            let usual = victim(&server)?;
+            let mut held = Vec::new();
+            for _ in 0..connections {
+                // The server may close it at any time.
+                if let Ok(mut stream) = TcpStream::connect(server.address()) {
+                    let _closed_meanwhile = attack(&mut stream);
+                    held.push(stream);
+                }
+            }
+            // What is silent or has stalled counts as such after a second.
+            std::thread::sleep(Duration::from_millis(1500));
+            let abused = victim(&server)?;
+            ratios.push(abused / usual);
+            waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+        }
+        figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
+        data.push(json!({ "abuse": name, "rounds": waits }));
+    }
+    let report = format!(
+        "{rounds} rounds, each with a fresh server of {CONNECTIONS} connections; the median of \
+         {REQUESTS} requests of a client, each on a new connection, while another client holds \
+         what it can, over the same before. The median counts, in brackets the least and the \
+         most.\n\n{}",
+        figures::table(&figures)
+    );
+    let mut run = Run::open(name)?;
+    run.record("abuse", &report, &json!(data))?;
+    println!("\n== abuse\n\n{report}");
+    eprintln!("recorded in {}", run.shown());
+    Ok(())
+}
+
+fn spread(figures: Vec<f64>) -> Result<Spread> {
+    Spread::of(figures).context("no figures")
+}
+
+/// The median time of a response, in milliseconds.
+fn victim(server: &Started) -> Result<f64> {
+    let mut times = Vec::with_capacity(REQUESTS);
+    for _ in 0..REQUESTS {
+        let began = Instant::now();
+        server.ask("/")?;
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    Ok(spread(times)?.median)
+}
+
+/// A site with a page and a handler for forms.
+fn site(state: &Path) -> Result<PathBuf> {
+    let site = state.join("abuse");
+    fs::create_dir_all(&site)?;
+    fs::write(site.join("index.html"), "<h1>home</h1>")?;
+    let script = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";
+    fs::write(site.join("main.lua"), script)?;
+    Ok(site)
+}
