@@ -1,6 +1,9 @@
 //! An answer as a script makes it: status and fields, until they go out.
 
-use pinion_http::grammar::{is_token, is_value_byte};
+use std::borrow::Cow;
+
+use pinion_http::grammar::{hex_digit, is_token, is_value_byte};
+use pinion_http::target;
 
 use crate::limits::ANSWER_FIELDS_MAX_BYTES;
 
@@ -69,6 +72,7 @@ impl Answer {
                 shown()
             ));
         }
+        let value = &*with_valid_uri(name, value);
         if is_only {
             self.remove(name);
         }
@@ -132,6 +136,59 @@ impl Answer {
             }
         }
         into.extend_from_slice(&self.lines);
+    }
+}
+
+/// The value of a field in which a URI stands, with all that is not allowed in one percent-encoded
+/// (RFC 3986 §2), so that clients of any language read the same. What is encoded already stays.
+fn with_valid_uri<'v>(name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    let (mut from, mut to) = (0, value.len());
+    if is("refresh") {
+        // `5; url=/there`: the URI is what stands behind the `=`.
+        let Some(at) = memchr::memchr(b'=', value) else { return Cow::Borrowed(value) };
+        from = at + 1;
+    } else if is("link") {
+        return with_valid_links(value);
+    } else if !is("location") && !is("content-location") {
+        return Cow::Borrowed(value);
+    }
+    // A value has white space at neither end, and some have quotes around the URI.
+    let is_around = |byte: &u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'');
+    from += value[from..].iter().take_while(|byte| is_around(byte)).count();
+    to -= value[from..].iter().rev().take_while(|byte| is_around(byte)).count();
+    let mut out = value[..from].to_vec();
+    escape_uri(&value[from..to], &mut out);
+    out.extend_from_slice(&value[to..]);
+    if out == value { Cow::Borrowed(value) } else { Cow::Owned(out) }
+}
+
+/// The same for `Link`, whose URIs stand between `<` and `>` (RFC 8288 §3).
+fn with_valid_links(value: &[u8]) -> Cow<'_, [u8]> {
+    let (mut out, mut rest) = (Vec::with_capacity(value.len()), value);
+    while let Some(at) = memchr::memchr(b'<', rest) {
+        let behind = &rest[at + 1..];
+        let Some(length) = memchr::memchr(b'>', behind) else { break };
+        out.extend_from_slice(&rest[..=at]);
+        escape_uri(&behind[..length], &mut out);
+        rest = &behind[length..];
+    }
+    out.extend_from_slice(rest);
+    if out == value { Cow::Borrowed(value) } else { Cow::Owned(out) }
+}
+
+fn escape_uri(text: &[u8], out: &mut Vec<u8>) {
+    for (at, &byte) in text.iter().enumerate() {
+        let is_escape = |digits: &[u8]| digits.iter().all(|digit| hex_digit(*digit).is_some());
+        let is_kept = match byte {
+            b'%' => text.get(at + 1..at + 3).is_some_and(is_escape),
+            _ => byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte),
+        };
+        if is_kept {
+            out.push(byte);
+        } else {
+            target::escape(out, [byte].into_iter(), |_| false);
+        }
     }
 }
 
@@ -214,5 +271,26 @@ mod tests {
             answer.set_status(status).expect_err("no status");
         }
         assert_eq!(head(&answer, ""), "Content-Type: text/plain; charset=utf-8\r\n");
+    }
+
+    #[test]
+    fn uris_in_fields_are_valid() {
+        for (name, value, expected) in [
+            ("Location", "/straße?q=ä b", "/stra%C3%9Fe?q=%C3%A4%20b"),
+            ("location", "https://example.org/a%20b#c[1]", "https://example.org/a%20b#c[1]"),
+            ("Location", "/100%/a%2", "/100%25/a%252"),
+            ("Location", "/<a>\"{b}|\\^`", "/%3Ca%3E%22%7Bb%7D%7C%5C%5E%60"),
+            ("Refresh", "5", "5"),
+            ("Refresh", "5; url=/ü b", "5; url=/%C3%BC%20b"),
+            ("Refresh", "0;URL='/a b'", "0;URL='/a%20b'"),
+            ("Link", "</ä>; rel=preload; title=\"ä b\"", "</%C3%A4>; rel=preload; title=\"ä b\""),
+            ("Link", "</a b>; rel=next, </c>; rel=prev", "</a%20b>; rel=next, </c>; rel=prev"),
+            ("Link", "no link <", "no link <"),
+            ("X-Text", "ä b", "ä b"),
+        ] {
+            let mut answer = Answer::default();
+            answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
+            assert!(head(&answer, "").ends_with(&format!("{name}: {expected}\r\n")), "{value}");
+        }
     }
 }

@@ -4,8 +4,8 @@
 
 local host, own = ...
 
-local concat, error, min, pcall, select, setmetatable, tostring, type =
-    table.concat, error, math.min, pcall, select, setmetatable, tostring, type
+local concat, error, getmetatable, min, pcall, select, setmetatable, tostring, type =
+    table.concat, error, getmetatable, math.min, pcall, select, setmetatable, tostring, type
 local check_own, json_encode, said, wait = own.check_own, own.json_encode, own.said, own.wait
 local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
     host.ANSWER_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
@@ -17,8 +17,8 @@ local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
 local function is_open(response, level)
-    if type(response) ~= "table" then
-        error("a method is written with a colon, such as res:write(text)", level or 3)
+    if type(response) ~= "table" or getmetatable(response) ~= Response then
+        error("a method of res is written with a colon, such as res:json(value)", level or 3)
     elseif not response.n then
         error("the answer is complete; nothing can be added to it", level or 3)
     end

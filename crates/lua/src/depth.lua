@@ -5,8 +5,26 @@
 
 local is_over, is_deep, is_jit, source_max_bytes = ...
 
-local error, pcall, select, tostring, type = error, pcall, select, tostring, type
-local concat = table.concat
+local pcall, select, setmetatable, tostring, type = pcall, select, setmetatable, tostring, type
+local concat, error = table.concat, error
+
+-- The table that was thrown last: what the log shows of it is in it, and not in its name.
+local thrown = setmetatable({}, { __mode = "v" })
+
+local function last_thrown()
+    return thrown[1]
+end
+
+function _G.error(value, level)
+    if type(value) == "table" then
+        thrown[1] = value
+    end
+    if not is_jit and type(level or 1) == "number" and (level or 1) > 0 then
+        -- In Lua 5.4 this function stays on the stack.
+        return error(value, (level or 1) + 1)
+    end
+    return error(value, level)
+end
 local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
     string.format, load, table.sort, os.time, xpcall
 
@@ -79,7 +97,7 @@ end
 
 if not is_jit then
     -- The others are counted by Lua 5.4 itself.
-    return
+    return last_thrown
 end
 
 -- 5.1 has two names for it.
@@ -104,3 +122,5 @@ function os.time(when)
     check_depth("os.time")
     return lua_time(when)
 end
+
+return last_thrown

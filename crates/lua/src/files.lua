@@ -106,6 +106,7 @@ function methods.file(response, path, options)
     end
     local is_open, missing = wait("job")
     if not is_open then
+        response.is_settled = true
         host.miss_file(response.id)
         return nil, missing
     end

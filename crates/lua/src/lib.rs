@@ -38,6 +38,10 @@
 //! is written in Lua: what can wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
+// Brings LuaJIT, whose functions mlua calls.
+#[cfg(feature = "luajit")]
+use pinion_luajit as _;
+
 mod absent;
 pub mod allowance;
 mod answer;

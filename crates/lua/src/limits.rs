@@ -57,11 +57,6 @@ pub const GARBAGE_SHARE: usize = 4;
 /// [`GARBAGE_SHARE`] allows.
 pub const COLLECTION_STEPS: usize = 256;
 
-/// How often LuaJIT may fail to change the protection of machine code in one turn before the
-/// process ends: each VM compiles nothing more after the first failure, but one that it meets again
-/// when it gives up what it compiles would go on for ever.
-pub(crate) const PROTECTION_FAILURES_MAX: u32 = 100;
-
 /// Most bytes of source that a script compiles by `load`: it stands outside of the memory of the VM
 /// and no hook runs while it is compiled, some ten milliseconds for so much.
 pub const SOURCE_MAX_BYTES: usize = 1024 * 1024;
@@ -308,6 +303,16 @@ pub const ESCAPED_MAX: usize = 1000;
 
 /// Most bytes of such a text: names and numbers, not paragraphs.
 pub const ESCAPED_MAX_BYTES: usize = 100;
+
+/// Levels of tables within each other that the log shows of a table that a script has thrown: an
+/// error with its details.
+pub const THROWN_DEPTH_MAX: usize = 2;
+
+/// Entries of each of these tables that the log shows: as many as people read.
+pub const THROWN_ENTRIES_MAX: usize = 16;
+
+/// Bytes behind which the log shows no further value of them: some lines.
+pub const THROWN_TEXT_MAX_BYTES: usize = 1000;
 
 /// Functions that the stack of a turn over its budget shows, the innermost: what people read.
 pub const TRACE_FRAMES_MAX: i32 = 20;

@@ -3,8 +3,8 @@
 
 local host = ...
 
-local concat, error, ipairs, select, setmetatable, tostring, type =
-    table.concat, error, ipairs, select, setmetatable, tostring, type
+local concat, error, getmetatable, ipairs, select, setmetatable, tostring, type =
+    table.concat, error, getmetatable, ipairs, select, setmetatable, tostring, type
 local pcall, traceback, xpcall = pcall, debug.traceback, xpcall
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
@@ -177,6 +177,9 @@ host.content(host, request_methods, wait, check_own)
 
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)
+    if type(request) ~= "table" or getmetatable(request) ~= Request then
+        error("a method of req is written with a colon: req:json()", 2)
+    end
     return json_decode(request:body())
 end
 
@@ -357,7 +360,11 @@ local function answer(id, route, more, name)
         request = setmetatable({ id }, Request)
     end
     local response = response_of(id, route)
-    local said = handlers[route](request, response, more, name)
+    local said, why = handlers[route](request, response, more, name)
+    -- As functions say that they have failed: `return pinion.fs.read(path)`.
+    if said == nil and why ~= nil and response.n == 1 and not response.is_settled then
+        error("the handler has returned nil and why: " .. tostring(why), 0)
+    end
     -- One that has ended with a file is complete.
     if said ~= nil and said ~= response and (said ~= true or response.n) then
         response:write(said)

@@ -116,7 +116,10 @@ impl Request {
                 form::table(lua, query.unwrap_or_default()).map(Value::Table)
             }
             b"query_string" => self.query.as_ref().map_or(Ok(Value::Nil), part),
-            b"host" => self.authority.as_ref().map_or(Ok(Value::Nil), part),
+            b"host" => match &self.authority {
+                Some(authority) => text(&host_of(self.part(authority))),
+                None => Ok(Value::Nil),
+            },
             b"fields" => self.fields(lua).map(Value::Table),
             b"cookies" => self.cookies(lua).map(Value::Table),
             b"protocol" => text(self.version.map_or("", Version::as_str).as_bytes()),
@@ -201,7 +204,38 @@ impl Request {
     }
 }
 
+/// The host of an authority: in small letters, without its port.
+fn host_of(authority: &[u8]) -> Vec<u8> {
+    let end = match authority {
+        // An address of IPv6 has colons of its own, between brackets.
+        [b'[', ..] => memchr::memchr(b']', authority).map(|at| at + 1),
+        _ => memchr::memchr(b':', authority),
+    };
+    authority[..end.unwrap_or(authority.len())].to_ascii_lowercase()
+}
+
 /// The decoded path of a request, as everything looks it up; nothing for one that names nothing.
 pub(crate) fn path<'p>(head: &RequestHead<'p>, scratch: &'p mut Vec<u8>) -> Option<&'p [u8]> {
     decode_path(head.target.path, scratch).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_small_letters_and_no_port() {
+        for (authority, host) in [
+            ("example.org", "example.org"),
+            ("EXAMPLE.org:8080", "example.org"),
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+            ("[2001:DB8::1]:443", "[2001:db8::1]"),
+            ("[::1", "[::1"),
+            ("", ""),
+            (":80", ""),
+        ] {
+            assert_eq!(host_of(authority.as_bytes()), host.as_bytes(), "{authority}");
+        }
+    }
 }

@@ -339,7 +339,10 @@ impl Methods {
             self.named.iter().find(|(name, _)| **name == *method).map(|&(_, route)| route)
         };
         let get = || if method == b"HEAD" { named(b"GET") } else { None };
-        named(method).or_else(get).or(self.any)
+        // TRACE gives clients back what they have sent, and what their browser adds. A route for
+        // it has to name it (RFC 9110 §9.3.8).
+        let any = || if method == b"TRACE" { None } else { self.any };
+        named(method).or_else(get).or_else(any)
     }
 
     fn list(&self, allowed: &mut Vec<String>) {
@@ -354,8 +357,14 @@ impl Methods {
                 add("HEAD");
             }
         }
+        if self.any.is_some() {
+            ANY.iter().for_each(|name| add(name));
+        }
     }
 }
+
+/// The methods that a route for any of them names where it does not answer.
+const ANY: &[&str] = &["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 /// Whether patterns can begin with a prefix, which may be empty.
 ///

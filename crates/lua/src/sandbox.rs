@@ -189,8 +189,13 @@ pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
-    chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))
+    let thrown: Function =
+        chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))?;
+    lua.set_named_registry_value(THROWN, thrown)
 }
+
+/// Where the function lies that gives the table that was thrown last.
+pub(crate) const THROWN: &str = "pinion.thrown";
 
 /// Has `math.random` begin somewhere else in each VM. Lua 5.4 does that by itself; LuaJIT begins
 /// with the same number in every worker and at every start.

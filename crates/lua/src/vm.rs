@@ -8,6 +8,7 @@ mod jobs;
 mod origin;
 mod pace;
 mod text;
+mod thrown;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -23,7 +24,6 @@ use crate::absent;
 use crate::allowance::Allowance;
 use crate::budget::{self, Budget, OVER_BUDGET};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
-use crate::machine_code;
 use crate::pages::{self, Page};
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
@@ -114,9 +114,14 @@ impl Fault {
 
     /// An error as its script's author should see it: without the frames that are ours, and with
     /// the lines of templates.
-    fn of(error: &Error, pages: &[Page], origins: &Origins) -> Self {
-        let text = pages::explained(&error.to_string(), pages);
+    fn of(error: &Error, lua: &Lua, pages: &[Page], origins: &Origins) -> Self {
+        let text = error.to_string();
+        let described = thrown::described(lua, &text);
+        let text = pages::explained(&text, pages);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
+        let behind = text.find('\n').map_or("", |at| &text[at..]);
+        let described = described.map(|content| format!("{content}{behind}"));
+        let text = described.as_deref().unwrap_or(text);
         let mut lines = text.lines();
         let line = lines.next().unwrap_or_default();
         let first = without_our_place(line);
@@ -379,7 +384,6 @@ impl Vm {
         self.steps.set(left.steps);
         self.host.work.current.set(id);
         stack::begin();
-        machine_code::begin_turn();
         budget.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
         let spent = budget.end();
@@ -417,7 +421,10 @@ impl Vm {
                 self.relieve();
                 Step::Failed(fault)
             }
-            Err(error) => Step::Failed(Fault::of(&error, &self.pages, &self.origins(id))),
+            Err(error) => {
+                let origins = self.origins(id);
+                Step::Failed(Fault::of(&error, &self.lua, &self.pages, &origins))
+            }
         }
     }
 }

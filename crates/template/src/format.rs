@@ -1,6 +1,7 @@
-//! What may follow the last colon of a value: `#[[price:.2f]]`.
+//! What may follow the last colon of a value: `#[[price:.2f]]`, `#[[address:trusted]]`.
 //!
-//! A conversion of C as `string.format` of every Lua takes it, with or without its `%`:
+//! The word `trusted`, or a conversion of C as `string.format` of every Lua takes it, with or
+//! without its `%`:
 //!
 //! ```text
 //! [%] flags [width] [. precision] letter        width, precision: up to two digits
@@ -73,6 +74,20 @@ pub(crate) fn conversion(rest: &[u8]) -> Option<(Conversion, usize)> {
     Some((Conversion { text, is_number, is_text }, end + 2))
 }
 
+/// Whether `trusted` is what stands behind a colon; the bytes up to the end of the `]]` that must
+/// follow.
+pub(crate) fn trusted(rest: &[u8]) -> Option<usize> {
+    let spaces = |at: usize| at + count(&rest[at..], |byte| byte.is_ascii_whitespace());
+    let start = spaces(0);
+    let end = start + TRUSTED.len();
+    let is_word = rest.get(start..end) == Some(TRUSTED);
+    let end = spaces(is_word.then_some(end)?);
+    rest[end..].starts_with(b"]]").then_some(end + 2)
+}
+
+/// The word by which the author of a page vouches for a URL.
+const TRUSTED: &[u8] = b"trusted";
+
 fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|&&byte| is(byte)).count()
 }
@@ -97,6 +112,12 @@ mod tests {
         ] {
             let (found, length) = conversion(format!("{written}]]").as_bytes()).unwrap();
             assert_eq!((found.text.as_str(), length), (text, written.len() + 2), "{written}");
+        }
+        for (written, length) in [("trusted]]", 9), (" trusted ]]", 11)] {
+            assert_eq!(trusted(written.as_bytes()), Some(length), "{written}");
+        }
+        for other in ["trusted", "trusted()]]", "trust]]", "trusteds]]", "]]", ""] {
+            assert_eq!(trusted(other.as_bytes()), None, "{other}");
         }
         for other in [
             "", "%", "name()", "dd", "123d", "1.123f", "#s", "5q", "%%", "F", "p", "--d", ".3c",

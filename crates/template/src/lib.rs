@@ -28,6 +28,10 @@
 //! proportion to the page with all its includes.
 #![forbid(unsafe_code)]
 
+// Brings LuaJIT, whose functions mlua calls, to the tests.
+#[cfg(test)]
+use pinion_luajit as _;
+
 mod emit;
 mod expand;
 mod format;

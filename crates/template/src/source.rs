@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::format::Conversion;
 use crate::limits::PIECE_BYTES;
 use crate::lua::Token;
+use crate::place::Trust;
 
 /// A file, read.
 #[derive(Debug)]
@@ -55,8 +56,8 @@ pub(crate) struct Show {
     /// The expression; at least one token.
     pub(crate) tokens: Range<usize>,
     pub(crate) conversion: Option<Conversion>,
-    /// `#[[!…]]`: never escaped.
-    pub(crate) raw: bool,
+    /// What the page declares about the value.
+    pub(crate) trust: Trust,
 }
 
 impl<'a> Source<'a> {

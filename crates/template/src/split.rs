@@ -3,6 +3,7 @@
 use crate::format;
 use crate::limits::FILE_MAX_BYTES;
 use crate::lua::{Gap, Kind, Lexer};
+use crate::place::Trust;
 use crate::problem::{Fault, quoted};
 use crate::source::{Piece, PieceKind, Show, Source};
 
@@ -112,8 +113,9 @@ impl Splitter<'_> {
     fn show(&mut self) -> Result<(), Fault> {
         let line = self.lexer.line;
         self.lexer.skip(3);
-        let raw = self.lexer.rest().first() == Some(&b'!');
-        self.lexer.skip(usize::from(raw));
+        let is_raw = self.lexer.rest().first() == Some(&b'!');
+        self.lexer.skip(usize::from(is_raw));
+        let mut trust = if is_raw { Trust::Raw } else { Trust::Nothing };
         let first = self.source.tokens.len();
         let (mut squares, mut others) = (0_usize, 0_usize);
         let mut conversion = None;
@@ -139,6 +141,16 @@ impl Splitter<'_> {
                 self.lexer.skip(1 + length);
                 break;
             }
+            if squares == 0
+                && others == 0
+                && trust == Trust::Nothing
+                && rest.starts_with(b":")
+                && let Some(length) = format::trusted(&rest[1..])
+            {
+                trust = Trust::Url;
+                self.lexer.skip(1 + length);
+                break;
+            }
             // Where the end is missing, the rest of the page is read as Lua.
             let token = self.lexer.token().map_err(|fault| match fault.line == line {
                 true => fault,
@@ -158,7 +170,7 @@ impl Splitter<'_> {
             return Err(Fault::new(line, "there is no expression in `#[[ ]]`"));
         }
         let rank = self.source.shows.len();
-        self.source.shows.push(Show { tokens, conversion, raw });
+        self.source.shows.push(Show { tokens, conversion, trust });
         self.push(line, PieceKind::Show(rank));
         Ok(())
     }

@@ -50,8 +50,17 @@ type Names = (Vec<u8>, Option<Vec<u8>>);
 
 /// The names in `Content-Disposition` (RFC 7578 §4.2). `filename*` must not be there, and is
 /// ignored with all other parameters.
+///
+/// A backslash before a quote escapes it, as RFC 9110 and curl have it, or is the last byte of a
+/// name, as browsers have it. The second reading is taken where the first one makes no sense.
 fn disposition(value: &[u8]) -> Result<Names, Fault> {
-    let (kind, parameters) = Parameters::of(value);
+    match names(Parameters::of(value)) {
+        Err(Fault::PartHead) if value.contains(&b'\\') => names(Parameters::literal(value)),
+        read => read,
+    }
+}
+
+fn names((kind, parameters): (&[u8], Parameters<'_>)) -> Result<Names, Fault> {
     if !kind.eq_ignore_ascii_case(b"form-data") {
         return Err(Fault::Nameless);
     }

@@ -43,6 +43,8 @@ fn is_boundary(bytes: &[u8]) -> bool {
 /// The parameters of a value, one by one: their names, and their values without quotes.
 pub(super) struct Parameters<'a> {
     rest: &'a [u8],
+    /// Whether a backslash between quotes stands for itself, wherever it is.
+    is_literal: bool,
 }
 
 /// A name and a value.
@@ -52,7 +54,14 @@ impl<'a> Parameters<'a> {
     /// What stands before the first semicolon, and the parameters behind it.
     pub(super) fn of(value: &'a [u8]) -> (&'a [u8], Self) {
         let at = memchr::memchr(b';', value).unwrap_or(value.len());
-        (trim(&value[..at]), Self { rest: &value[at..] })
+        (trim(&value[..at]), Self { rest: &value[at..], is_literal: false })
+    }
+
+    /// The same, as browsers write them: they escape a quote as `%22`, and a backslash not at all,
+    /// so that one may be the last byte between quotes.
+    pub(super) fn literal(value: &'a [u8]) -> (&'a [u8], Self) {
+        let (value, parameters) = Self::of(value);
+        (value, Self { is_literal: true, ..parameters })
     }
 
     /// The next one; none at the end, which may have a semicolon.
@@ -70,7 +79,7 @@ impl<'a> Parameters<'a> {
             return Some(Err(Fault::PartHead));
         }
         let (value, rest) = match rest {
-            [b'"', quoted @ ..] => match unquoted(quoted) {
+            [b'"', quoted @ ..] => match unquoted(quoted, self.is_literal) {
                 Some(value) => value,
                 None => return Some(Err(Fault::PartHead)),
             },
@@ -99,13 +108,14 @@ impl<'a> Iterator for Parameters<'a> {
 }
 
 /// The text up to the closing quote, and what is behind it. A backslash stands for itself, as in
-/// the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4).
-fn unquoted(quoted: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+/// the paths that old browsers send, but before a quote or another one (RFC 9110 §5.6.4), unless it
+/// always does.
+fn unquoted(quoted: &[u8], is_literal: bool) -> Option<(Vec<u8>, &[u8])> {
     let (mut text, mut rest) = (Vec::new(), quoted);
     loop {
         rest = match rest {
             [b'"', behind @ ..] => return Some((text, behind)),
-            [b'\\', byte @ (b'"' | b'\\'), behind @ ..] => {
+            [b'\\', byte @ (b'"' | b'\\'), behind @ ..] if !is_literal => {
                 text.push(*byte);
                 behind
             }

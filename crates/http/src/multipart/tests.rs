@@ -42,6 +42,11 @@ fn names_are_read_as_they_are_sent() {
         (r#"name="a"; filename="ä.txt"; filename*=UTF-8''other"#, "a", Some("ä.txt")),
         (r#"name="a";filename=a b.txt;"#, "a", Some("a b.txt")),
         (r#"name="a"; filename="../../x""#, "a", Some("../../x")),
+        // Browsers do not escape a backslash, wherever it is.
+        (r#"name="a\""#, r"a\", None),
+        (r#"name="a\"; filename="x.txt""#, r"a\", Some("x.txt")),
+        (r#"name="a"; filename="C:\dir\""#, "a", Some(r"C:\dir\")),
+        (r#"name="a\"; filename="b\""#, r"a\", Some(r"b\")),
     ] {
         let found = head(&format!("Content-Disposition: form-data; {parameters}"));
         assert_eq!(found, Ok(part(name, file_name)), "{parameters}");

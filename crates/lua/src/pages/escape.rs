@@ -31,9 +31,35 @@ pub(super) fn name(text: &[u8]) -> Grown<Option<Vec<u8>>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte);
     let kept = replaced(text, |byte| !is_kept(byte), |_, _| {})?;
     let shown = kept.as_deref().unwrap_or(text);
-    let is_handler = shown.get(..2).is_some_and(|front| front.eq_ignore_ascii_case(b"on"));
-    Ok(if is_handler { Some(Vec::new()) } else { kept })
+    let begins = |front: &&[u8]| {
+        shown.get(..front.len()).is_some_and(|shown| shown.eq_ignore_ascii_case(front))
+    };
+    Ok(if CODE_NAMES.iter().any(begins) { Some(Vec::new()) } else { kept })
 }
+
+/// What the names of attributes begin with that hold code, also behind `data-`; the crate
+/// `template` has the whole list, of what is written in a page.
+const CODE_NAMES: &[&[u8]] = &[
+    b"on",
+    b":",
+    b"v-",
+    b"x-",
+    b"ng-",
+    b"wire:",
+    b"up-on-",
+    b"hx-",
+    b"bind",
+    b"computed",
+    b"effect",
+    b"signals",
+    b"data-on",
+    b"data-bind",
+    b"data-computed",
+    b"data-effect",
+    b"data-signals",
+    b"data-ng-",
+    b"data-hx-",
+];
 
 /// A whole URL in an attribute. White space at its ends goes, as browsers have it; inside it is
 /// percent-encoded, so that no scheme hides behind it.

@@ -17,7 +17,9 @@ fn values_are_escaped_by_where_they_stand() {
         ("<a href='/x/#[['a b/?']]?q=#[['a&b/']]'>", "<a href='/x/a%20b/%3F?q=a%26b%2F'>"),
         ("<script src='/#[['/evil/x.js']]'>", "<script src='/%2Fevil/x.js'>"),
         ("<a href='/#[[nil]]/#[['evil']]'>", "<a href='/./evil'>"),
-        ("<set to='#[['javascript:x']]'>", "<set to='about:invalid'>"),
+        ("<script src='#[['javascript:x':trusted]]'>", "<script src='about:invalid'>"),
+        ("<p @click=\"f('#[[\"it's\"]]')\">", "<p @click=\"f('it\\u0027s')\">"),
+        ("<p hx-vals='#[[{ a = '<' }]]'>", "<p hx-vals='{&quot;a&quot;:&quot;\\u003c&quot;}'>"),
         (
             "<script>x = #[[{ 'a</script>', 1 }]]</script>",
             "<script>x = [\"a\\u003c/script\\u003e\",1]</script>",

@@ -50,6 +50,7 @@ fn text_goes_before_a_parameter_and_that_before_the_rest() {
         ("GET", "//", "/*all", &["/"]),
         ("POST", "/a/b", "/a/b", &[]),
         ("PUT", "/any", "/any", &[]),
+        ("TRACE", "/any", "methods", &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]),
         ("POST", "/a/x", "methods", &["GET", "HEAD"]),
         ("DELETE", "/a/b", "methods", &["GET", "HEAD", "POST"]),
     ] {

@@ -295,7 +295,10 @@ impl Scripts {
         let status = refused.unwrap_or(status);
         let can_retry = refused == Some(503);
         let failure_id = self.ids.next();
-        let report = format!("{shown}: {text}");
+        // What a client has done wrong is no matter of the script, and has no place in it.
+        let is_clients = refused.is_some_and(|status| status < 500);
+        let message = text.split("\nstack traceback:").next().unwrap_or_default();
+        let report = format!("{shown}: {}", if is_clients { message } else { text });
         tell(&failure_id, &report);
         let is_error = matches!(fault, Fault::Error(_)) && refused.is_none();
         if is_error && !was_failing && !has_begun && vm.has(Handler::OnError) {
@@ -304,7 +307,6 @@ impl Scripts {
                 task.answer.status = 500;
                 task.left.cpu = task.left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
             }
-            let message = text.split("\nstack traceback:").next().unwrap_or_default();
             let told = Some((message.to_owned(), failure_id));
             let start = Start::Special(Handler::OnError, told);
             return self.run_handler(vm, id, start, outlet);

@@ -172,7 +172,8 @@ fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
         let Fault::Error(text) = fault else { panic!("{fault:?}") };
         let lines: Vec<_> = text.lines().map(str::trim_start).collect();
         let (head, stack) = lines.split_at(3);
-        assert_eq!(head, ["code:1: why", TRACE, "[C]: in function 'error'"], "{text}");
+        assert_eq!(head[..2], ["code:1: why", TRACE], "{text}");
+        assert!(head[2].starts_with("[C]: in ") && head[2].ends_with(" 'error'"), "{text}");
         assert!(stack.iter().all(|line| line.starts_with("code:1: in ")), "{text}");
         assert_eq!(stack.len(), 2, "{text}");
     }

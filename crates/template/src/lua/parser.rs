@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         }
         self.stream = outer;
         // What it calls may write before it.
-        let context = match self.place.value(show.raw) {
+        let context = match self.place.value(show.trust) {
             Ok(context) => context,
             Err(what) => return self.fail(what),
         };

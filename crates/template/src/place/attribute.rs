@@ -1,9 +1,11 @@
 //! What the value of an attribute is.
 
-use super::context::Context;
+use super::context::{Context, TRUST_IS_IDLE, Trust};
+use super::framework;
 use super::reference::decoded;
 use super::script::Script;
 use super::style::Style;
+use super::tag::{TELLING, Tag, local};
 use super::url::Url;
 
 /// A place in a value.
@@ -17,7 +19,12 @@ pub(crate) struct Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
+    /// Text that decides what other attributes mean; nothing once a value stands in it.
+    Word(Option<Vec<u8>>),
     Url(Url),
+    /// A URL of code that the page loads, or to which a form is sent, and why no value may decide
+    /// which one.
+    TrustedUrl(Url, &'static str),
     Script(Script),
     Style(Style),
     /// No value can stand here; why.
@@ -29,13 +36,11 @@ const URLS: &[&[u8]] = &[
     b"action",
     b"background",
     b"base",
-    b"by",
     b"cite",
     b"classid",
     b"codebase",
     b"data",
     b"formaction",
-    b"from",
     b"href",
     b"icon",
     b"longdesc",
@@ -44,28 +49,44 @@ const URLS: &[&[u8]] = &[
     b"poster",
     b"profile",
     b"src",
-    // With `by`, `from` and `values`: what SVG animates may be an `href`.
-    b"to",
     b"usemap",
-    b"values",
 ];
 
 impl Value {
-    /// The front of the value of an attribute, by its name in small letters. None: the name is
-    /// made at run time.
-    pub(crate) fn of_attribute(name: Option<&[u8]>) -> Self {
-        let local = name.and_then(|name| name.rsplit(|&byte| byte == b':').next());
-        let kind = match (name, local) {
-            (None, _) => Kind::Refused("a value in an attribute whose name is a value too"),
-            (Some(b"srcdoc"), _) => {
-                Kind::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
-            }
-            (Some(b"style"), _) => Kind::Style(Style::default()),
-            (Some(name), _) if name.starts_with(b"on") => Kind::Script(Script::default()),
-            (_, Some(local)) if URLS.contains(&local) => Kind::Url(Url::default()),
-            _ => Kind::Text,
+    /// The front of the value of an attribute, by its name in small letters and its tag. None: the
+    /// name is made at run time.
+    pub(super) fn of_attribute(name: Option<&[u8]>, tag: &Tag) -> Self {
+        let kind = match name {
+            None => Kind::Refused("a value in an attribute whose name is a value too"),
+            Some(name) => Self::kind(name, local(name), tag),
         };
         Self { kind, cut: Vec::new() }
+    }
+
+    fn kind(name: &[u8], local: &[u8], tag: &Tag) -> Kind {
+        let loads = || if tag.name == b"link" { LINK } else { LOADS };
+        match name {
+            b"srcdoc" => {
+                Kind::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
+            }
+            b"style" => Kind::Style(Style::default()),
+            name if framework::is_unknown_code(name) => Kind::Refused(HYPERSCRIPT),
+            name if framework::is_code(name) => Kind::Script(Script::default()),
+            name if TELLING.contains(&name) => Kind::Word(Some(Vec::new())),
+            _ if tag.animates(local) => Kind::Refused(ANIMATES),
+            _ if tag.loads(local) => Kind::TrustedUrl(Url::default(), loads()),
+            _ if URLS.contains(&local) => Kind::Url(Url::default()),
+            _ => Kind::Text,
+        }
+    }
+
+    /// The text of an attribute that decides what others mean, in small letters; nothing if not
+    /// all of it is known.
+    pub(super) fn word(&self) -> Option<&[u8]> {
+        match &self.kind {
+            Kind::Word(word) if self.cut.is_empty() => word.as_deref(),
+            _ => None,
+        }
     }
 
     /// Goes on by some text, none of which ends the value.
@@ -78,13 +99,20 @@ impl Value {
         self.cut = decoded.cut.to_vec();
         let taken = match &mut self.kind {
             Kind::Script(_) | Kind::Style(_) if decoded.has_unknown => Err(UNKNOWN_REFERENCE),
-            Kind::Url(url) if decoded.has_unknown => url.text(b"&"),
+            Kind::Url(url) | Kind::TrustedUrl(url, _) if decoded.has_unknown => url.text(b"&"),
+            Kind::Word(word) if decoded.has_unknown => {
+                *word = None;
+                Ok(())
+            }
             _ => Ok(()),
         };
         let taken = taken.and_then(|()| {
             match &mut self.kind {
-                Kind::Text | Kind::Refused(_) => {}
-                Kind::Url(url) => url.text(&decoded.text)?,
+                Kind::Text | Kind::Refused(_) | Kind::Word(None) => {}
+                Kind::Word(Some(word)) => {
+                    word.extend(decoded.text.iter().map(u8::to_ascii_lowercase));
+                }
+                Kind::Url(url) | Kind::TrustedUrl(url, _) => url.text(&decoded.text)?,
                 Kind::Script(script) => script.text(&decoded.text),
                 Kind::Style(style) => style.text(&decoded.text),
             }
@@ -96,20 +124,34 @@ impl Value {
     }
 
     /// A value between quotes; goes on by it.
-    pub(crate) fn value(&mut self) -> Result<Context, &'static str> {
+    pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let is_cut = !std::mem::take(&mut self.cut).is_empty();
         match &mut self.kind {
-            Kind::Refused(why) => Err(why),
-            Kind::Url(url) => {
+            Kind::Refused(why) => return Err(why),
+            Kind::Url(url) | Kind::TrustedUrl(url, _) if is_cut => {
                 // Behind the scheme, no sign has a meaning that it must not have.
-                if is_cut {
-                    url.text(b"&")?;
-                }
-                Ok(url.value())
+                url.text(b"&")?;
+            }
+            _ => {}
+        }
+        match &mut self.kind {
+            Kind::TrustedUrl(url, why) if url.decides_origin() => {
+                let context = url.value();
+                return if trust == Trust::Nothing { Err(why) } else { Ok(context) };
+            }
+            _ if trust == Trust::Url => return Err(TRUST_IS_IDLE),
+            _ => {}
+        }
+        match &mut self.kind {
+            Kind::Refused(why) => Err(why),
+            Kind::Url(url) | Kind::TrustedUrl(url, _) => Ok(url.value()),
+            Kind::Word(word) => {
+                *word = None;
+                Ok(Context::Attribute)
             }
             Kind::Script(_) | Kind::Style(_) if is_cut => Err(CUT_REFERENCE),
             Kind::Text => Ok(Context::Attribute),
-            Kind::Style(style) => Ok(style.value()),
+            Kind::Style(style) => style.value(),
             Kind::Script(script) => match script.value()? {
                 Context::Script => Ok(Context::ScriptAttribute),
                 other => Ok(other),
@@ -120,11 +162,14 @@ impl Value {
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Url(one), Kind::Url(other)) => Kind::Url(one.joined(other)),
+            (Kind::TrustedUrl(one, why), Kind::TrustedUrl(other, _)) => {
+                Kind::TrustedUrl(one.joined(other), why)
+            }
+            (Kind::Word(_), Kind::Word(_)) if self.kind != other.kind => Kind::Word(None),
             (Kind::Script(one), Kind::Script(other)) => Kind::Script(one.joined(other)?),
             // Either way no value can stand here, and the other one may.
-            (Kind::Refused(why), Kind::Url(_)) | (Kind::Url(_), Kind::Refused(why)) => {
-                Kind::Refused(why)
-            }
+            (Kind::Refused(why), Kind::Url(_) | Kind::TrustedUrl(..))
+            | (Kind::Url(_) | Kind::TrustedUrl(..), Kind::Refused(why)) => Kind::Refused(why),
             (one, other) => (one == other).then(|| one.clone())?,
         };
         (self.cut == other.cut).then(|| Self { kind, cut: self.cut.clone() })
@@ -136,3 +181,17 @@ const UNKNOWN_REFERENCE: &str = "a reference such as `&copy;` stands before this
 
 const CUT_REFERENCE: &str = "what stands before this value, from the `&` on, may become a \
      reference by it; write `&amp;` for the sign";
+
+const LOADS: &str = "a value here decides which code the page loads, which page is shown within it \
+     or where a form is sent; write the front of the URL as text, such as \"/js/#[[name]].js\", or \
+     vouch for the value by `#[[…:trusted]]`";
+
+const LINK: &str = "the value decides which styles or code this `link` loads; write the front of \
+     the URL as text, such as \"/css/#[[name]].css\", vouch for the value by `#[[…:trusted]]`, or, \
+     if the link is one such as `canonical` or `icon`, write its `rel` before its `href`";
+
+const ANIMATES: &str = "what SVG animates may be an `href`, and then this is a URL that a click \
+     runs; write an `attributeName` before this attribute that is none, or the value as text";
+
+const HYPERSCRIPT: &str = "a value in a script of hyperscript cannot be escaped here; put it into \
+     a `data-` attribute and read it from the script";

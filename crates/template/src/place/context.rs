@@ -1,4 +1,19 @@
-//! The ways of escaping.
+//! The ways of escaping, and what the author of a page says about a value.
+
+/// What the author of a page vouches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Nothing: `#[[x]]`.
+    Nothing,
+    /// That the value may be a URL of code that the page loads: `#[[x:trusted]]`.
+    Url,
+    /// That the value can stand here as it is: `#[[!x]]`.
+    Raw,
+}
+
+/// Why a page is refused that declares a value as trusted where nothing has to be.
+pub(crate) const TRUST_IS_IDLE: &str = "`:trusted` is for a URL that decides which code the page \
+     loads, or where a form is sent; here a value is escaped and needs no trust";
 
 /// How a value is escaped. Generated code calls the function of that name, which the server lends;
 /// it takes one value of any type and returns a string.
@@ -10,7 +25,8 @@ pub enum Context {
     /// could end the value.
     Attribute,
     /// The rest of the name of a tag, the name of an attribute, or one without value: only letters,
-    /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins with `on`.
+    /// digits, `-`, `_`, `:` and `.` stay, and nothing of a name that begins as those of attributes
+    /// do that hold code, such as `on` and `hx-on`.
     Name,
     /// A whole URL in an attribute: what has a meaning in URLs stays, white space,
     /// quotes, `<`, `>` and backticks are percent-encoded, `&` becomes `&amp;`.

@@ -23,6 +23,10 @@ const OPAQUE_ELEMENTS: &[&[u8]] = &[b"xmp", b"iframe", b"noembed", b"noframes", 
 /// Elements that a value may not name: those that run something, load something, or change how a
 /// browser reads what is in them.
 pub(super) const NOT_COMPUTED: &[&[u8]] = &[
+    b"animate",
+    b"animatecolor",
+    b"animatemotion",
+    b"animatetransform",
     b"annotation-xml",
     b"applet",
     b"base",
@@ -44,6 +48,7 @@ pub(super) const NOT_COMPUTED: &[&[u8]] = &[
     b"portal",
     b"script",
     b"select",
+    b"set",
     b"style",
     b"svg",
     b"template",
@@ -84,7 +89,7 @@ impl Element {
     pub(super) fn value(&mut self) -> Result<Context, &'static str> {
         match self {
             Self::Script(script) => script.value(),
-            Self::Style(style) => Ok(style.value()),
+            Self::Style(style) => style.value(),
             Self::Text(_) | Self::Foreign(b"title" | b"textarea") => Ok(Context::Text),
             Self::Foreign(b"style") => Ok(Context::Style),
             Self::Foreign(b"script") => Err(FOREIGN_SCRIPT),

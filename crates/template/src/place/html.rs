@@ -2,8 +2,10 @@
 //! matters to a value.
 
 use super::attribute::Value;
-use super::context::Context;
+use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::element::{Element, end_tag, is_cut_end_tag, may_be_computed};
+use super::framework;
+use super::tag::{Tag, local};
 use crate::limits::NAME_MAX_BYTES;
 
 /// A place.
@@ -11,8 +13,8 @@ use crate::limits::NAME_MAX_BYTES;
 pub(crate) struct Html {
     state: State,
     is_xml: bool,
-    /// The tag that is being read, in small letters; up to the first value in its name.
-    tag: Vec<u8>,
+    /// The tag that is being read.
+    tag: Tag,
     /// It is an end tag.
     is_end: bool,
     /// A `/` is the last that was read of it.
@@ -23,6 +25,8 @@ pub(crate) struct Html {
     is_computed: bool,
     /// What is open around: in HTML, `svg` and `math`; in XML, scripts.
     foreign: usize,
+    /// In XML, whether an `html` stands before: only there elements have the meaning of HTML.
+    is_page: bool,
     /// In XML, how many styles are open around.
     styles: usize,
     /// The text ends with what a value could make the end tag of the element around.
@@ -97,9 +101,11 @@ impl Html {
                 };
                 let length = here.iter().position(ends).unwrap_or(here.len());
                 value.text(&here[..length]);
-                if length == 0 && quote == 0 && byte == b'>' {
-                    return self.close_tag();
-                } else if length == 0 {
+                if length == 0 {
+                    self.end_value();
+                    if quote == 0 && byte == b'>' {
+                        return self.close_tag();
+                    }
                     self.state = State::BeforeName;
                 }
                 length
@@ -173,14 +179,27 @@ impl Html {
         }
     }
 
+    /// The value of an attribute has ended: what it says about the others.
+    fn end_value(&mut self) {
+        let State::Value(_, value) = &self.state else { return };
+        if self.is_computed {
+            self.tag.note_unknown();
+        } else {
+            self.tag.note(&self.name, value.word());
+        }
+    }
+
     fn open_tag(&mut self, is_end: bool) {
         self.state = State::Tag;
         self.is_end = is_end;
+        if self.is_xml && !self.is_page {
+            self.tag.expect_feed();
+        }
     }
 
     /// Goes on behind a tag, of which nothing is kept: what two tags leave is the same place.
     fn close_tag(&mut self) -> usize {
-        let tag = std::mem::take(&mut self.tag);
+        let tag = std::mem::take(&mut self.tag).name;
         let is_end = std::mem::take(&mut self.is_end);
         let has_slash = std::mem::take(&mut self.has_slash);
         self.name.clear();
@@ -195,6 +214,7 @@ impl Html {
             match local(&tag) {
                 b"script" => self.foreign = count(self.foreign),
                 b"style" => self.styles = count(self.styles),
+                b"html" => self.is_page = true,
                 _ => {}
             }
             return 1;
@@ -219,7 +239,7 @@ impl Html {
         self.has_slash = byte == b'/' && self.state != State::BeforeValue;
         match self.state {
             State::Tag if is_space || byte == b'/' => self.state = State::BeforeName,
-            State::Tag if !self.is_computed => push(&mut self.tag, byte),
+            State::Tag if !self.is_computed => push(&mut self.tag.name, byte),
             State::BeforeValue if is_space => {}
             State::BeforeValue => {
                 let (quote, mut value) = (matches!(byte, b'"' | b'\''), self.new_value());
@@ -247,13 +267,17 @@ impl Html {
 
     /// The front of the value of the present attribute.
     fn new_value(&self) -> Value {
-        Value::of_attribute((!self.is_computed).then_some(self.name.as_slice()))
+        Value::of_attribute((!self.is_computed).then_some(self.name.as_slice()), &self.tag)
     }
 
-    pub(crate) fn value(&mut self) -> Result<Context, &'static str> {
+    pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let is_cut = std::mem::take(&mut self.is_cut);
+        let is_in_quotes = matches!(self.state, State::Value(1.., _));
         // The place goes on by the value, be it refused or not: it may be a raw one.
-        let found = self.value_here();
+        let found = match self.value_here(trust) {
+            Ok(_) if trust == Trust::Url && !is_in_quotes => Err(TRUST_IS_IDLE),
+            found => found,
+        };
         match self.lost {
             Some(why) => Err(why),
             None if is_cut => Err(CUT_END_TAG),
@@ -261,7 +285,7 @@ impl Html {
         }
     }
 
-    fn value_here(&mut self) -> Result<Context, &'static str> {
+    fn value_here(&mut self, trust: Trust) -> Result<Context, &'static str> {
         match &mut self.state {
             State::Text if self.is_xml && self.foreign > 0 => Err(XML_SCRIPT),
             State::Text if self.styles > 0 => Ok(Context::Style),
@@ -270,21 +294,22 @@ impl Html {
             State::Data => Err("a value in CDATA cannot be escaped; text outside of it can"),
             State::Raw(element) => element.value(),
             State::Value(0, _) => Err(NEEDS_QUOTES),
-            State::Value(_, value) => value.value(),
+            State::Value(_, value) => value.value(trust),
             State::BeforeValue => {
                 self.state = State::Value(0, self.new_value());
                 Err(NEEDS_QUOTES)
             }
             State::Tag => {
-                let may_be = self.is_computed || (!self.is_xml && may_be_computed(&self.tag));
+                let may_be = self.is_computed || (!self.is_xml && may_be_computed(&self.tag.name));
                 self.is_computed = true;
+                self.tag.is_computed = true;
                 if may_be { Ok(Context::Name) } else { Err(NAME_OF_TAG) }
             }
             State::Name => {
-                // What begins with `data-` stays harmless whatever follows.
-                let is_harmless =
-                    self.name.starts_with(b"data-") || self.name.starts_with(b"aria-");
-                self.is_computed |= !is_harmless;
+                // Two values could be the two halves of a name that is not harmless.
+                let is_second = self.name.contains(&VALUE_IN_NAME);
+                self.is_computed |= is_second || !framework::stays_harmless(&self.name);
+                push(&mut self.name, VALUE_IN_NAME);
                 Ok(Context::Name)
             }
             State::BeforeName | State::AfterName => {
@@ -322,13 +347,18 @@ impl Html {
         }
         joined.lost = self.lost.or(other.lost);
         joined.is_cut |= other.is_cut;
+        joined.is_page |= other.is_page;
         let is_in_tag = !matches!(
             joined.state,
             State::Text | State::Comment | State::Declaration | State::Data | State::Raw(_)
         );
-        let is_same_tag = (&self.tag, self.is_end) == (&other.tag, other.is_end);
+        let tag = self.tag.joined(&other.tag).filter(|_| self.is_end == other.is_end);
         let is_same_around = (self.foreign, self.styles) == (other.foreign, other.styles);
-        ((!is_in_tag || is_same_tag) && is_same_around).then_some(joined)
+        if !is_same_around || (is_in_tag && tag.is_none()) {
+            return None;
+        }
+        joined.tag = tag.unwrap_or_default();
+        Some(joined)
     }
 }
 
@@ -357,10 +387,8 @@ const FOREIGN_SLASH: &str = "a tag such as `<title/>` within `svg` or `math` sta
 const FOREIGN_DATA: &str = "CDATA within `svg` or `math` stands before this value, and what \
      browsers make of it depends on what is around; write text with references";
 
-/// A name of XML without the prefix of its namespace.
-fn local(name: &[u8]) -> &[u8] {
-    name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
-}
+/// What stands for a value in the name of an attribute; no name has this byte.
+const VALUE_IN_NAME: u8 = 0;
 
 fn push(name: &mut Vec<u8>, byte: u8) {
     if name.len() < NAME_MAX_BYTES {

@@ -6,6 +6,8 @@
 //! | `page` | [`Place`]: a place in a page of any kind; which kind a file is |
 //! | `html` | a place in HTML or XML |
 //! | `element` | elements with no elements in them |
+//! | `framework` | attributes that hold code |
+//! | `tag` | what of a tag decides how its attributes are taken |
 //! | `attribute` | what the value of an attribute is |
 //! | `url` | a place in a URL |
 //! | `reference` | `&quot;` and the like, as a browser reads them |
@@ -18,12 +20,15 @@
 mod attribute;
 mod context;
 mod element;
+mod framework;
 mod html;
 mod page;
 mod reference;
 mod script;
 mod style;
+mod tag;
 mod url;
 
 pub use context::Context;
+pub(crate) use context::Trust;
 pub(crate) use page::Place;

@@ -1,6 +1,6 @@
 //! A place in a page of any kind.
 
-use super::context::Context;
+use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::html::Html;
 use super::script::Script;
 use super::style::Style;
@@ -52,14 +52,18 @@ impl Place {
     ///
     /// # Errors
     /// What is wrong with a value here, which a raw one is never asked.
-    pub(crate) fn value(&mut self, is_raw: bool) -> Result<Context, &'static str> {
+    pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let found = match self {
-            Self::Plain => Ok(Context::Raw),
-            Self::Html(html) => html.value(),
+            Self::Html(html) => html.value(trust),
             Self::Script(script) => script.value(),
-            Self::Style(style) => Ok(style.value()),
+            Self::Style(style) => style.value(),
+            Self::Plain => Ok(Context::Raw),
         };
-        if is_raw { Ok(Context::Raw) } else { found }
+        match trust {
+            Trust::Raw => Ok(Context::Raw),
+            Trust::Url if !matches!(self, Self::Html(_)) => Err(TRUST_IS_IDLE),
+            Trust::Url | Trust::Nothing => found,
+        }
     }
 
     /// The one place that both stand for, if what follows can be taken in the same way.

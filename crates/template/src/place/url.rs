@@ -11,6 +11,60 @@ pub(crate) struct Url {
     scheme: Option<Vec<u8>>,
     /// A value stands before.
     is_computed: bool,
+    origin: Origin,
+}
+
+/// How much of what decides the host stands before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Nothing.
+    Open,
+    /// What may be a scheme, or the front of a relative path.
+    Name,
+    /// One slash: a second one would begin a host.
+    Slash,
+    /// A scheme, or slashes.
+    Authority,
+    /// The front of a host.
+    Host,
+    /// Ways that come together here differ in it.
+    Unknown,
+    /// All of it.
+    Settled,
+}
+
+impl Origin {
+    fn step(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Open, 0..=b' ') => self,
+            (Self::Open, b'/' | b'\\') => Self::Slash,
+            (Self::Open | Self::Name, b':') | (Self::Slash, b'/' | b'\\') => Self::Authority,
+            (Self::Authority, b'/' | b'\\') => self,
+            (_, b'?' | b'#') | (Self::Name | Self::Host, b'/' | b'\\') => Self::Settled,
+            (Self::Open, _) => Self::Name,
+            (Self::Slash, _) => Self::Settled,
+            (Self::Authority, _) => Self::Host,
+            (Self::Name | Self::Host | Self::Unknown | Self::Settled, _) => self,
+        }
+    }
+
+    /// Whether a value here may be the host, or a part of it, however it is escaped.
+    fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Authority | Self::Host | Self::Unknown)
+    }
+
+    /// Goes on by a value.
+    fn value(self) -> Self {
+        match self {
+            Self::Open | Self::Authority | Self::Host => Self::Host,
+            Self::Slash => Self::Settled,
+            Self::Name | Self::Unknown | Self::Settled => self,
+        }
+    }
+
+    fn joined(self, other: Self) -> Self {
+        if self == other { self } else { Self::Unknown }
+    }
 }
 
 /// How far into it; a later part is escaped more strictly.
@@ -29,7 +83,8 @@ const RUN: &[&[u8]] = &[b"javascript", b"vbscript", b"data"];
 
 impl Default for Url {
     fn default() -> Self {
-        Self { part: Part::Front, scheme: Some(Vec::new()), is_computed: false }
+        let scheme = Some(Vec::new());
+        Self { part: Part::Front, scheme, is_computed: false, origin: Origin::Open }
     }
 }
 
@@ -47,6 +102,7 @@ impl Url {
         if matches!(byte, b'\t' | b'\n' | b'\r') {
             return Ok(());
         }
+        self.origin = self.origin.step(byte);
         let Some(scheme) = &mut self.scheme else {
             self.part = match byte {
                 b'?' | b'#' | b'&' => Part::Query,
@@ -78,8 +134,14 @@ impl Url {
         self.part = self.part.max(part);
     }
 
+    /// Whether a value here decides the host to which the URL leads.
+    pub(crate) fn decides_origin(&self) -> bool {
+        self.origin.is_open()
+    }
+
     /// How a value here is escaped; goes on by it.
     pub(crate) fn value(&mut self) -> Context {
+        self.origin = self.origin.value();
         let is_front = !self.is_computed && self.scheme.as_ref().is_some_and(Vec::is_empty);
         let context = match self.part {
             Part::Front if is_front => Context::Url,
@@ -100,7 +162,8 @@ impl Url {
             (one, other) => one.clone().or_else(|| other.clone()),
         };
         let is_computed = self.is_computed || other.is_computed || self.scheme != other.scheme;
-        Self { part: self.part.max(other.part), scheme, is_computed }
+        let origin = self.origin.joined(other.origin);
+        Self { part: self.part.max(other.part), scheme, is_computed, origin }
     }
 }
 

@@ -36,7 +36,7 @@ fn urls() {
         &["url_path", "url_query", "url_query", "url_query", "attr"],
     );
     check("<A HREF = ' $$?$'>", &["url", "url_path", "url_query"]);
-    check("<form action='$' data-action='$'><use xlink:href='#$'>", &["url", "attr", "url_query"]);
+    check("<area href='$' data-action='$'><use xlink:href='#$'>", &["url", "attr", "url_query"]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn scripts() {
     );
     check("<script>'</script><p title='$'>", &["attr"]);
     check("<script>\n<!-- it's $\n$</script>", &["comment", "js"]);
-    check("<script type='$' src='$'>$</script>", &["attr", "url", "js"]);
+    check("<script type='$' src='/$'>$</script>", &["attr", "url_root", "js"]);
     check(
         "<p onclick=\"f($, '$', &quot;$&quot;, &#39;$&#39;)\">",
         &["js_attr", "js_string", "js_string", "js_string"],
@@ -164,4 +164,230 @@ fn where_nothing_can_be_escaped_only_raw_values_stand() {
     for text in ["<![CDATA[#[[1]] ]]>", "<a href=#[[1]]>"] {
         assert!(compiled(&[("/p.dyn.xml", text)]).is_err(), "{text}");
     }
+}
+
+/// Attributes by which a page loads code, or sends what its user types.
+const LOADING: &[&str] = &[
+    "<script src='URL'>",
+    "<SCRIPT async SRC='URL'>",
+    "<svg><script href='URL'>",
+    "<svg><script xlink:href='URL'>",
+    "<base href='URL'>",
+    "<link href='URL'>",
+    "<link rel=stylesheet href='URL'>",
+    "<link rel='alternate stylesheet' href='URL'>",
+    "<link rel='&#115;tylesheet' href='URL'>",
+    "<link rel='icon preload' href='URL'>",
+    "<link rel=modulepreload href='URL'>",
+    "<link rel='#[[1]]' href='URL'>",
+    "<link rel=stylesheet rel=icon href='URL'>",
+    "<link <?lu if 1 then ?>rel='icon'<?lu end ?> href='URL'>",
+    "<link href='URL' rel=icon>",
+    "<iframe src='URL'>",
+    "<frame src='URL'>",
+    "<object data='URL'>",
+    "<embed src='URL'>",
+    "<form action='URL'>",
+    "<button formaction='URL'>",
+    "<input type=submit formaction='URL'>",
+    "<div hx-get='URL'>",
+    "<div data-hx-post='URL'>",
+    "<h#[[1]] src='URL'>",
+];
+
+/// What may stand in the place of `URL` there, and what may not unless the page vouches for it.
+#[test]
+fn urls_of_code_have_a_host_that_the_page_names() {
+    for tag in LOADING {
+        for fine in [
+            "/js/#[[1]].js",
+            "/#[[1]]",
+            "js/#[[1]].js",
+            "./#[[1]]",
+            "?file=#[[1]]",
+            "#part-#[[1]]",
+            "https://cdn.example/#[[1]]",
+            "//cdn.example/#[[1]].js?v=#[[1]]",
+            "https://cdn.example?#[[1]]",
+            "#[[1:trusted]]",
+            "#[[1:trusted]]/#[[1]]",
+            "https://#[[1:trusted]]/#[[1]].js",
+            "#[[!1]]",
+            "plain.js",
+        ] {
+            let text = tag.replace("URL", fine);
+            assert!(compiled(&[("/p.dyn.html", &text)]).is_ok(), "{text}");
+        }
+        for open in [
+            "#[[1]]",
+            " #[[1]]",
+            "&#32;#[[1]]",
+            "#[[1]]/x.js",
+            "//#[[1]]/x.js",
+            "/\\#[[1]]/x.js",
+            "/\t/#[[1]]",
+            "https:#[[1]]",
+            "https://#[[1]]",
+            "https://cdn#[[1]]",
+            "https://cdn.example:#[[1]]/",
+            "#[[1:trusted]]#[[1]]",
+            "<?lu if 1 then ?>/js/<?lu end ?>#[[1]]",
+        ] {
+            let text = tag.replace("URL", open);
+            let refused = compiled(&[("/p.dyn.html", &text)]);
+            let problem = refused.expect_err(&text);
+            assert!(problem.what.contains(":trusted") && problem.line == 1, "{text}: {problem}");
+        }
+    }
+    for fine in [
+        "<link rel=canonical href='$'>",
+        "<link REL='shortcut icon' href='$'>",
+        "<a href='$'><img src='$'><video src='$' poster='$'><area href='$'>",
+        "<link rel=icon rel=stylesheet href='$'>",
+        "<p data-src='$' data-action='$'>",
+    ] {
+        let text = fine.replace('$', "#[[1]]");
+        assert!(compiled(&[("/p.dyn.html", &text)]).is_ok(), "{text}");
+    }
+    // Feeds have a `link`, too, which is none of HTML.
+    let feed = "<feed xmlns='http://www.w3.org/2005/Atom'><link href='#[[1]]' rel='self'/></feed>";
+    assert_eq!(page(&[("/feed.dyn.atom", feed)]).matches("{url 1}").count(), 1);
+    let page = "<html xmlns='http://www.w3.org/1999/xhtml'><link href='#[[1]]'/></html>";
+    assert!(compiled(&[("/p.dyn.xhtml", page)]).is_err());
+    assert!(compiled(&[("/p.dyn.svg", "<svg:script href='#[[1]]'/>")]).is_err());
+}
+
+#[test]
+fn trust_is_declared_where_it_is_needed() {
+    for idle in [
+        "#[[1:trusted]]",
+        "<a href='#[[1:trusted]]'>",
+        "<p title='#[[1:trusted]]'>",
+        "<script>#[[1:trusted]]</script>",
+        "<script src='/#[[1:trusted]]'></script>",
+        "<p #[[1:trusted]]>",
+        "<style>#[[1:trusted]]</style>",
+    ] {
+        let problem = compiled(&[("/p.dyn.html", idle)]).expect_err(idle);
+        assert!(problem.what.contains("needs no trust"), "{idle}: {problem}");
+    }
+    for plain in ["/p.dyn.txt", "/p.dyn.css", "/p.dyn.js"] {
+        assert!(compiled(&[(plain, "#[[1:trusted]]")]).is_err(), "{plain}");
+    }
+    // It is escaped all the same, and its scheme is looked at.
+    check(
+        "<script src='#[[1:trusted]]'></script><iframe src='https://#[[1 : trusted ]]'>",
+        &["url", "url_path"],
+    );
+    assert_eq!(alone("#[[({ trusted = 7 }).trusted]]"), "7");
+}
+
+/// What SVG animates may be the address of a link.
+#[test]
+fn animations_of_links_take_no_values() {
+    for attribute in ["values", "from", "to", "by"] {
+        for tag in ["animate", "set", "animateColor", "animateTransform", "svg:animate"] {
+            for name in ["", "href", "xlink:href", "#[[1]]"] {
+                for value in ["#[[1]]", "https://example.org;#[[1]]", "/a/#[[1]]"] {
+                    let front = match name {
+                        "" => String::new(),
+                        name => format!("attributeName='{name}'"),
+                    };
+                    let text = format!("<svg><a><{tag} {front} {attribute}='{value}'>");
+                    let problem = compiled(&[("/p.dyn.html", &text)]).expect_err(&text);
+                    assert!(problem.what.contains("SVG"), "{text}: {problem}");
+                }
+            }
+        }
+        let text = format!("<svg><animate attributeName='r' {attribute}='0;#[[1]];2'>");
+        assert_eq!(alone(&text), text.replace("#[[1]]", "{attr 1}"));
+        let text = format!("<my-element {attribute}='#[[1]]'>");
+        assert_eq!(alone(&text), text.replace("#[[1]]", "{attr 1}"));
+        let text = format!("<anim#[[1]] {attribute}='#[[1]]'>");
+        assert!(compiled(&[("/p.dyn.html", &text)]).is_err(), "{text}");
+    }
+}
+
+/// Attributes that frameworks run are scripts, as `onclick` is.
+#[test]
+fn attributes_of_frameworks_are_scripts() {
+    for name in [
+        "hx-on:click",
+        "hx-on::after-request",
+        "hx-on--load",
+        "hx-on",
+        "data-hx-on:click",
+        "hx-vals",
+        "hx-vars",
+        "hx-headers",
+        "hx-trigger",
+        "data-hx-vals",
+        "x-on:click",
+        "x-data",
+        "x-init",
+        "x-html",
+        "x-bind:href",
+        "@click",
+        "@click.prevent",
+        "@keyup.enter",
+        "v-on:click",
+        "v-html",
+        "v-bind:src",
+        "v-if",
+        ":class",
+        ":href",
+        "(click)",
+        "[innerHTML]",
+        "*ngIf",
+        "ng-click",
+        "data-ng-click",
+        "data-on-click",
+        "data-on:click",
+        "data-onclick",
+        "data-on-click__debounce",
+        "data-bind",
+        "data-signals",
+        "data-computed-x",
+        "data-effect",
+        "wire:click",
+        "up-on-loaded",
+        "on:click",
+        "onclick",
+        "HX-ON:Click",
+        "Data-On-Click",
+    ] {
+        let text = format!("<p {name}=\"f($, '$', `$`)\">");
+        check(&text, &["js_attr", "js_string", "js_string"]);
+        assert!(compiled(&[("/p.dyn.html", &format!("<p {name}=#[[1]]>"))]).is_err(), "{name}");
+    }
+    for name in ["data-x", "data-user", "data-o", "aria-label", "x-ref", "title", "hx-target"] {
+        check(&format!("<p {name}=\"$\">"), &["attr"]);
+    }
+    for name in ["_", "script", "data-script"] {
+        assert!(compiled(&[("/p.dyn.html", &format!("<p {name}='#[[1]]'>"))]).is_err(), "{name}");
+    }
+    // A value in the name may make one of these of it.
+    check("<p data-$='$' data-user-$='$'>", &["name", "attr", "name", "attr"]);
+    for name in
+        ["#[[1]]", "hx-#[[1]]", "data-o#[[1]]", "data-on#[[1]]", "data-#[[1]]#[[1]]", "@#[[1]]"]
+    {
+        let text = format!("<p {name}='#[[1]]'>");
+        assert!(compiled(&[("/p.dyn.html", &text)]).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn imports_of_styles_take_no_values() {
+    for text in [
+        "@import '#[[1]]';",
+        "@import url(#[[1]]);",
+        "a {} @IMPORT \"/x/#[[1]]\" screen;",
+        "@import /* ; */ '#[[1]]';",
+    ] {
+        assert!(compiled(&[("/p.dyn.css", text)]).is_err(), "{text}");
+        let page = format!("<style>{text}</style>");
+        assert!(compiled(&[("/p.dyn.html", &page)]).is_err(), "{page}");
+    }
+    check("<style>@import '/x.css'; a { color: $ }</style>", &["css"]);
+    check("<style>@import /* $ */ 'x'; a { background: url($) }</style>", &["comment", "css"]);
 }

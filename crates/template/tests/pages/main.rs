@@ -8,3 +8,6 @@ mod laws;
 mod refused;
 mod scripts;
 mod site;
+
+// Brings LuaJIT, whose functions mlua calls.
+use pinion_luajit as _;

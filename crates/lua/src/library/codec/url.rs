@@ -120,13 +120,13 @@ fn pair(out: &mut Vec<u8>, name: &[u8], value: &Value) -> Result<()> {
     Err(Error::runtime(format!("codec.query: the value of {name:?} is a {kind} that has no text")))
 }
 
-/// `codec.parse_query(text) -> first, all`, or `nil, why`
+/// `codec.parse_query(text) -> last, all`, or `nil, why`
 ///
-/// Reads a query or the body of a form: `first` has the first value of each name, `all` has lists
-/// of all of them. A pair without `=` has an empty value, `+` is a space, and a percent sign that
-/// begins no escape stands for itself, as the URL standard has it.
+/// Reads a query or the body of a form: `last` has the last value of each name, as `req.query` and
+/// forms have it, `all` has lists of all of them. A pair without `=` has an empty value, `+` is a
+/// space, and a percent sign that begins no escape stands for itself, as the URL standard has it.
 pub(super) fn parse_query(lua: &Lua, text: LuaString) -> Result<MultiValue> {
-    let (first, all) = (lua.create_table()?, lua.create_table()?);
+    let (last, all) = (lua.create_table()?, lua.create_table()?);
     let text = text.as_bytes();
     if let Err(why) = check(text.len()) {
         return (Value::Nil, why.to_string()).into_lua_multi(lua);
@@ -144,13 +144,11 @@ pub(super) fn parse_query(lua: &Lua, text: LuaString) -> Result<MultiValue> {
         };
         let name = lua.create_string(part()?)?;
         let value = lua.create_string(part()?)?;
+        last.raw_set(&name, &value)?;
         match all.raw_get::<Option<Table>>(&name)? {
             Some(list) => list.raw_push(value)?,
-            None => {
-                first.raw_set(&name, &value)?;
-                all.raw_set(&name, lua.create_sequence_from([value])?)?;
-            }
+            None => all.raw_set(&name, lua.create_sequence_from([value])?)?,
         }
     }
-    (first, all).into_lua_multi(lua)
+    (last, all).into_lua_multi(lua)
 }

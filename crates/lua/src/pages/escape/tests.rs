@@ -222,6 +222,9 @@ fn urls_as_people_write_them() {
     }
     assert_eq!(name(b"ONclick"), Ok(Some(Vec::new())));
     assert_eq!(name(b"o<n"), Ok(Some(Vec::new())));
+    for code in ["hx-on:click", "X-data", "v-if", "data-on-click", "bind", ":class", "<x-init"] {
+        assert_eq!(name(code.as_bytes()), Ok(Some(Vec::new())), "{code}");
+    }
     assert_eq!(comment(b"a-b--c-->"), Ok(Some(b"a-b-c".to_vec())));
 }
 

@@ -442,3 +442,93 @@ fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
     let expected = "site.lua:2: there are no folders for files; name one with --lua-folder";
     assert!(text.starts_with(expected), "{text}");
 }
+
+/// How the request for a path fails, in the first line.
+fn failure(room: &mut Room, path: &str) -> String {
+    match room.answer(path) {
+        Err(Fault::Error(text)) => text.lines().next().unwrap_or_default().to_owned(),
+        Ok(answer) => panic!("{path}: it answers {answer:?}"),
+        Err(other) => panic!("{path}: {other:?}"),
+    }
+}
+
+#[test]
+fn whole_numbers_are_written_in_full() {
+    let mut room = site(
+        "local n = 1700000000123456
+        pinion.get('/write', function(req, res) res:write(n, ' ', -n, ' ', 2^53) end)
+        pinion.get('/text', function() return n .. ' ' .. tostring(-n) .. ' ' .. 2^53 end)
+        pinion.get('/list', function() return table.concat({ n, -n, 2^53 }, ' ') end)
+        pinion.get('/json', function(req, res)
+            return pinion.json.encode({ n, -n, 2^53 }):gsub('[%[%]]', ''):gsub(',', ' ')
+        end)
+        pinion.get('/query', function() return (pinion.codec.query({ n = n })) end)",
+    );
+    let is_new = cfg!(not(feature = "luajit"));
+    for path in ["/write", "/text", "/list", "/json"] {
+        let answer = room.answer(path).expect("answered");
+        // In Lua 5.4 a power is a number with a fraction.
+        let answer =
+            if is_new { answer.replace("9.007199254741e+15", "9007199254740992") } else { answer };
+        let answer = answer.replace(".0", "");
+        assert_eq!(answer, "1700000000123456 -1700000000123456 9007199254740992", "{path}");
+    }
+    assert_eq!(room.answer("/query").expect("answered"), "n=1700000000123456");
+}
+
+/// The dot in the place of a colon gives the method what should be its first argument.
+#[test]
+fn methods_with_a_dot_say_what_is_missing() {
+    let mut room = site(
+        "pinion.get('/json', function(req, res) res.json({}) end)
+        pinion.get('/text', function(req, res) res.write('x') end)
+        pinion.get('/none', function(req, res) res.status() end)
+        pinion.get('/body', function(req, res) return req.json() end)
+        pinion.get('/table', function(req, res) return req.json({}) end)",
+    );
+    for path in ["/json", "/text", "/none", "/body", "/table"] {
+        let why = failure(&mut room, path);
+        assert!(why.contains("written with a colon"), "{path}: {why}");
+    }
+}
+
+#[test]
+fn a_table_that_is_thrown_is_shown() {
+    let mut room = site(
+        "local thrown = { code = 404, 'gone', deep = { deeper = { deepest = {} } }, f = print }
+        pinion.get('/table', function() error(thrown) end)
+        pinion.get('/again', function() local _, why = pcall(error, thrown) error(why, 0) end)
+        pinion.get('/many', function()
+            local many = {}
+            for n = 1, 100 do many['name ' .. n] = ('x'):rep(1000) end
+            error(many)
+        end)
+        pinion.get('/text', function()
+            error(setmetatable({}, { __tostring = function() return 'a text' end }))
+        end)
+        pinion.get('/other', function() pcall(error, thrown) error(print) end)",
+    );
+    let expected = "{ [1] = \"gone\", code = 404, deep = { deeper = { deepest = {…} } }, \
+        f = a function }";
+    assert_eq!(failure(&mut room, "/table"), expected);
+    assert_eq!(failure(&mut room, "/again"), expected);
+    let many = failure(&mut room, "/many");
+    assert!(many.len() < 4000 && many.ends_with(", … }"), "{}: {many}", many.len());
+    assert!(failure(&mut room, "/text").ends_with("a text"));
+    assert!(!failure(&mut room, "/other").contains("404"));
+}
+
+#[test]
+fn nil_and_why_is_a_failure() {
+    let mut room = site(
+        "pinion.get('/why', function() return nil, 'there is no such file' end)
+        pinion.get('/behind', function(req, res) res:write('x') return nil, 'why' end)
+        pinion.get('/nil', function() return nil end)
+        pinion.get('/use', function() return nil, 'within' end)",
+    );
+    let why = failure(&mut room, "/why");
+    assert_eq!(why, "the handler has returned nil and why: there is no such file");
+    assert_eq!(room.answer("/behind").expect("answered"), "x");
+    assert_eq!(room.answer("/nil").expect("answered"), "");
+    assert!(failure(&mut room, "/use").contains("within"));
+}

@@ -1,0 +1,81 @@
+//! Tables that a script throws: `error({ code = 404 })`. An error of mlua has their address, and
+//! whoever reads the log wants to know what is in them.
+
+use std::fmt::Write as _;
+
+use mlua::{Function, Lua, Table, Value};
+
+use crate::limits::{THROWN_DEPTH_MAX, THROWN_ENTRIES_MAX, THROWN_TEXT_MAX_BYTES};
+use crate::sandbox::THROWN;
+
+/// What is in the table whose address a message begins with, if it is the one that was thrown last.
+pub(super) fn described(lua: &Lua, message: &str) -> Option<String> {
+    let message = message.strip_prefix("runtime error: ").unwrap_or(message);
+    let line = message.lines().next()?;
+    if !line.starts_with("table: ") && !line.starts_with("<table ") {
+        return None;
+    }
+    let thrown: Function = lua.named_registry_value(THROWN).ok()?;
+    let table = thrown.call::<Option<Table>>(()).ok()??;
+    let at = table.to_pointer();
+    if line != format!("table: {at:?}") && line != format!("<table {at:?}>") {
+        return None;
+    }
+    let mut text = String::new();
+    show_table(&mut text, &table, THROWN_DEPTH_MAX);
+    Some(text)
+}
+
+fn show(text: &mut String, value: &Value, depth: usize) {
+    if text.len() > THROWN_TEXT_MAX_BYTES {
+        text.push('…');
+        return;
+    }
+    let _always = match value {
+        Value::Boolean(value) => write!(text, "{value}"),
+        Value::Integer(number) => write!(text, "{number}"),
+        Value::Number(number) => write!(text, "{number}"),
+        Value::String(value) => {
+            let all = value.to_string_lossy();
+            let shown: String = all.chars().take(THROWN_TEXT_MAX_BYTES).collect();
+            write!(text, "{shown:?}{}", if shown.len() < all.len() { "…" } else { "" })
+        }
+        Value::Table(table) if depth > 0 => {
+            show_table(text, table, depth - 1);
+            Ok(())
+        }
+        Value::Table(_) => write!(text, "{{…}}"),
+        other => write!(text, "a {}", other.type_name()),
+    };
+}
+
+fn show_table(text: &mut String, table: &Table, depth: usize) {
+    let pairs = table.pairs::<Value, Value>().take(THROWN_ENTRIES_MAX + 1);
+    let mut entries: Vec<(String, Value)> = pairs
+        .filter_map(|pair| {
+            let (key, value) = pair.ok()?;
+            let mut name = String::new();
+            match &key {
+                Value::String(key) => name.push_str(&key.to_string_lossy()),
+                other => {
+                    name.push('[');
+                    show(&mut name, other, 0);
+                    name.push(']');
+                }
+            }
+            Some((name, value))
+        })
+        .collect();
+    let is_cut = entries.len() > THROWN_ENTRIES_MAX;
+    entries.truncate(THROWN_ENTRIES_MAX);
+    // The order of a table is that of no reader.
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    text.push('{');
+    for (at, (name, value)) in entries.iter().enumerate() {
+        text.push_str(if at == 0 { " " } else { ", " });
+        text.push_str(name);
+        text.push_str(" = ");
+        show(text, value, depth);
+    }
+    text.push_str(if is_cut { ", … }" } else { " }" });
+}

@@ -1,0 +1,8 @@
+//! What the patches of `crates/luajit` change in LuaJIT. Without them this program does not link.
+#![cfg(feature = "luajit")]
+
+mod hash_of_keys;
+mod hash_of_strings;
+mod refused_memory;
+mod vm;
+mod whole_numbers;

@@ -1,0 +1,158 @@
+//! What of a tag decides how its attributes are taken: its name, and attributes that change what
+//! others mean.
+
+/// A tag that is being read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tag {
+    /// Its name in small letters, up to the first value in it.
+    pub(super) name: Vec<u8>,
+    /// A part of its name is a value.
+    pub(super) is_computed: bool,
+    /// Of a `link`: whether its `rel` is one that loads no code. None: there was none yet.
+    is_mere_link: Option<bool>,
+    /// Of an animation of SVG: whether it animates something else than a URL.
+    is_mere_animation: Option<bool>,
+}
+
+/// Attributes whose static values change what the others of the tag mean.
+pub(super) const TELLING: &[&[u8]] = &[b"rel", b"attributename"];
+
+/// Kinds of a `link` that lead somewhere or show an image, and load neither code nor styles.
+const MERE_LINKS: &[&[u8]] = &[
+    b"alternate",
+    b"amphtml",
+    b"apple-touch-icon",
+    b"apple-touch-icon-precomposed",
+    b"author",
+    b"bookmark",
+    b"canonical",
+    b"contents",
+    b"describedby",
+    b"dns-prefetch",
+    b"edit",
+    b"external",
+    b"first",
+    b"help",
+    b"hub",
+    b"icon",
+    b"index",
+    b"last",
+    b"license",
+    b"mask-icon",
+    b"me",
+    b"next",
+    b"nofollow",
+    b"noopener",
+    b"noreferrer",
+    b"pingback",
+    b"preconnect",
+    b"prev",
+    b"search",
+    b"self",
+    b"shortcut",
+    b"shortlink",
+    b"start",
+    b"tag",
+    b"up",
+    b"via",
+    b"webmention",
+];
+
+/// Elements and those of their attributes whose URL decides which code a page runs, which page is
+/// shown as a part of it, or where what its user types is sent.
+const LOADING: &[(&[u8], &[&[u8]])] = &[
+    (b"applet", &[b"archive", b"code", b"codebase", b"object", b"src"]),
+    (b"base", &[b"href"]),
+    (b"button", &[b"formaction"]),
+    (b"embed", &[b"src"]),
+    (b"fencedframe", &[b"src"]),
+    (b"form", &[b"action"]),
+    (b"frame", &[b"src"]),
+    (b"iframe", &[b"src"]),
+    (b"input", &[b"formaction"]),
+    (b"link", &[b"href"]),
+    (b"object", &[b"archive", b"classid", b"codebase", b"data"]),
+    (b"portal", &[b"src"]),
+    (b"script", &[b"href", b"src"]),
+];
+
+/// Elements of SVG that change an attribute of another one, such as the `href` of a link.
+const ANIMATIONS: &[&[u8]] =
+    &[b"animate", b"animatecolor", b"animatemotion", b"animatetransform", b"set"];
+
+/// Attributes of these that hold what the other one becomes.
+const ANIMATED: &[&[u8]] = &[b"by", b"from", b"to", b"values"];
+
+/// Attributes of any element from which htmx loads a part of the page.
+const FETCHING: &[&[u8]] = &[b"hx-delete", b"hx-get", b"hx-patch", b"hx-post", b"hx-put"];
+
+impl Tag {
+    /// Whether its name, without a prefix, is one of these.
+    fn is_one_of(&self, names: &[&[u8]]) -> bool {
+        names.contains(&local(&self.name))
+    }
+
+    /// Whether a URL of this attribute, by its name without a prefix, decides which code the page
+    /// loads. Where the name of the tag is a value it may be any of these.
+    pub(super) fn loads(&self, attribute: &[u8]) -> bool {
+        if FETCHING.contains(&attribute.strip_prefix(b"data-").unwrap_or(attribute)) {
+            return true;
+        }
+        let is_mere = local(&self.name) == b"link" && self.is_mere_link == Some(true);
+        let may_be = |name: &[u8]| self.is_computed || local(&self.name) == name;
+        !is_mere && LOADING.iter().any(|(name, all)| may_be(name) && all.contains(&attribute))
+    }
+
+    /// Whether this is an attribute whose value may become a URL that a click runs.
+    pub(super) fn animates(&self, attribute: &[u8]) -> bool {
+        let may_be = self.is_computed || self.is_one_of(ANIMATIONS);
+        may_be && self.is_mere_animation != Some(true) && ANIMATED.contains(&attribute)
+    }
+
+    /// Notes the value of an attribute, if the template has all of it. Browsers take the first one
+    /// of a name.
+    pub(super) fn note(&mut self, attribute: &[u8], value: Option<&[u8]>) {
+        match attribute {
+            b"rel" => {
+                let is_mere = |word: &[u8]| MERE_LINKS.contains(&word);
+                let mut words = value.map(|value| value.split(u8::is_ascii_whitespace));
+                let is_mere = words
+                    .as_mut()
+                    .is_some_and(|words| words.all(|word| word.is_empty() || is_mere(word)));
+                self.is_mere_link.get_or_insert(is_mere);
+            }
+            b"attributename" => {
+                let is_mere = value.is_some_and(|name| local(name.trim_ascii()) != b"href");
+                self.is_mere_animation.get_or_insert(is_mere);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a `link` for one that loads nothing, as those of feeds are.
+    pub(super) fn expect_feed(&mut self) {
+        self.is_mere_link = Some(true);
+    }
+
+    /// Notes an attribute whose name is a value, and so may be any of these.
+    pub(super) fn note_unknown(&mut self) {
+        self.note(b"rel", None);
+        self.note(b"attributename", None);
+    }
+
+    /// The tag that both stand for, if their names agree.
+    pub(super) fn joined(&self, other: &Self) -> Option<Self> {
+        let both = |one: Option<bool>, other| if one == other { one } else { Some(false) };
+        (self.name == other.name).then(|| Self {
+            name: self.name.clone(),
+            is_computed: self.is_computed || other.is_computed,
+            is_mere_link: both(self.is_mere_link, other.is_mere_link),
+            is_mere_animation: both(self.is_mere_animation, other.is_mere_animation),
+        })
+    }
+}
+
+/// A name without the prefix of its namespace.
+pub(super) fn local(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b':').next().unwrap_or_default()
+}
